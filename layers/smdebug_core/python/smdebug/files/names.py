@@ -1,0 +1,83 @@
+"""Where each file of a run lives, and what its name says.
+
+    collections/000000000/<worker>_collections.json
+    events/<step:012>/<step:012>_<worker>.tfevents
+    index/<step//1000:09>/<step:012>_<worker>.json
+    training_job_end.ts
+
+A TensorFlow device is a worker too: `/job:worker/device:GPU:0` is written `_job-worker_device-GPU-0`.
+The step ends at the first underscore of the file name, the worker is all the rest, and it is a device
+exactly when it begins with an underscore.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+END_MARKER = "training_job_end.ts"
+FIRST_FORMAT_MARKER = "collections.ts"
+COLLECTIONS_FOLDER = "collections/000000000/"
+COLLECTIONS_SUFFIX = "_collections.json"
+EVENTS_FOLDER = "events/"
+INDEX_FOLDER = "index/"
+STEPS_PER_INDEX_FOLDER = 1000
+CLAIM = "claim.smd"
+TEMPORARY_SUFFIX = ".tmp"
+
+_STEP_FILE = re.compile(r"(?:^|/)(\d+)_([^/]+)\.(json|csv|tfevents)$")
+
+
+class StepFile(NamedTuple):
+    """What the name of an event or index file says."""
+
+    step: int
+    worker: str
+
+
+def event_key(step: int, worker: str) -> str:
+    return f"{EVENTS_FOLDER}{step:012}/{step:012}_{file_name_of(worker)}.tfevents"
+
+
+def index_key(step: int, worker: str) -> str:
+    return f"{index_folder(step)}{step:012}_{file_name_of(worker)}.json"
+
+
+def index_folder(step: int) -> str:
+    return f"{INDEX_FOLDER}{step // STEPS_PER_INDEX_FOLDER:09}/"
+
+
+def collections_key(worker: str) -> str:
+    return f"{COLLECTIONS_FOLDER}{file_name_of(worker)}{COLLECTIONS_SUFFIX}"
+
+
+def step_file(key: str) -> StepFile | None:
+    """The step and worker in the name of an event or index file, or None if it is neither."""
+    match = _STEP_FILE.search(key)
+    return StepFile(int(match[1]), worker_in(match[2])) if match else None
+
+
+def collections_worker(key: str) -> str | None:
+    """The worker in the name of a collections file, or None if it is not one."""
+    name = key.rsplit("/", 1)[-1]
+    if not name.endswith(COLLECTIONS_SUFFIX) or name == COLLECTIONS_SUFFIX:
+        return None
+    return worker_in(name.removesuffix(COLLECTIONS_SUFFIX))
+
+
+def file_name_of(worker: str) -> str:
+    """How a worker is written in file names: only devices are changed."""
+    return serialize_device(worker) if worker.startswith("/") else worker
+
+
+def worker_in(file_name: str) -> str:
+    """The worker that a file name means."""
+    return deserialize_device(file_name) if file_name.startswith("_") else file_name
+
+
+def serialize_device(device: str) -> str:
+    return device.replace("/", "_").replace(":", "-")
+
+
+def deserialize_device(file_name: str) -> str:
+    return file_name.replace("_", "/").replace("-", ":")

@@ -1,0 +1,96 @@
+"""The library's logger, set up from the environment the first time somebody asks for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from collections import Counter
+
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "off": logging.CRITICAL + 10,
+}
+REPEATS_ALLOWED = 3
+
+
+class DuplicateLogFilter(logging.Filter):
+    """Lets a message template through a few times, then drops it."""
+
+    def __init__(self, repeats_allowed: int = REPEATS_ALLOWED):
+        super().__init__()
+        self.repeats_allowed = repeats_allowed
+        self.seen: Counter[object] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self.seen[record.msg] += 1
+        return self.seen[record.msg] <= self.repeats_allowed
+
+
+class MaxLevelFilter(logging.Filter):
+    """Lets through what is below a level."""
+
+    def __init__(self, max_level: int):
+        super().__init__()
+        self.max_level = max_level
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno < self.max_level
+
+
+def get_logger(name: str = "smdebug") -> logging.Logger:
+    """The logger of that name, writing as `SMDEBUG_LOG_LEVEL` and its siblings say."""
+    logger = logging.getLogger(name)
+    if not getattr(logger, "_smdebug_is_set_up", False):
+        _set_up(logger)
+        logger._smdebug_is_set_up = True  # type: ignore[attr-defined]
+    return logger
+
+
+def _set_up(logger: logging.Logger) -> None:
+    level = LEVELS.get(os.environ.get("SMDEBUG_LOG_LEVEL", "info").strip().lower(), logging.INFO)
+    context = os.environ.get("SMDEBUG_LOG_CONTEXT", f"{socket.gethostname()}:{os.getpid()}")
+    form = logging.Formatter(
+        f"[%(asctime)s.%(msecs)03d {context.replace('%', '%%')} %(levelname)s "
+        "%(filename)s:%(lineno)d] %(message)s",
+        datefmt="%Y-%m-%d %H:%M:%S",
+    )
+    logger.setLevel(level)
+    logger.propagate = False
+    for handler in _handlers():
+        handler.setFormatter(form)
+        logger.addHandler(handler)
+
+
+def _handlers() -> list[logging.Handler]:
+    out = _CurrentStream("stdout")
+    handlers: list[logging.Handler] = [out]
+    if os.environ.get("SMDEBUG_LOG_ALL_TO_STDOUT", "TRUE").strip().lower() == "false":
+        out.addFilter(MaxLevelFilter(logging.ERROR))
+        err = _CurrentStream("stderr")
+        err.setLevel(logging.ERROR)
+        handlers.append(err)
+    if path := os.environ.get("SMDEBUG_LOG_PATH"):
+        handlers.append(logging.FileHandler(path, delay=True))
+    return handlers
+
+
+class _CurrentStream(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to whatever `sys.stdout` is now: notebooks and tests exchange it."""
+
+    def __init__(self, name: str):
+        self._stream_name = name
+        super().__init__()
+
+    @property
+    def stream(self):  # type: ignore[no-untyped-def]
+        return getattr(sys, self._stream_name)
+
+    @stream.setter
+    def stream(self, value: object) -> None:
+        pass

@@ -1,0 +1,23 @@
+"""The modes in which a run can take a step."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ModeKeys(Enum):
+    """Training, evaluating, predicting, or, where nobody said, just running (GLOBAL)."""
+
+    TRAIN = 1
+    EVAL = 2
+    PREDICT = 3
+    GLOBAL = 4
+
+
+ALLOWED_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT, ModeKeys.GLOBAL]
+ALLOWED_MODE_NAMES = [mode.name for mode in ALLOWED_MODES]
+
+
+def str_to_mode_keys(name: str) -> ModeKeys:
+    """The mode of that name, in any case: `str_to_mode_keys("train") is ModeKeys.TRAIN`."""
+    return ModeKeys[name.strip().upper()]

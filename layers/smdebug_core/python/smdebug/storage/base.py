@@ -1,0 +1,82 @@
+"""What the rest of the library may ask of the place where a run lives.
+
+Keys are relative to the place, use `/`, and never begin with one. Memory, a local folder and S3 keep
+the same promises, and one set of tests holds all three to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+Buffer = bytes | bytearray | memoryview
+
+
+class ByteSpan(NamedTuple):
+    """The bytes from `start` up to, and without, `stop`."""
+
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+
+class Sink(Protocol):
+    """An object on its way: nobody sees it before `commit`, and after `abort` nobody ever will."""
+
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """Append the pieces, one behind the other. The caller may reuse them afterwards."""
+
+    def commit(self) -> None:
+        """Make the object visible under its key, whole, replacing what was there."""
+
+    def abort(self) -> None:
+        """Leave no trace. Safe to call after a failure, and twice."""
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Objects under one place: a folder, a prefix of a bucket, a dictionary in memory."""
+
+    @property
+    def location(self) -> str:
+        """The place as a user would write it: `s3://bucket/prefix`, `/folder`, `memory://name`."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests at a time are worth making: 1 where each is a local read."""
+
+    def read(self, key: str, span: ByteSpan | None = None) -> bytes:
+        """The object, or just that span of it. `ObjectMissing`, `AccessDenied`, `StorageUnavailable`."""
+
+    def view(self, key: str, span: ByteSpan | None = None) -> memoryview:
+        """The same bytes without copying where the place allows; writable, and private to the caller.
+
+        A span that reaches past the end of the object gives the bytes that are there.
+        """
+
+    def size(self, key: str) -> int:
+        """How many bytes the object has. `ObjectMissing` if there is none."""
+
+    def exists(self, key: str) -> bool:
+        """Is there an object under exactly this key?"""
+
+    def list(self, prefix: str, start_after: str | None = None) -> Iterator[str]:
+        """Keys that begin with `prefix` and sort after `start_after`, in order (of UTF-8 bytes).
+
+        Unfinished objects (`.tmp`) are not listed.
+        """
+
+    def write(self, key: str, data: Buffer) -> None:
+        """Put the object there, whole or not at all, replacing what was there."""
+
+    def create(self, key: str) -> Sink:
+        """Begin an object that is written piece by piece."""
+
+    def claim(self, key: str) -> bool:
+        """Create an empty object if there is none; False if somebody was first. Always True on S3."""
+
+    def delete(self, key: str) -> None:
+        """Remove the object; nothing happens if there is none."""
