@@ -1,0 +1,344 @@
+"""One number for a whole tensor: its mean, its norm, its largest value.
+
+The answer is right at any size and in any type: sums are made in float64, block by block, so
+16-bit values neither overflow nor lose what is small, and a norm is √Σx² or Σ|x| whatever the rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+
+REDUCTIONS_PREFIX = "smdebug/reductions/"
+ALLOWED_REDUCTIONS = ("min", "max", "mean", "std", "variance", "sum", "prod", "median")
+ALLOWED_NORMS = ("l1", "l2")
+REDUCTION_NAMES = (*ALLOWED_REDUCTIONS, *ALLOWED_NORMS)
+
+_ABS = "abs_"
+_COLON_INDEX = re.compile(r":\d+")
+# 32k float64 are 256 KB: block and copy stay in the cache of one core.
+_BLOCK = 1 << 15
+# Up to here the sum in the tensor's own type costs little and is tried first: see `_as_before`.
+_SMALL = 1 << 10
+_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
+_NEXT_LARGER: Mapping[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float16): np.dtype(np.float32),
+    np.dtype(np.float32): np.dtype(np.float64),
+    np.dtype(np.complex64): np.dtype(np.complex128),
+}
+
+Array = NDArray[Any]
+
+
+class ReductionName(NamedTuple):
+    """A reduction as it is saved: of which tensor, which one, and whether of the magnitudes."""
+
+    tensor: str
+    reduction: str
+    abs: bool
+
+
+def compute_reduction(reduction_name: str, array: Any, abs: bool = False) -> Any:
+    """The reduction of that name of `array`, or of |array|, as a numpy scalar.
+
+    float32 gives float32, float16 float16 and bfloat16 float32; integers and booleans give float64 for
+    mean, std, variance, median and norms. A number that its type cannot hold, such as the sum of a
+    large float16 tensor, comes in the next larger type. Std and variance are the population's.
+    `SMDebugValueError` for an unknown name or an empty array, `SMDebugTypeError` for strings.
+    """
+    wanted = (reduction_name, bool(abs))
+    return compute_reductions(array, [wanted])[wanted]
+
+
+def compute_reductions(
+    array: Any, wanted: Iterable[tuple[str, bool]]
+) -> dict[tuple[str, bool], Any]:
+    """Several reductions of one array in one pass: `{("mean", True): 0.1, ("l2", False): 3.2}`.
+
+    Each is what `compute_reduction(name, array, abs)` gives.
+    """
+    wanted = list(dict.fromkeys((name, bool(magnitude)) for name, magnitude in wanted))
+    for name, _ in wanted:
+        if name not in REDUCTION_NAMES:
+            raise SMDebugValueError(
+                f"There is no reduction {name!r}: it is one of {', '.join(REDUCTION_NAMES)}"
+            )
+    values = _numbers_in(array, wanted)
+    results: dict[tuple[str, bool], Any] = {}
+    with np.errstate(all="ignore"):
+        for magnitude in (False, True):
+            names = [name for name, of_magnitude in wanted if of_magnitude is magnitude]
+            if names:
+                reduced = _reduce(values, names, magnitude)
+                results.update(((name, magnitude), reduced[name]) for name in names)
+    return {key: results[key] for key in wanted}
+
+
+def get_numpy_reduction(reduction_name: str, numpy_data: Any, abs: bool = False) -> Any:
+    """`compute_reduction` under the name it had in smdebug."""
+    return compute_reduction(reduction_name, numpy_data, abs)
+
+
+def get_reduction_tensor_name(
+    tensorname: str, reduction_name: str, abs: bool, remove_colon_index: bool = True
+) -> str:
+    """The name under which a reduction is saved: `smdebug/reductions/abs_mean/dense/kernel`.
+
+    A `:0` in the tensor's name is removed, unless told otherwise (TensorFlow keeps it).
+    """
+    tensor = _COLON_INDEX.sub("", tensorname) if remove_colon_index else tensorname
+    return f"{REDUCTIONS_PREFIX}{_ABS if abs else ''}{reduction_name}/{tensor}"
+
+
+def reverse_reduction_tensor_name(reduction_tensor_name: str) -> ReductionName:
+    """(tensor, reduction, abs) in the name of a saved reduction; `SMDebugValueError` if it is none."""
+    kind, slash, tensor = reduction_tensor_name.removeprefix(REDUCTIONS_PREFIX).partition("/")
+    if not slash or not reduction_tensor_name.startswith(REDUCTIONS_PREFIX):
+        raise SMDebugValueError(
+            f"{reduction_tensor_name!r} is not the name of a saved reduction: "
+            f"those read {REDUCTIONS_PREFIX}<reduction>/<tensor>"
+        )
+    return ReductionName(tensor, kind.removeprefix(_ABS), kind.startswith(_ABS))
+
+
+def _numbers_in(array: Any, wanted: list[tuple[str, bool]]) -> Array:
+    """The array as one row of numbers, of which there is at least one."""
+    values = np.asarray(array)
+    if values.dtype.kind not in "biufc" and not _is_small_float(values.dtype):
+        names = ", ".join(name for name, _ in wanted)
+        raise SMDebugTypeError(f"There is no {names} of {values.dtype} values: they are no numbers")
+    if values.size == 0:
+        names = ", ".join(name for name, _ in wanted)
+        raise SMDebugValueError(
+            f"There is no {names} of an empty tensor (shape {values.shape}): it has no values"
+        )
+    return values.ravel(order="K")
+
+
+def _is_small_float(dtype: np.dtype[Any]) -> bool:
+    """bfloat16 and the 8-bit floats, which numpy knows only through another package."""
+    return dtype.num >= _FIRST_FOREIGN_TYPE and "float" in dtype.name
+
+
+def _reduce(values: Array, names: list[str], magnitude: bool) -> dict[str, Any]:
+    if _is_small_float(values.dtype):
+        result_type = np.dtype(np.float32)
+    elif values.dtype.kind in "fc":
+        result_type = values.dtype
+    else:
+        return _reduce_integers(values, names, magnitude)
+    running = _Running(values, names, magnitude)
+    results = {}
+    for name in names:
+        exact = running.result(name)
+        is_real = magnitude or name in _ALWAYS_REAL
+        rounded = _rounded(exact, _REAL.get(result_type, result_type) if is_real else result_type)
+        if values.size <= _SMALL and values.dtype in _TOLERANCE and name in _OLD:
+            rounded = _as_before(name, values, magnitude, exact, rounded)
+        results[name] = rounded
+    return results
+
+
+_ALWAYS_REAL = {"std", "variance", "l1", "l2"}
+_REAL: Mapping[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+
+
+def _rounded(exact: Any, dtype: np.dtype[Any]) -> Any:
+    """`exact` in that type, or in the next larger one that can hold it."""
+    result = dtype.type(exact)
+    while not np.isfinite(result) and np.isfinite(exact) and dtype in _NEXT_LARGER:
+        dtype = _NEXT_LARGER[dtype]
+        result = dtype.type(exact)
+    return result
+
+
+_OLD: Mapping[str, Callable[[Array], Any]] = {
+    "mean": np.mean,
+    "std": np.std,
+    "variance": np.var,
+    "sum": np.sum,
+    "prod": np.prod,
+    "l1": lambda x: np.abs(x).sum(),
+    "l2": lambda x: np.sqrt(np.dot(x, x)),
+}
+
+
+# What counts as right: 1e-6 with room for the comparison, and one unit in the last place of float16.
+_TOLERANCE: Mapping[np.dtype[Any], float] = {
+    np.dtype(np.float32): 5e-7,
+    np.dtype(np.float16): 2**-10,
+}
+
+
+def _as_before(name: str, values: Array, magnitude: bool, exact: Any, rounded: Any) -> Any:
+    """smdebug's own result, to the last bit, wherever it is right."""
+    before = _OLD[name](np.abs(values) if magnitude else values)
+    tolerance = _TOLERANCE[values.dtype] * abs(exact)
+    return before if abs(float(before) - exact) <= tolerance else rounded
+
+
+def _reduce_integers(values: Array, names: list[str], magnitude: bool) -> dict[str, Any]:
+    original = values.dtype
+    if magnitude and original.kind == "i":
+        # |-128| is no int8; its bits, read without a sign, are 128.
+        values = np.abs(values).view(f"u{original.itemsize}")
+    running = _Running(values, names, False)
+    results: dict[str, Any] = {}
+    for name in names:
+        if name in ("min", "max"):
+            result = getattr(values, name)()
+            fits = values.dtype == original or result <= np.iinfo(original).max
+            results[name] = original.type(result) if fits else result
+        elif name in ("sum", "prod"):
+            whole = getattr(values, name)()
+            if whole.dtype.kind == "u" and original.kind == "i" and whole <= np.iinfo(np.int64).max:
+                whole = np.int64(whole)
+            exact = running.result(name)
+            wrapped = abs(exact - float(whole)) > 1e-6 * abs(exact)
+            results[name] = np.float64(exact) if wrapped else whole
+        else:
+            results[name] = np.float64(running.result(name))
+    return results
+
+
+class _Running:
+    """The sums over all blocks of a tensor, in float64 (complex128 for complex numbers)."""
+
+    def __init__(self, values: Array, names: Iterable[str], magnitude: bool):
+        self._values = values
+        self._magnitude = magnitude
+        wanted = set(names)
+        needs_mean = bool(wanted & {"mean", "sum", "std", "variance"})
+        needs_spread = bool(wanted & {"std", "variance"})
+        self.count = 0
+        self.total: Any = 0.0
+        self.spread = 0.0
+        self.squares = 0.0
+        self.magnitudes = 0.0
+        self.product: Any = 1.0
+        self.smallest: list[Any] = []
+        self.largest: list[Any] = []
+        if not magnitude and values.dtype in (np.float32, np.float64):  # numpy's own are best here
+            for name, extremes in (("min", self.smallest), ("max", self.largest)):
+                if name in wanted:
+                    extremes.append(getattr(values, name)())
+            wanted -= {"min", "max"}
+        if not wanted - {"median"}:
+            return
+        for block in _blocks(values, magnitude):
+            if "min" in wanted:
+                self.smallest.append(block.min())
+            if "max" in wanted:
+                self.largest.append(block.max())
+            if needs_mean:
+                self._add(block, needs_spread)
+            if "l2" in wanted:
+                self.squares += np.vdot(block, block).real
+            if "l1" in wanted:
+                self.magnitudes += (block if magnitude else np.abs(block)).sum()
+            if "prod" in wanted:
+                self.product *= block.prod()
+
+    def _add(self, block: Array, with_spread: bool) -> None:
+        size = block.size
+        total = block.sum()
+        if with_spread:
+            mean = total / size
+            around = block - mean
+            self.spread += np.vdot(around, around).real
+            if self.count:
+                # How far the block's mean is from the mean so far (Chan, Golub, LeVeque 1979).
+                apart = abs(mean - self.total / self.count)
+                self.spread += apart * apart * (self.count * size / (self.count + size))
+        self.total = self.total + total
+        self.count += size
+
+    def result(self, name: str) -> Any:
+        match name:
+            case "min":
+                return np.min(self.smallest)
+            case "max":
+                return np.max(self.largest)
+            case "sum":
+                return self.total
+            case "mean":
+                return self.total / self.count
+            case "variance":
+                return self.spread / self.count
+            case "std":
+                return np.sqrt(self.spread / self.count)
+            case "prod":
+                return self.product
+            case "l1":
+                return self.magnitudes
+            case "l2":
+                return self._root_of_squares()
+            case _:
+                return _median(self._values, self._magnitude)
+
+    def _root_of_squares(self) -> Any:
+        """√Σx², also where the squares are outside what float64 holds."""
+        if self.squares and (1e-280 < self.squares < np.inf or np.isnan(self.squares)):
+            return np.sqrt(self.squares)
+        largest = np.max([block.max() for block in _blocks(self._values, True)])
+        if not largest or not np.isfinite(largest):
+            return largest
+        return largest * np.sqrt(
+            sum(np.square(block / largest).sum() for block in _blocks(self._values, True))
+        )
+
+
+def _blocks(values: Array, magnitude: bool) -> Iterator[Array]:
+    """The values as float64 or complex128, a block at a time; each is gone with the next."""
+    wide = np.complex128 if values.dtype.kind == "c" else np.float64
+    if values.dtype == wide and not magnitude:
+        for start in range(0, values.size, _BLOCK):
+            yield values[start : start + _BLOCK]
+        return
+    scratch = np.empty(min(_BLOCK, values.size), np.float64 if magnitude else wide)
+    for start in range(0, values.size, _BLOCK):
+        piece = _readable(values[start : start + _BLOCK])
+        block = scratch[: piece.size]
+        if magnitude and piece.dtype.kind == "c":
+            np.abs(piece.astype(np.complex128), out=block)
+        else:
+            block[...] = piece
+            if magnitude:
+                np.abs(block, out=block)
+        yield block
+
+
+def _readable(piece: Array) -> Array:
+    """bfloat16 is the upper half of a float32; shifting is several times faster than converting."""
+    if piece.dtype.num >= _FIRST_FOREIGN_TYPE and piece.dtype.name == "bfloat16":
+        upper: Array = piece.view(np.uint16).astype(np.uint32)
+        upper <<= np.uint32(16)
+        return upper.view(np.float32)
+    return piece
+
+
+def _median(values: Array, magnitude: bool) -> Any:
+    values = values.astype(np.float32) if _is_small_float(values.dtype) else values
+    values = np.abs(values) if magnitude else values
+    if values.dtype.kind in "fc" and np.isnan(values).any():
+        return np.nan
+    middle = values.size // 2
+    if values.size % 2:
+        return np.partition(values, middle)[middle]
+    parted = np.partition(values, [middle - 1, middle])
+    low, high = (_wide(parted[at]) for at in (middle - 1, middle))
+    both = (low + high) / 2
+    return both if np.isfinite(both) else low / 2 + high / 2
+
+
+def _wide(number: Any) -> Any:
+    return np.complex128(number) if number.dtype.kind == "c" else np.float64(number)
