@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
+from typing import Any
 from unittest.mock import patch
 
 import boto3
@@ -15,26 +17,28 @@ from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.storage.s3 import S3Storage
 
-BUCKET = "runs"
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+numbers = itertools.count(1)
 
 
-@pytest.fixture
-def aws() -> Iterator[None]:
+@pytest.fixture(scope="session")
+def s3() -> Iterator[Any]:
+    """A client of an S3 in this process. Making one takes long, so all tests share it."""
     with patch.dict(os.environ, CREDENTIALS), mock_aws():
-        yield
+        yield boto3.client("s3")
 
 
 @pytest.fixture
-def bucket(aws):
-    client = boto3.client("s3")
-    client.create_bucket(Bucket=BUCKET)
-    return client
+def bucket(s3) -> str:
+    """The name of an empty bucket."""
+    name = f"runs-{next(numbers)}"
+    s3.create_bucket(Bucket=name)
+    return name
 
 
 @pytest.fixture(params=["memory", "folder", "s3"])
@@ -43,5 +47,5 @@ def storage(request, tmp_path) -> Storage:
         return MemoryStorage()
     if request.param == "folder":
         return FolderStorage(tmp_path / "my runs" / "run +%41 ü")
-    request.getfixturevalue("bucket")
-    return S3Storage(BUCKET, "my runs/run +%41 ü")
+    client = request.getfixturevalue("s3")
+    return S3Storage(request.getfixturevalue("bucket"), "my runs/run +%41 ü", client)
