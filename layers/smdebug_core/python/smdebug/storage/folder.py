@@ -8,7 +8,7 @@ that leads outside is refused, and so is anything that is no regular file: nothi
 outside the run. Folders behind links are not listed.
 """
 # Paths are plain text here: making a `Path` costs more than opening the file.
-# ruff: noqa: PTH103, PTH104, PTH108, PTH112, PTH115, PTH116, PTH120
+# ruff: noqa: PTH103, PTH104, PTH108, PTH112, PTH113, PTH115, PTH116, PTH120
 
 from __future__ import annotations
 
@@ -193,9 +193,10 @@ class FolderStorage:
         path = self._path(key)
         try:
             self._make_folder_of(path)
-            os.close(os.open(path, _CREATE | os.O_EXCL, 0o666))
-        except FileExistsError:
-            return False
+            try:
+                os.close(os.open(path, _CREATE | os.O_EXCL, 0o666))
+            except FileExistsError:
+                return False
         except OSError as error:
             raise _typed(error, path) from error
         return True
@@ -267,7 +268,7 @@ class FolderStorage:
         except FileNotFoundError:
             return
         except NotADirectoryError as error:
-            if not folder:
+            if os.path.isfile(self._root):
                 raise _typed(error, self._root) from error
             return
         except OSError as error:
