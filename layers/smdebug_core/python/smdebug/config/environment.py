@@ -1,0 +1,38 @@
+"""What the environment variables say about where and how this process runs."""
+
+from __future__ import annotations
+
+import os
+
+from smdebug.config.constants import (
+    CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR,
+    CONFIG_FILE_PATH_ENV_STR,
+    DEFAULT_CHECKPOINT_CONFIG_FILE,
+    DEFAULT_CONFIG_FILE_PATH,
+    DEFAULT_SAGEMAKER_TENSORBOARD_PATH,
+    TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
+    TRAINING_JOB_NAME_ENV_VAR,
+    USE_SMDEBUG_ENV_VAR,
+)
+
+
+def is_sagemaker_job() -> bool:
+    """Does this process belong to a SageMaker training job?"""
+    return TRAINING_JOB_NAME_ENV_VAR in os.environ
+
+
+def is_switched_off() -> bool:
+    """Has somebody set `USE_SMDEBUG` to false?"""
+    return os.environ.get(USE_SMDEBUG_ENV_VAR, "true").strip().lower() in {"false", "0"}
+
+
+def config_file_path() -> str:
+    return os.environ.get(CONFIG_FILE_PATH_ENV_STR, DEFAULT_CONFIG_FILE_PATH)
+
+
+def tensorboard_config_file_path() -> str:
+    return os.environ.get(TENSORBOARD_CONFIG_FILE_PATH_ENV_STR, DEFAULT_SAGEMAKER_TENSORBOARD_PATH)
+
+
+def checkpoint_config_file_path() -> str:
+    return os.environ.get(CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR, DEFAULT_CHECKPOINT_CONFIG_FILE)

@@ -1,0 +1,202 @@
+"""What is wanted now: which tensors to write at this step, and as what.
+
+    plan = SavePlan.prepared(collections.values(), included={"losses", "weights"})
+    due = plan.of_mode(ModeKeys.TRAIN).due(mode_step)     # nothing due: the step costs no more than this
+    wanted = plan.wanted("dense/kernel", due)             # None: nobody wants this tensor now
+
+A set of collections is an int, bit i standing for the i-th by name: intersecting two is one `&`, and few
+different ones occur, so that what they want together is worked out once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from smdebug.config.collection import Collection
+from smdebug.config.keys import (
+    NON_HISTOGRAM_COLLECTIONS,
+    NON_REDUCTION_COLLECTIONS,
+    SCALAR_COLLECTIONS,
+    SM_METRIC_COLLECTIONS,
+    TRAINING_ONLY_COLLECTIONS,
+    CollectionKeys,
+)
+from smdebug.config.patterns import compiled
+from smdebug.config.reduction_config import Reduction, ReductionConfig
+from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.exceptions import InvalidCollectionConfiguration
+from smdebug.mode_keys import ModeKeys
+
+Members = int
+NOBODY: Members = 0
+RAW_ONLY = ReductionConfig(save_raw_tensor=True)
+# A training that gives every tensor a new name must not fill the memory with old ones.
+NAMES_REMEMBERED = 100_000
+
+
+class Wanted(NamedTuple):
+    """What all collections that want a tensor at a step want of it, together."""
+
+    raw: bool
+    reductions: tuple[Reduction, ...]
+    shape: bool
+    histogram_of: str | None  # the collection that the TensorBoard histogram is filed under
+    is_scalar: bool  # a TensorBoard scalar if it has one element
+    is_metric: bool  # a SageMaker metric
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.raw or self.reductions or self.shape or self.histogram_of)
+
+
+class _Schedule(NamedTuple):
+    """Steps, and the collections that are saved at them."""
+
+    interval: int
+    start: int
+    end: int | None
+    steps: frozenset[int]
+    members: Members
+
+
+class ModePlan:
+    """When which collections are due, in one mode."""
+
+    __slots__ = ("_schedules",)
+
+    def __init__(self, schedules: Iterable[_Schedule]):
+        self._schedules = tuple(schedules)
+
+    def due(self, mode_step: int) -> Members:
+        """The collections to save at this step of the mode."""
+        members = NOBODY
+        for interval, start, end, steps, those in self._schedules:
+            if (
+                mode_step % interval == 0
+                and start <= mode_step
+                and (end is None or mode_step < end)
+            ) or mode_step in steps:
+                members |= those
+        return members
+
+
+class SavePlan:
+    """The collections that are saved, each when and as its configuration says.
+
+    Nothing in it changes after `prepared`; it only remembers what it has worked out.
+    """
+
+    def __init__(self, collections: Iterable[Collection]):
+        self._collections = tuple(sorted(collections, key=lambda collection: collection.name))
+        self._matchers = tuple(map(_matcher, self._collections))
+        self._reductions = tuple(map(_reductions, self._collections))
+        self._modes = {mode: self._plan(mode) for mode in ModeKeys}
+        self._members: dict[str, Members] = {}
+        self._wanted: dict[Members, Wanted | None] = {NOBODY: None}
+
+    @classmethod
+    def prepared(
+        cls,
+        collections: Iterable[Collection],
+        included: Iterable[str],
+        built_in: Iterable[str] = (),
+    ) -> SavePlan:
+        """The plan for those of the collections that are included: all of them if `all` is.
+
+        A collection that is not `built_in` has to say which tensors it is for:
+        `InvalidCollectionConfiguration`.
+        """
+        names, exempt = set(included), set(built_in)
+        everything = CollectionKeys.ALL in names
+        chosen = [c for c in collections if everything or c.name in names]
+        for collection in chosen:
+            selects = collection.include_regex or collection.tensor_names
+            if not selects and collection.name not in exempt:
+                raise InvalidCollectionConfiguration(collection.name)
+        return cls(chosen)
+
+    def of_mode(self, mode: ModeKeys) -> ModePlan:
+        return self._modes[mode]
+
+    def members(self, tensor_name: str) -> Members:
+        """The collections that the tensor belongs to."""
+        members = self._members.get(tensor_name)
+        if members is None:
+            members = NOBODY
+            for bit, matches in enumerate(self._matchers):
+                if matches(tensor_name):
+                    members |= 1 << bit
+            if len(self._members) >= NAMES_REMEMBERED:
+                self._members.clear()
+            self._members[tensor_name] = members
+        return members
+
+    def collections(self, members: Members) -> list[Collection]:
+        return [c for bit, c in enumerate(self._collections) if members >> bit & 1]
+
+    def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+        """What to write of the tensor while those collections are due; None for nothing."""
+        members = self._members.get(tensor_name)
+        if members is None:
+            members = self.members(tensor_name)
+        who = members & due
+        try:
+            return self._wanted[who]
+        except KeyError:
+            together = self._wanted[who] = self._together(who)
+            return together
+
+    def _together(self, members: Members) -> Wanted:
+        configs = [c for bit, c in enumerate(self._reductions) if members >> bit & 1]
+        names = [collection.name for collection in self.collections(members)]
+        histograms = (
+            collection.name
+            for collection in self.collections(members)
+            if collection.save_histogram and collection.name not in NON_HISTOGRAM_COLLECTIONS
+        )
+        return Wanted(
+            raw=any(config.save_raw_tensor for config in configs),
+            reductions=tuple(dict.fromkeys(r for config in configs for r in config)),
+            shape=any(config.save_shape for config in configs),
+            histogram_of=next(histograms, None),
+            is_scalar=not SCALAR_COLLECTIONS.isdisjoint(names),
+            is_metric=not SM_METRIC_COLLECTIONS.isdisjoint(names),
+        )
+
+    def _plan(self, mode: ModeKeys) -> ModePlan:
+        together: dict[_Schedule, Members] = {}
+        for bit, collection in enumerate(self._collections):
+            if mode in _WITHOUT_TRAINING and collection.name in TRAINING_ONLY_COLLECTIONS:
+                continue
+            schedule = _schedule(collection.save_config, mode)
+            together[schedule] = together.get(schedule, NOBODY) | 1 << bit
+        return ModePlan(schedule._replace(members=who) for schedule, who in together.items())
+
+
+_WITHOUT_TRAINING = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
+
+
+def _schedule(config: SaveConfig | None, mode: ModeKeys) -> _Schedule:
+    of_mode = config.mode_save_configs.get(mode) if config else None
+    said = of_mode or SaveConfigMode()
+    return _Schedule(
+        said.save_interval, said.start_step, said.end_step, frozenset(said.save_steps), NOBODY
+    )
+
+
+def _reductions(collection: Collection) -> ReductionConfig:
+    if collection.name in NON_REDUCTION_COLLECTIONS:
+        return RAW_ONLY
+    return collection.reduction_config or RAW_ONLY
+
+
+def _matcher(collection: Collection) -> Callable[[str], bool]:
+    regexes = tuple(map(compiled, collection.include_regex))
+    return partial(_belongs, frozenset(collection.tensor_names), regexes)
+
+
+def _belongs(names: frozenset[str], regexes: tuple[re.Pattern[str], ...], tensor_name: str) -> bool:
+    return tensor_name in names or any(regex.search(tensor_name) for regex in regexes)

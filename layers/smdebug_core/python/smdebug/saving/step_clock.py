@@ -1,0 +1,52 @@
+"""Where the training is: which step, of which mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from smdebug.mode_keys import ModeKeys
+
+BEFORE_THE_FIRST = -1
+
+
+class StepClock(NamedTuple):
+    """The step that runs, counted over all modes (`step`) and within its own (`mode_step`).
+
+    Before the first step of a mode its count is -1. A clock never changes: `next` gives another one.
+    """
+
+    step: int = BEFORE_THE_FIRST
+    mode: ModeKeys = ModeKeys.GLOBAL
+    mode_step: int = BEFORE_THE_FIRST
+    # The counts of modes that rest. Kept apart, so that a step costs no copy of a dictionary.
+    resting: Mapping[ModeKeys, int] = MappingProxyType({})
+
+    @classmethod
+    def resumed(cls, step: int, mode_steps: Mapping[ModeKeys, int] | None = None) -> StepClock:
+        """A clock whose last step was `step`, of which each mode has had its share."""
+        counts = {m: n for m, n in (mode_steps or {}).items() if m is not ModeKeys.GLOBAL}
+        return cls(step, ModeKeys.GLOBAL, step, MappingProxyType(counts))
+
+    def next(self) -> StepClock:
+        """The next step of the mode."""
+        step, mode, mode_step, resting = self
+        return StepClock(step + 1, mode, mode_step + 1, resting)
+
+    def in_mode(self, mode: ModeKeys) -> StepClock:
+        """The same moment, with the steps from now on belonging to `mode`."""
+        if mode is self.mode:
+            return self
+        counts = self.mode_steps
+        return StepClock(
+            self.step,
+            mode,
+            counts.get(mode, BEFORE_THE_FIRST),
+            MappingProxyType({m: n for m, n in counts.items() if m is not ModeKeys.GLOBAL}),
+        )
+
+    @property
+    def mode_steps(self) -> dict[ModeKeys, int]:
+        """How far each mode has come that was ever set; GLOBAL counts every step."""
+        return {**self.resting, self.mode: self.mode_step, ModeKeys.GLOBAL: self.step}
