@@ -25,7 +25,7 @@ is made from them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smdebug.mode_keys import ModeKeys
@@ -249,6 +249,8 @@ class NoMoreProfilerData(SMDebugError):
 
 class RuleEvaluationConditionMet(SMDebugError):
     """The rule has found at this step what it looks for; its `findings` say where."""
+
+    findings: tuple[Any, ...] = ()
 
     def __init__(self, rule_name: str, step: int, end_of_rule: bool = False):
         super().__init__(rule_name, step, end_of_rule)

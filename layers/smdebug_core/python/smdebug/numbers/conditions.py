@@ -1,0 +1,127 @@
+"""What a rule asks of a whole tensor: is anything not finite, is all of it zero, has it changed?
+
+Each is answered block by block, in the order of the values, and no further than it takes. 16-bit types
+are looked at in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.numbers.reductions import compute_reduction
+
+_BLOCK = 1 << 15
+_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
+
+Array = NDArray[Any]
+
+
+class NonFinite(NamedTuple):
+    """How many values are NaN, and how many infinite."""
+
+    nan: int
+    infinite: int
+
+
+def is_numeric(array: Array) -> bool:
+    """Can anything be computed from these values?"""
+    kind, number = array.dtype.kind, array.dtype.num
+    return kind in "biufc" or (number >= _FIRST_FOREIGN_TYPE and "float" in array.dtype.name)
+
+
+def count_non_finite(array: Array) -> NonFinite:
+    """How many values are NaN or infinite; integers, booleans and text have none."""
+    if array.dtype.kind in "biu" or not is_numeric(array):
+        return NonFinite(0, 0)
+    nan = infinite = 0
+    with np.errstate(all="ignore"):
+        for block in _blocks(array):
+            # The sum of squares is finite only if all values are: one pass without a temporary.
+            if np.isfinite(np.vdot(block, block)):
+                continue
+            nans = int(np.count_nonzero(np.isnan(block)))
+            nan += nans
+            infinite += block.size - int(np.count_nonzero(np.isfinite(block))) - nans
+    return NonFinite(nan, infinite)
+
+
+def count_zeros(array: Array) -> int:
+    """How many values are zero; -0.0 is one, False is one, text is none."""
+    if not is_numeric(array):
+        return 0
+    if array.dtype.num >= _FIRST_FOREIGN_TYPE:
+        return sum(block.size - int(np.count_nonzero(block)) for block in _blocks(array))
+    return array.size - int(np.count_nonzero(array))
+
+
+def all_close(
+    one: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """`numpy.allclose(one, other)`, stopping at the first difference; other shapes are different.
+
+    Where values are no numbers, they are compared for equality.
+    """
+    if one.shape != other.shape:
+        return False
+    if not (is_numeric(one) and is_numeric(other)):
+        return bool(np.array_equal(one, other))
+    with np.errstate(all="ignore"):
+        return all(
+            bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+            for a, b in _paired_blocks(one, other)
+        )
+
+
+def mean_abs_difference(one: Array, other: Array) -> float:
+    """The mean of |one - other|, computed in float64."""
+    total = 0.0
+    with np.errstate(all="ignore"):
+        for a, b in _paired_blocks(one, other):
+            difference = np.subtract(a, b, dtype=np.complex128 if _complex(a, b) else np.float64)
+            total += float(np.abs(difference).sum())
+    return total / one.size
+
+
+def max_abs_difference(one: Array, other: Array) -> float:
+    """The largest |one - other|; NaN where exactly one of the two is NaN counts as infinite."""
+    largest = 0.0
+    with np.errstate(all="ignore"):
+        for a, b in _paired_blocks(one, other):
+            difference = np.subtract(a, b, dtype=np.complex128 if _complex(a, b) else np.float64)
+            magnitude = np.abs(difference)
+            magnitude[np.asarray(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
+            magnitude[np.isnan(magnitude)] = np.inf
+            largest = max(largest, float(magnitude.max(initial=0.0)))
+    return largest
+
+
+def mean_abs(array: Array) -> float:
+    """The mean of the magnitudes."""
+    return float(compute_reduction("mean", array, abs=True))
+
+
+def _complex(*arrays: Array) -> bool:
+    return any(array.dtype.kind == "c" for array in arrays)
+
+
+def _blocks(array: Array) -> Iterator[Array]:
+    flat = array.ravel(order="K")
+    for start in range(0, flat.size, _BLOCK):
+        yield _plain(flat[start : start + _BLOCK])
+
+
+def _paired_blocks(one: Array, other: Array) -> Iterator[tuple[Array, Array]]:
+    a, b = one.ravel(), other.ravel()
+    for start in range(0, a.size, _BLOCK):
+        yield _plain(a[start : start + _BLOCK]), _plain(b[start : start + _BLOCK])
+
+
+def _plain(block: Array) -> Array:
+    """The block in a type that numpy computes in without losing anything on the way."""
+    if block.dtype == np.float16 or block.dtype.num >= _FIRST_FOREIGN_TYPE:
+        return block.astype(np.float32)
+    return block

@@ -1,0 +1,7 @@
+"""What happens when a rule fires: the training job is stopped, somebody gets an e-mail or a text message."""
+
+from smdebug.rules.action.action import ActionOutcome, Actions
+from smdebug.rules.action.message_action import MessageAction
+from smdebug.rules.action.stop_training_action import StopTrainingAction
+
+__all__ = ["ActionOutcome", "Actions", "MessageAction", "StopTrainingAction"]

@@ -1,0 +1,114 @@
+"""The actions of a rule, from the text that describes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
+from smdebug.rules.action.message_action import MessageAction
+from smdebug.rules.action.outcome import ActionOutcome
+from smdebug.rules.action.stop_training_action import StopTrainingAction
+
+ALLOWED_ACTIONS = ["stoptraining", "sms", "email"]
+
+__all__ = ["ALLOWED_ACTIONS", "Action", "ActionOutcome", "Actions", "parse_actions"]
+
+
+class Action(Protocol):
+    """Something that is done when a rule fires."""
+
+    def invoke(self, message: str = "") -> ActionOutcome: ...
+
+
+class Actions:
+    """All actions of one rule: `Actions('[{"name": "email", "endpoint": "me@example.org"}]', "MyRule")`.
+
+    None or "" means none. What became of each, every time, is logged, returned by `invoke`, and kept
+    in `outcomes`.
+    """
+
+    def __init__(self, actions_str: Any = None, rule_name: str = ""):
+        self._actions = parse_actions(actions_str, rule_name)
+        self.outcomes: list[ActionOutcome] = []
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def invoke(self, message: str = "") -> list[ActionOutcome]:
+        """Do every action; one that fails is an outcome, not an exception."""
+        outcomes = [_invoked(action, message) for action in self._actions]
+        for outcome in outcomes:
+            log = get_logger().info if outcome.done else get_logger().error
+            log("Action %s: %s", outcome.action, outcome.message)
+        self.outcomes += outcomes
+        return outcomes
+
+
+def parse_actions(told: Any, rule_name: str) -> list[Action]:
+    """The actions in a JSON text (plain, or escaped as SageMaker's SDK writes it), an object or a list.
+
+    `SMDebugValueError` says what is wrong with it. Names are read in any case; values keep theirs.
+    """
+    parsed = _parsed(told)
+    if isinstance(parsed, Mapping):
+        parsed = [parsed] if parsed else []
+    if not isinstance(parsed, Sequence) or isinstance(parsed, str):
+        raise SMDebugValueError(
+            f"An action is an object with a name, or a list of such, not {told!r:.120}"
+        )
+    return [_made(action, rule_name) for action in parsed]
+
+
+def _parsed(told: Any) -> Any:
+    if told is None:
+        return []
+    if not isinstance(told, str):
+        return told
+    text = told.strip()
+    if not text:
+        return []
+    # The SDK writes \" for ", and some write the whole list as one JSON string.
+    for attempt in (text, text.replace('\\"', '"')):
+        try:
+            parsed = json.loads(attempt)
+            return json.loads(parsed) if isinstance(parsed, str) else parsed
+        except ValueError as error:
+            problem = error
+    raise SMDebugValueError(f"The actions are no JSON ({problem}): {text:.120}") from problem
+
+
+def _made(told: Any, rule_name: str) -> Action:
+    if not isinstance(told, Mapping):
+        raise SMDebugValueError(f"An action is an object with a name, not {told!r:.120}")
+    options = {str(key).strip().lower(): value for key, value in told.items()}
+    name = str(options.pop("name", "")).strip().lower()
+    match name:
+        case "stoptraining":
+            prefix = _text(name, options, "training_job_prefix")
+            action: Action = StopTrainingAction(rule_name, prefix)
+        case "email" | "sms":
+            action = MessageAction(rule_name, name, _text(name, options, "endpoint"))
+        case _:
+            raise SMDebugValueError(
+                f"There is no action {told.get('name')!r}: it is one of {', '.join(ALLOWED_ACTIONS)}"
+            )
+    if options:
+        raise SMDebugValueError(f"The action {name} takes no {', '.join(sorted(options))}")
+    return action
+
+
+def _text(name: str, options: dict[str, Any], key: str) -> str:
+    value = options.pop(key, None)
+    if not isinstance(value, str) or not value.strip():
+        raise SMDebugValueError(f"The action {name} needs {key!r}, a text, not {value!r}")
+    return value.strip()
+
+
+def _invoked(action: Action, message: str) -> ActionOutcome:
+    try:
+        return action.invoke(message)
+    except Exception as error:  # noqa: BLE001 - whatever an action runs into, the rule goes on
+        return ActionOutcome(str(action), False, f"failed: {type(error).__name__}: {error}")

@@ -1,0 +1,91 @@
+"""An e-mail or a text message through Amazon SNS."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.action.outcome import ActionOutcome, aws_client
+
+TOPIC_NAME = "SMDebugRules"
+_SUBJECT_LIMIT = 99  # of SNS
+_E_MAIL = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}"
+    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}"
+)
+_PHONE_NUMBER = re.compile(r"\+[0-9]{1,15}")
+_ATTRIBUTE = {"email": "email", "sms": "phone_num"}
+
+
+class MessageAction:
+    """Tells somebody that the rule has fired, through the SNS topic `SMDebugRules`.
+
+    The topic is made and the endpoint subscribed when that has not happened yet; an e-mail address has
+    to confirm its subscription once. Nothing is asked of AWS before the rule fires.
+    """
+
+    def __init__(self, rule_name: str, message_type: str, message_endpoint: str):
+        self.rule_name = rule_name
+        self.message_type = message_type.strip().lower()
+        self.endpoint = message_endpoint.strip()
+        if self.message_type not in _ATTRIBUTE:
+            raise SMDebugValueError(f"A message is an email or an sms, not {message_type!r}")
+        if self.message_type == "email" and not is_e_mail_address(self.endpoint):
+            raise SMDebugValueError(f"{self.endpoint!r} is no e-mail address")
+        if self.message_type == "sms" and not _PHONE_NUMBER.fullmatch(self.endpoint):
+            raise SMDebugValueError(
+                f"{self.endpoint!r} is no phone number: it begins with + and has up to 15 digits"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.message_type} to {self.endpoint}"
+
+    def invoke(self, message: str = "") -> ActionOutcome:
+        """Send the message. An endpoint that SNS refuses is an outcome, not an error."""
+        sns = aws_client("sns")
+        topic = sns.create_topic(Name=TOPIC_NAME)["TopicArn"]  # gives the one there is, if there is
+        subscribed = self._subscribe(sns, topic)
+        text = f"SMDebugRule:{self.rule_name} fired"
+        sns.publish(
+            TopicArn=topic,
+            Subject=text[:_SUBJECT_LIMIT],
+            Message=f"{text}. {message}",
+            MessageAttributes={
+                _ATTRIBUTE[self.message_type]: {
+                    "DataType": "String",
+                    "StringValue": self.endpoint,
+                }
+            },
+        )
+        hint = ""
+        if subscribed and self.message_type == "email":
+            hint = "; the address was subscribed just now and has to confirm that first"
+        return ActionOutcome(str(self), True, f"sent to topic {topic}{hint}")
+
+    def _subscribe(self, sns: Any, topic: str) -> bool:
+        """Subscribe the endpoint to its own messages; False if it was subscribed before."""
+        for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic):
+            for subscription in page["Subscriptions"]:
+                if (subscription["Protocol"], subscription["Endpoint"]) == (
+                    self.message_type,
+                    self.endpoint,
+                ):
+                    return False
+        policy = json.dumps({_ATTRIBUTE[self.message_type]: [self.endpoint]})
+        sns.subscribe(
+            TopicArn=topic,
+            Protocol=self.message_type,
+            Endpoint=self.endpoint,
+            Attributes={"FilterPolicy": policy},
+            ReturnSubscriptionArn=True,
+        )
+        return True
+
+
+def is_e_mail_address(text: str) -> bool:
+    """Could a message be sent there? Dots, plus signs, sub-domains and long endings are all right."""
+    local = text.partition("@")[0]
+    dots = local.startswith(".") or local.endswith(".") or ".." in local
+    return len(text) <= 254 and not dots and _E_MAIL.fullmatch(text) is not None

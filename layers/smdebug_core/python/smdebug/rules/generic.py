@@ -1,0 +1,51 @@
+"""The built-in rules by name: `from smdebug.rules.generic import VanishingGradient`.
+
+They live in the package `smdebug_rules` and are loaded when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from smdebug.exceptions import SMDebugValueError
+
+if TYPE_CHECKING:
+    from smdebug_rules.catalog import RuleEntry
+
+
+def catalog() -> Mapping[str, RuleEntry]:
+    """What there is to know of every built-in rule, by its name."""
+    from smdebug_rules.catalog import CATALOG
+
+    return CATALOG
+
+
+def find_rule(name: str) -> RuleEntry:
+    """The built-in rule of that name, in any case; `SMDebugValueError` names the nearest one."""
+    rules = catalog()
+    wanted = name.strip().lower()
+    for entry in rules.values():
+        if wanted in (entry.name.lower(), *map(str.lower, entry.aliases)):
+            return entry
+    from difflib import get_close_matches
+
+    close = get_close_matches(wanted, [known.lower() for known in rules], n=1, cutoff=0.5)
+    nearest = next((known for known in rules if known.lower() in close), None)
+    hint = f"Did you mean {nearest}?" if nearest else f"There are {', '.join(rules)}."
+    raise SMDebugValueError(f"There is no built-in rule {name!r}. {hint}")
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        rules = catalog()
+        if name in rules:
+            return rules[name].load()
+        for entry in rules.values():
+            if name in entry.aliases:
+                return entry.load()
+    raise AttributeError(f"module {__name__!r} has no rule {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*catalog(), "catalog", "find_rule"]

@@ -1,0 +1,134 @@
+"""How a rule looks at a step: at which tensors, at every worker's values, past what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smdebug.exceptions import (
+    InvalidWorker,
+    SMDebugTypeError,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules.parameters import patterns, strings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from smdebug.trials.tensor import Tensor
+    from smdebug.trials.trial import Trial
+
+MISSING = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable, InvalidWorker)
+
+# A collection that tornasole called otherwise.
+_OLDER_NAMES = {"bias": "biases"}
+
+
+class TensorSelection:
+    """The tensors of some collections, and those whose names match some patterns: their union."""
+
+    def __init__(self, collection_names: Any = None, tensor_regex: Any = None):
+        self.collection_names = strings("collection_names", collection_names)
+        self.tensor_regex = patterns("tensor_regex", tensor_regex)
+
+    def __bool__(self) -> bool:
+        return bool(self.collection_names or self.tensor_regex)
+
+    def names(self, trial: Trial, step: int | None = None) -> list[str]:
+        """Names of the selected tensors, sorted; with a step, of those that it has."""
+        at: dict[str, Any] = {} if step is None else {"step": step}
+        selected: set[str] = set()
+        if self.collection_names:
+            known = trial.collections()
+            for name in self.collection_names:
+                name = name if name in known else _OLDER_NAMES.get(name, name)
+                if name in known:
+                    selected.update(trial.tensor_names(collection=name, **at))
+        if self.tensor_regex:
+            selected.update(trial.tensor_names(regex=self.tensor_regex, **at))
+        return sorted(selected)
+
+
+class Seen(NamedTuple):
+    """One worker's part of a tensor at a step: its value, or where only those were saved, its reductions."""
+
+    tensor: Tensor
+    worker: str
+    value: np.ndarray[Any, Any] | None
+    reductions: dict[tuple[str, bool], Any]
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+
+def each_worker(
+    trial: Trial, names: Iterable[str], step: int, mode: ModeKeys = ModeKeys.GLOBAL
+) -> Iterator[tuple[Tensor, str]]:
+    """Every tensor and worker that wrote it at this step."""
+    for name in names:
+        try:
+            tensor = trial.tensor(name)
+            workers = tensor.workers(step, mode)
+        except MISSING:
+            continue
+        for worker in workers:
+            yield tensor, worker
+
+
+def look(
+    trial: Trial, names: Iterable[str], step: int, mode: ModeKeys = ModeKeys.GLOBAL
+) -> Iterator[Seen]:
+    """What every worker saved of these tensors at this step; what is missing is passed over."""
+    for tensor, worker in each_worker(trial, names, step, mode):
+        value = value_of(tensor, step, mode, worker)
+        reductions = {}
+        if value is None:
+            reductions = reductions_of(tensor, step, mode, worker)
+            if not reductions:
+                continue
+        yield Seen(tensor, worker, value, reductions)
+
+
+def value_of(tensor: Tensor, step: int, mode: ModeKeys, worker: str) -> Any:
+    """The worker's value, or None where it saved none."""
+    try:
+        return tensor.value(step, mode=mode, worker=worker)
+    except MISSING:
+        return None
+
+
+def reductions_of(
+    tensor: Tensor, step: int, mode: ModeKeys, worker: str
+) -> dict[tuple[str, bool], Any]:
+    """The reductions that the worker saved: `{("mean", True): 0.1}`."""
+    try:
+        return dict(tensor.reduction_values(step, mode=mode, worker=worker))
+    except MISSING:
+        return {}
+
+
+def reduction_of(
+    tensor: Tensor, step: int, reduction: str, mode: ModeKeys, worker: str, *, abs: bool = False
+) -> Any:
+    """The worker's reduction, saved or computed, as a number; None where there is neither."""
+    try:
+        found = tensor.reduction_value(step, reduction, mode=mode, worker=worker, abs=abs)
+    except (*MISSING, SMDebugTypeError):
+        return None
+    return single(found)
+
+
+def single(value: Any) -> Any:
+    """The one number in an array of one element; None where there are more, or none."""
+    if getattr(value, "size", 1) != 1:
+        return None
+    return value.reshape(-1)[0] if getattr(value, "ndim", 0) else value
+
+
+def named(name: str, worker: str, trial: Trial) -> str:
+    """The tensor as a sentence has it: with its worker where there are several."""
+    return f"{name} of {worker}" if trial.num_workers > 1 else name

@@ -1,0 +1,130 @@
+"""The base class of every rule: built-in, custom, or written years ago."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from smdebug.analysis.utils import no_refresh
+from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError, SMDebugTypeError
+from smdebug.logger import get_logger
+from smdebug.rules.action import Actions
+from smdebug.rules.findings import Finding, as_findings
+from smdebug.rules.req_tensors import RequiredTensors
+
+if TYPE_CHECKING:
+    from smdebug.trials.trial import Trial
+
+
+class Rule(ABC):
+    """A question asked of every step of a run: implement `invoke_at_step`, return True if it is met.
+
+        class LargeLoss(Rule):
+            def __init__(self, base_trial, limit=10.0):
+                super().__init__(base_trial)
+                self.limit = float(limit)  # parameters arrive from JSON as strings
+
+            def invoke_at_step(self, step):
+                for name in self.base_trial.tensor_names(step=step, collection="losses"):
+                    loss = self.base_trial.tensor(name).reduction_value(step, "mean")
+                    if loss > self.limit:
+                        self.findings.append(Finding(name, "mean", loss, self.limit))
+                return bool(self.findings)
+
+    `self.findings` is the evidence, empty before each step. `self.looked` may be set to False to say
+    that a step had nothing to look at, so that not finding anything means nothing. Whatever else a
+    rule keeps in its attributes, as plain data, is remembered from step to step (`smdebug.rules.state`).
+    """
+
+    base_trial: Trial
+    other_trials: list[Trial] | None
+    trials: list[Trial]
+
+    def __init__(
+        self,
+        base_trial: Trial,
+        action_str: Any = None,
+        other_trials: Sequence[Trial] | Trial | None = None,
+    ):
+        if _are_trials(action_str):  # the order of arguments before there were actions
+            if other_trials is not None:
+                raise SMDebugTypeError(
+                    "Rule takes (base_trial, action_str, other_trials): action_str is a list of trials"
+                )
+            action_str, other_trials = None, action_str
+        if other_trials is not None and not isinstance(other_trials, (list, tuple)):
+            other_trials = [other_trials]
+        self.base_trial = base_trial
+        self.other_trials = None if other_trials is None else list(other_trials)
+        self.trials = [base_trial, *(self.other_trials or ())]
+        self.req_tensors = RequiredTensors(base_trial, self.other_trials)
+        self.logger = get_logger()
+        self.rule_name = type(self).__name__
+        self.findings: list[Any] = []
+        self.looked: bool | None = None
+        self.report: dict[str, Any] = {
+            "RuleTriggered": 0,
+            "Violations": 0,
+            "Details": {},
+            "Datapoints": 0,
+            "RuleParameters": "",
+        }
+        self._actions = Actions(action_str, self.rule_name)
+
+    def set_required_tensors(self, step: int) -> None:  # noqa: B027
+        """Optional: `self.req_tensors.add(...)` what this step needs, to have it fetched together."""
+
+    @abstractmethod
+    def invoke_at_step(self, step: int) -> bool:
+        """Is the condition met at this global step? Leave the evidence in `self.findings`."""
+
+    def invoke(self, step: int) -> None:
+        """Evaluate the rule at one global step, as soon as the base trial has it.
+
+        `RuleEvaluationConditionMet` if the condition is met, with the `findings`; `StepUnavailable` if
+        the step was not saved; `NoMoreData` if the training ended before it.
+        """
+        self.base_trial.wait_for_steps([step])
+        # What a trial shows does not change while a rule looks at it.
+        with no_refresh(self.trials):
+            self.findings = []
+            self.looked = None
+            self.req_tensors.clear()
+            self.set_required_tensors(step)
+            # The name that tornasole documented for the same method.
+            older_name = getattr(self, "required_tensors", None)
+            if callable(older_name):
+                older_name(step)
+            self.req_tensors.fetch()
+            met = self.invoke_at_step(step)
+            findings = self._normalised_findings(step) if met else ()
+        if met:
+            self._actions.invoke(_summary(step, findings))
+            error = RuleEvaluationConditionMet(self.rule_name, step)
+            error.findings = findings
+            raise error
+
+    def _normalised_findings(self, step: int) -> tuple[Finding, ...]:
+        try:
+            found = as_findings(self.findings, names_a_tensor=self.base_trial.has_tensor)
+        except SMDebugError as problem:
+            # Evidence that cannot be read takes nothing away from what was found.
+            self.logger.warning("Rule %s, step %s: %s", self.rule_name, step, problem)
+            found = [Finding(message=repr(self.findings)[:1000])]
+        self.findings = found
+        return tuple(found)
+
+
+def _are_trials(value: Any) -> bool:
+    """Is this a trial, or a list of trials, rather than an action?"""
+    if isinstance(value, (list, tuple)):
+        return all(_are_trials(one) for one in value)
+    return hasattr(value, "tensor_names") and hasattr(value, "tensor")
+
+
+def _summary(step: int, findings: Sequence[Finding]) -> str:
+    if not findings:
+        return f"Step {step}."
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return f"Step {step}: {findings[0]}{more}."

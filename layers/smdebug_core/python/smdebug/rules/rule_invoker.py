@@ -1,0 +1,128 @@
+"""Invoke a rule over the steps of a run: from Python, or `python -m smdebug.rules.rule_invoker --help`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smdebug.exceptions import (
+    NoMoreProfilerData,
+    RuleEvaluationConditionMet,
+    SMDebugError,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.logger import get_logger
+
+if TYPE_CHECKING:
+    from smdebug.rules.findings import Finding
+    from smdebug.rules.rule import Rule
+
+
+class Evaluation(NamedTuple):
+    """One rule at one step: what it found, or what was missing."""
+
+    step: int
+    met: RuleEvaluationConditionMet | None = None
+    missing: SMDebugError | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.met.findings if self.met else ()
+
+
+def invoke_rule(
+    rule_obj: Rule,
+    start_step: int = 0,
+    end_step: int | None = None,
+    raise_eval_cond: bool = False,
+) -> None:
+    """Invoke the rule at every global step from `start_step` up to, and without, `end_step`.
+
+    Without an `end_step` it goes on until the training ends, and then raises `NoMoreData`: that is the
+    expected end. A step at which the rule finds something is logged, or with `raise_eval_cond` raised
+    as `RuleEvaluationConditionMet`. Steps and tensors that were not saved are passed over.
+    """
+    logger = get_logger()
+    logger.info("Started execution of rule %s at step %s", rule_obj.rule_name, start_step)
+    for evaluation in evaluations(rule_obj, start_step, end_step):
+        if evaluation.met is None:
+            continue
+        if raise_eval_cond:
+            raise evaluation.met
+        first = f": {evaluation.findings[0]}" if evaluation.findings else ""
+        logger.info("%s%s", evaluation.met, first)
+    if end_step is not None:
+        logger.info("Ended execution of rule %s at end_step %s", rule_obj.rule_name, end_step)
+
+
+def invoke(
+    rule_obj: Rule,
+    start_step: int = 0,
+    end_step: int | None = None,
+    raise_eval_cond: bool = False,
+) -> None:
+    """`invoke_rule` under the name that tornasole documented."""
+    invoke_rule(rule_obj, start_step, end_step, raise_eval_cond)
+
+
+def evaluations(
+    rule_obj: Rule, start_step: int = 0, end_step: int | None = None
+) -> Iterator[Evaluation]:
+    """The rule's evaluations, step by step, as the steps of its base trial become available.
+
+    Raises `NoMoreData` when the training has ended before `end_step`.
+    """
+    for step in _steps_worth_a_look(rule_obj.base_trial, start_step, end_step):
+        try:
+            rule_obj.invoke(step)
+        except RuleEvaluationConditionMet as met:
+            yield Evaluation(step, met=met)
+            if met.end_of_rule:
+                return
+        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
+            get_logger().debug("%s", missing)
+            yield Evaluation(step, missing=missing)
+        except NoMoreProfilerData:
+            return
+        else:
+            yield Evaluation(step)
+
+
+def _steps_worth_a_look(trial: Any, start_step: int, end_step: int | None) -> Iterator[int]:
+    """Every step in the range but those that are known not to have been saved.
+
+    Where a later step can be read, what lies before it and is not there will never come. Only past
+    the last known step does it take an invocation to find out, and to wait.
+    """
+    step = start_step
+    known: Iterator[int] = iter(())
+    while end_step is None or step < end_step:
+        following = next((one for one in known if one >= step), None)
+        if following is None:
+            known = iter(_steps_from(trial, step))
+            following = next(known, None)
+        if following is None:
+            following = step
+        elif end_step is not None and following >= end_step:
+            return
+        yield following
+        step = following + 1
+
+
+def _steps_from(trial: Any, step: int) -> list[int]:
+    steps = getattr(trial, "steps", None)  # a profiler's trial has timestamps instead
+    return [one for one in steps() if one >= step] if callable(steps) else []
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns its exit code."""
+    from smdebug.rules.command_line import main as command_line
+
+    return command_line(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Tensors of which all values, or a given percentage, are zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.numbers.conditions import count_zeros, is_numeric
+from smdebug.rules import Finding, Rule
+from smdebug.rules.looking import Seen, TensorSelection, look, named, single
+from smdebug.rules.parameters import number
+
+_ONLY_ZERO_IF_ALL_ARE = (("max", True), ("l1", False), ("l1", True), ("l2", False), ("l2", True))
+# Squares smaller than a float32 can hold are zero in a sum; l1 and the extremes have no such gap.
+_PROOFS = frozenset((("max", True), ("l1", False), ("l1", True)))
+
+
+def percent_zero_by_reductions(reductions: Mapping[tuple[str, bool], Any]) -> float | None:
+    """100 or less than 100 where saved reductions prove it (0 then stands for less); else None."""
+    numbers = {key: single(value) for key, value in reductions.items()}
+    extremes = [numbers.get(("min", False)), numbers.get(("max", False))]
+    if None not in extremes:
+        return 100.0 if extremes[0] == extremes[1] == 0 else 0.0
+    for key in _ONLY_ZERO_IF_ALL_ARE:
+        value = numbers.get(key)
+        if value is not None and value != 0:
+            return 0.0
+        if value is not None and key in _PROOFS:
+            return 100.0
+    return None
+
+
+class AllZero(Rule):
+    """Fires when at least `threshold` percent of a selected tensor's values are zero."""
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        threshold: Any = 100.0,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.selection = TensorSelection(collection_names, tensor_regex)
+        if not self.selection:
+            raise SMDebugValueError("AllZero needs collection_names or tensor_regex")
+        self.threshold = number("threshold", threshold, minimum=0, maximum=100)
+
+    def invoke_at_step(self, step: int) -> bool:
+        trial = self.base_trial
+        found = []
+        self.looked = False
+        for seen in look(trial, self.selection.names(trial, step), step):
+            percent = self._percent_zero(seen)
+            if percent is None:
+                continue
+            self.looked = True
+            if percent >= self.threshold:
+                found.append((percent, seen))
+        found.sort(key=lambda one: (-one[0], one[1].name, one[1].worker))
+        self.findings = [
+            Finding(
+                tensor=seen.name,
+                statistic="percent of zeros",
+                value=percent,
+                threshold=self.threshold,
+                worker=seen.worker,
+                step=step,
+                message=_told(named(seen.name, seen.worker, trial), percent, seen),
+            )
+            for percent, seen in found
+        ]
+        return bool(found)
+
+    def _percent_zero(self, seen: Seen) -> float | None:
+        if seen.value is None:
+            percent = percent_zero_by_reductions(seen.reductions)
+            # Less than all is known, but not how much less.
+            return None if percent == 0.0 and self.threshold < 100 else percent
+        if seen.value.size == 0 or not is_numeric(seen.value):
+            return None
+        return 100.0 * count_zeros(seen.value) / seen.value.size
+
+
+def _told(where: str, percent: float, seen: Seen) -> str:
+    if seen.value is None:
+        return f"{where}: all values are zero, by the saved reductions"
+    if percent == 100:
+        return f"{where}: all {seen.value.size} values are zero"
+    return f"{where}: {percent:.4g} % of {seen.value.size} values are zero"

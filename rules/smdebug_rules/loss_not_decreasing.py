@@ -1,0 +1,202 @@
+"""A loss that does not fall, or not fast enough."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Finding, Rule
+from smdebug.rules.looking import TensorSelection, each_worker, named, single, value_of
+from smdebug.rules.parameters import boolean, integer, number, strings
+
+_MODES = {mode.name: mode for mode in ModeKeys}
+
+
+class Limits(NamedTuple):
+    """By how many percent a loss has to fall, and by how many it may rise (None: it has to fall)."""
+
+    min_difference: float = 0.0
+    increase_threshold_percent: float | None = None
+
+
+def improvement(before: float, now: float) -> float:
+    """By how many percent the loss has fallen; negative where it has risen."""
+    if before == 0 or not math.isfinite(before):
+        return 0.0 if now == before else math.copysign(math.inf, before - now)
+    return 100.0 * (before - now) / abs(before)
+
+
+def is_stuck(before: float, now: float, limits: Limits) -> bool:
+    """Has the loss failed to fall as it should? One that is not finite has."""
+    if not math.isfinite(now):
+        return True
+    if math.isnan(before):
+        return False  # it has come back
+    fallen = improvement(before, now)
+    if limits.increase_threshold_percent is not None and fallen < 0:
+        return -fallen > limits.increase_threshold_percent
+    if limits.increase_threshold_percent is None and limits.min_difference == 0:
+        return now >= before
+    return fallen < limits.min_difference
+
+
+class LossNotDecreasing(Rule):
+    """Fires when a loss is not at least `min_difference` percent below what it was `num_steps` ago.
+
+    A loss is compared every `num_steps` steps, with its newest value that is at least so many steps
+    old. Losses are scalars: other tensors are passed over.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        use_losses_collection: Any = True,
+        num_steps: Any = 10,
+        min_difference: Any = 0.0,
+        increase_threshold_percent: Any = None,
+        mode: Any = None,
+        *,
+        diff_percent: Any = None,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.use_losses_collection = boolean("use_losses_collection", use_losses_collection)
+        names = strings("collection_names", collection_names)
+        if self.use_losses_collection:
+            names.append("losses")
+        self.selection = TensorSelection(names, tensor_regex)
+        if not self.selection:
+            raise SMDebugValueError(
+                "LossNotDecreasing needs use_losses_collection, collection_names or tensor_regex"
+            )
+        self.num_steps = integer("num_steps", num_steps, minimum=1)
+        self.limits = _limits(min_difference, diff_percent, increase_threshold_percent)
+        self.mode = _mode(mode)
+        self.last_checked: dict[tuple[str, str, str], int] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        trial = self.base_trial
+        self.looked = False
+        mode = self.mode or self._mode_with_losses(step)
+        if mode is not ModeKeys.GLOBAL and trial.mode(step) is not mode:
+            return False
+        now = step if mode is ModeKeys.GLOBAL else trial.mode_step(step)
+        found = []
+        for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
+            finding = self._judged(tensor, worker, mode, now, step)
+            if finding is not None:
+                found.append(finding)
+        found.sort(key=_improvement_of)
+        self.findings = found
+        return bool(found)
+
+    def _mode_with_losses(self, step: int) -> ModeKeys:
+        """The first of EVAL, TRAIN and GLOBAL in which there has been a loss up to this step."""
+        trial = self.base_trial
+        seen = trial.modes()
+        for mode in (ModeKeys.EVAL, ModeKeys.TRAIN):
+            if mode not in seen:
+                continue
+            for name in self.selection.names(trial):
+                steps = trial.tensor(name).steps(mode=mode)
+                first = trial.global_step(mode, steps[0]) if steps else None
+                if first is not None and first <= step:
+                    return mode
+        return ModeKeys.GLOBAL
+
+    def _judged(
+        self, tensor: Any, worker: str, mode: ModeKeys, now: int, step: int
+    ) -> Finding | None:
+        key = (tensor.name, worker, mode.name)
+        if key in self.last_checked and now < self.last_checked[key] + self.num_steps:
+            return None
+        loss = _scalar(value_of(tensor, now, mode, worker))
+        if loss is None:
+            return None
+        then, before = self._earlier(tensor, worker, mode, now)
+        if before is None and math.isfinite(loss):
+            return None
+        self.looked = True
+        self.last_checked[key] = now
+        if before is not None and not is_stuck(before, loss, self.limits):
+            return None
+        fallen = math.nan if before is None else improvement(before, loss)
+        return Finding(
+            tensor=tensor.name,
+            statistic="percent by which the loss has fallen",
+            value=fallen,
+            threshold=self.limits.min_difference,
+            worker=worker,
+            step=step,
+            message=_told(
+                named(tensor.name, worker, self.base_trial), loss, now, before, then, fallen
+            ),
+            details={"loss": loss, "before": before, "since": then, "mode": mode.name},
+        )
+
+    def _earlier(
+        self, tensor: Any, worker: str, mode: ModeKeys, now: int
+    ) -> tuple[int | None, float | None]:
+        """The worker's newest loss that is at least `num_steps` old, and its step."""
+        latest = now - self.num_steps
+        while latest >= 0 and (steps := tensor.prev_steps(latest, 1, mode)):
+            (step,) = steps
+            if worker in tensor.workers(step, mode):
+                loss = _scalar(value_of(tensor, step, mode, worker))
+                if loss is not None:
+                    return step, loss
+            latest = step - 1
+        return None, None
+
+
+def _told(
+    where: str, loss: float, now: int, before: float | None, then: int | None, fallen: float
+) -> str:
+    if before is None:
+        return f"{where}: the loss is {loss} at step {now}"
+    told = f"{where}: the loss is {loss:.6g} at step {now}, it was {before:.6g} at step {then}"
+    if not math.isfinite(fallen):
+        return told
+    return f"{told} ({'down' if fallen > 0 else 'up'} {abs(fallen):.3g} %)" if fallen else told
+
+
+def _improvement_of(finding: Finding) -> tuple[float, str, str]:
+    value = finding.value if not math.isnan(finding.value) else -math.inf
+    return value, finding.tensor or "", finding.worker or ""
+
+
+def _scalar(value: Any) -> float | None:
+    """The loss as a float; None where the tensor is no real scalar."""
+    if value is None or (value.dtype.kind in "cSUOV" and value.dtype.name != "bfloat16"):
+        return None
+    found = single(value)
+    return None if found is None else float(found)
+
+
+def _limits(min_difference: Any, diff_percent: Any, increase: Any) -> Limits:
+    fall = number("min_difference", min_difference, minimum=0, maximum=100)
+    if diff_percent is not None:
+        other = number("diff_percent", diff_percent, minimum=0, maximum=100)
+        if fall not in (0.0, other):
+            raise SMDebugValueError(
+                "min_difference and diff_percent are the same parameter, and differ: "
+                f"{fall:g} and {other:g}"
+            )
+        fall = other
+    rise = None
+    if increase not in (None, "", "None"):
+        rise = number("increase_threshold_percent", increase, minimum=0)
+    return Limits(fall, rise)
+
+
+def _mode(told: Any) -> ModeKeys | None:
+    if told in (None, "", "None") or isinstance(told, ModeKeys):
+        return told or None
+    name = str(told).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
+    if name not in _MODES:
+        raise SMDebugValueError(f"mode has to be one of {', '.join(_MODES)}, not {told!r}")
+    return _MODES[name]

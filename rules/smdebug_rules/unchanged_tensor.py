@@ -1,0 +1,81 @@
+"""Tensors that stay the same over several saved steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.conditions import all_close
+from smdebug.rules import Finding, Rule
+from smdebug.rules.looking import TensorSelection, each_worker, named, value_of
+from smdebug.rules.parameters import boolean, integer, number
+
+
+class UnchangedTensor(Rule):
+    """Fires when a selected tensor is `numpy.allclose` to itself at its last `num_steps` saved steps.
+
+    The steps need not be consecutive, and the rule need not have been invoked at them.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        num_steps: Any = 3,
+        rtol: Any = 1e-5,
+        atol: Any = 1e-8,
+        equal_nan: Any = False,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.selection = TensorSelection(collection_names, tensor_regex)
+        if not self.selection:
+            raise SMDebugValueError("UnchangedTensor needs collection_names or tensor_regex")
+        self.num_steps = integer("num_steps", num_steps, minimum=2)
+        self.rtol = number("rtol", rtol, minimum=0)
+        self.atol = number("atol", atol, minimum=0)
+        self.equal_nan = boolean("equal_nan", equal_nan)
+
+    def invoke_at_step(self, step: int) -> bool:
+        trial = self.base_trial
+        self.findings = []
+        self.looked = False
+        for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
+            steps = tensor.prev_steps(step, self.num_steps)
+            if len(steps) < self.num_steps or steps[-1] != step:
+                continue
+            unchanged = self._is_unchanged(tensor, worker, steps)
+            if unchanged is None:
+                continue
+            self.looked = True
+            if unchanged:
+                self.findings.append(
+                    Finding(
+                        tensor=tensor.name,
+                        statistic="saved steps without a change",
+                        value=self.num_steps,
+                        threshold=self.num_steps,
+                        worker=worker,
+                        step=step,
+                        details={"steps": steps},
+                        message=f"{named(tensor.name, worker, trial)}: the same at steps "
+                        f"{', '.join(map(str, steps))}",
+                    )
+                )
+        return bool(self.findings)
+
+    def _is_unchanged(self, tensor: Any, worker: str, steps: list[int]) -> bool | None:
+        """None where the worker lacks a value at one of the steps."""
+        now = value_of(tensor, steps[-1], ModeKeys.GLOBAL, worker)
+        if now is None or now.size == 0:
+            return None
+        for step in reversed(steps[:-1]):
+            before = value_of(tensor, step, ModeKeys.GLOBAL, worker)
+            if before is None:
+                return None
+            if not all_close(now, before, self.rtol, self.atol, self.equal_nan):
+                return False
+        return True

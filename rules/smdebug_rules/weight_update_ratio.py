@@ -1,0 +1,131 @@
+"""Weights that change by far too much, or hardly at all, from step to step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.conditions import is_numeric, mean_abs, mean_abs_difference
+from smdebug.rules import Finding, Rule
+from smdebug.rules.looking import each_worker, named, value_of
+from smdebug.rules.parameters import integer, number
+
+
+def update_ratio(weight: Any, before: Any, epsilon: float) -> float:
+    """How large the update is, compared with the weights it was applied to."""
+    return mean_abs_difference(weight, before) / (mean_abs(before) + epsilon)
+
+
+class WeightUpdateRatio(Rule):
+    """Fires when the ratio of update to weight is above `large_threshold` or below `small_threshold`.
+
+    A tensor of `weights` is compared with the step saved before, or with the oldest one of the last
+    `num_steps` steps. Where there are training steps, only those are looked at.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        large_threshold: Any = 10.0,
+        small_threshold: Any = 1e-8,
+        num_steps: Any = None,
+        epsilon: Any = 1e-9,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.large_threshold = number("large_threshold", large_threshold, minimum=0)
+        self.small_threshold = number("small_threshold", small_threshold, minimum=0)
+        self.epsilon = number("epsilon", epsilon, minimum=0)
+        self.num_steps = None
+        if num_steps not in (None, "", "None"):
+            self.num_steps = integer("num_steps", num_steps, minimum=1)
+        if self.small_threshold > self.large_threshold:
+            raise SMDebugValueError(
+                f"small_threshold ({self.small_threshold:g}) is above "
+                f"large_threshold ({self.large_threshold:g})"
+            )
+
+    def invoke_at_step(self, step: int) -> bool:
+        trial = self.base_trial
+        self.looked = False
+        mode = ModeKeys.TRAIN if ModeKeys.TRAIN in trial.modes() else ModeKeys.GLOBAL
+        if mode is ModeKeys.TRAIN and trial.mode(step) is not ModeKeys.TRAIN:
+            return False
+        now = trial.mode_step(step) if mode is ModeKeys.TRAIN else step
+        names = []
+        if "weights" in trial.collections():
+            names = trial.tensor_names(step=step, collection="weights")
+        found = []
+        for tensor, worker in each_worker(trial, names, step):
+            then = self._step_before(tensor, now, mode)
+            ratio = self._ratio(tensor, worker, now, then, mode)
+            if ratio is None:
+                continue
+            self.looked = True
+            finding = self._judged(tensor.name, worker, ratio, step, then)
+            if finding is not None:
+                found.append((_badness(ratio, self.large_threshold), finding))
+        found.sort(key=lambda one: (-one[0], one[1].tensor or "", one[1].worker or ""))
+        self.findings = [finding for _, finding in found]
+        return bool(found)
+
+    def _step_before(self, tensor: Any, now: int, mode: ModeKeys) -> int | None:
+        if self.num_steps is None:
+            steps = tensor.prev_steps(now, 2, mode)
+        else:
+            # At most one saved step a step: no more than these can lie in the window.
+            steps = tensor.prev_steps(now, self.num_steps + 1, mode)
+        earliest = -1 if self.num_steps is None else now - self.num_steps
+        return next((step for step in steps if earliest <= step < now), None)
+
+    def _ratio(
+        self, tensor: Any, worker: str, now: int, then: int | None, mode: ModeKeys
+    ) -> float | None:
+        if then is None:
+            return None
+        weight, before = (value_of(tensor, step, mode, worker) for step in (now, then))
+        if weight is None or before is None or weight.shape != before.shape or not weight.size:
+            return None
+        if not (is_numeric(weight) and is_numeric(before)):
+            return None
+        scale = mean_abs(before) + self.epsilon
+        change = mean_abs_difference(weight, before)
+        # All-zero weights that stay so, without an epsilon: nothing has changed.
+        return 0.0 if change == scale == 0 else change / scale if scale else math.inf
+
+    def _judged(
+        self, name: str, worker: str, ratio: float, step: int, then: int | None
+    ) -> Finding | None:
+        where = f"{named(name, worker, self.base_trial)}: the update since step {then}"
+        if self.small_threshold <= ratio <= self.large_threshold:
+            return None
+        if math.isnan(ratio):
+            threshold, told = self.large_threshold, f"{where} is not a number"
+        elif ratio > self.large_threshold:
+            threshold = self.large_threshold
+            told = f"{where} is {ratio:.4g} times the weights, above {threshold:g}"
+        else:
+            threshold = self.small_threshold
+            told = f"{where} is {ratio:.4g} times the weights, below {threshold:g}"
+        return Finding(
+            tensor=name,
+            statistic="ratio of update to weight",
+            value=ratio,
+            threshold=threshold,
+            worker=worker,
+            step=step,
+            message=told,
+            details={"since": then},
+        )
+
+
+def _badness(ratio: float, large_threshold: float) -> float:
+    """How far a ratio is from being all right, in powers of ten; too large is worse than too small."""
+    if math.isnan(ratio) or math.isinf(ratio):
+        return math.inf
+    if ratio > large_threshold:
+        return 1000 + math.log10(ratio)
+    return -math.log10(ratio) if ratio else 500
