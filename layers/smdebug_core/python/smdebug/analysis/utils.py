@@ -64,8 +64,8 @@ def parse_bool(arg: bool | str | None, default: bool) -> bool:
     """True or False, also as text, in any case; `default` for None."""
     if arg is None:
         return default
-    if isinstance(arg, bool):
-        return arg
+    if isinstance(arg, bool | int) and arg in (0, 1):
+        return bool(arg)
     if isinstance(arg, str) and arg.strip().lower() in ("true", "false"):
         return arg.strip().lower() == "true"
     raise SMDebugValueError(f"true or false was expected, not {arg!r}")

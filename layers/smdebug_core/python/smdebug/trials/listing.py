@@ -1,0 +1,83 @@
+"""News of a run by listing its index folder: what is new is asked for, and nothing else.
+
+Keys sort by step, then worker, so "new" is whatever sorts behind the last settled step. Other sources of
+the same knowledge (a table of arrivals, say) hand the same `Arrival`s to the same `RunIndex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from smdebug.exceptions import IndexReaderException, ObjectMissing
+from smdebug.files.index import parse_index
+from smdebug.files.names import INDEX_FOLDER, StepFile, index_folder, step_file
+from smdebug.storage import Storage
+from smdebug.trials.run_index import Arrival
+
+StepRange = tuple[int | None, int | None]
+_AT_A_TIME = 4096
+
+
+class Damaged(NamedTuple):
+    """An index file that could not be understood."""
+
+    key: str
+    error: IndexReaderException
+
+
+class IndexListing:
+    """The index files of one run, by listing them."""
+
+    def __init__(self, storage: Storage, step_range: StepRange | None = None):
+        self._storage = storage
+        self._first, self._end = step_range or (None, None)
+
+    def news(
+        self, after: str | None, already_read: Container[str] = ()
+    ) -> Iterator[Arrival | Damaged]:
+        """What the index files say that sort behind `after` and were not read before, in their order."""
+        keys = (key for key in self._keys(after) if key not in already_read)
+        while some := list(islice(keys, _AT_A_TIME)):
+            yield from filter(None, self._read_all(some))
+
+    def _keys(self, after: str | None) -> Iterator[str]:
+        if self._first:
+            after = max(after or "", _beginning_of(self._first))
+        stop = None if self._end is None else _beginning_of(self._end)
+        for key in self._storage.list(INDEX_FOLDER, after):
+            if stop is not None and key >= stop:
+                return
+            if key.endswith((".json", ".csv")):
+                yield key
+
+    def _read_all(self, keys: Sequence[str]) -> Iterable[Arrival | Damaged | None]:
+        at_a_time = min(self._storage.concurrency, len(keys))
+        if at_a_time <= 1:
+            return map(self._read, keys)
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(at_a_time, "smdebug-index") as readers:
+            return list(readers.map(self._read, keys))
+
+    def _read(self, key: str) -> Arrival | Damaged | None:
+        try:
+            name = step_file(key)
+            if name is None:
+                raise IndexReaderException(f"Invalid File Found: {key}")
+            if not self._wants(name):
+                return None
+            return Arrival(key, *name, parse_index(self._storage.read(key), file=key))
+        except IndexReaderException as error:
+            return Damaged(key, error)
+        except ObjectMissing:  # removed since it was listed
+            return None
+
+    def _wants(self, name: StepFile) -> bool:
+        return (self._first or 0) <= name.step and (self._end is None or name.step < self._end)
+
+
+def _beginning_of(step: int) -> str:
+    """What the index keys of `step` begin with: it sorts before them and after all earlier ones."""
+    return f"{index_folder(step)}{step:012}"

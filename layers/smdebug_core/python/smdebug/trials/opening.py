@@ -1,0 +1,140 @@
+"""Finding a run: its collections files say that it has begun, and how many workers it has.
+
+A run may be opened before it starts, so what is missing is waited for, aloud, and not forever. What can
+never become a run is said at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.exceptions import (
+    MissingCollectionFiles,
+    ObjectMissing,
+    SMDebugError,
+    SMDebugRuntimeError,
+)
+from smdebug.files.collections_file import parse_collections
+from smdebug.files.names import (
+    COLLECTIONS_FOLDER,
+    END_MARKER,
+    FIRST_FORMAT_MARKER,
+    collections_worker,
+)
+from smdebug.storage import Storage
+from smdebug.trials.patience import TRIAL_WAIT_SECONDS_KEY, Clock
+
+_SAY_SO_AFTER = (2.0, 60.0, 600.0)
+
+
+class Opened(NamedTuple):
+    """A run that has begun."""
+
+    collections: CollectionManager
+    workers: tuple[str, ...]
+
+    @property
+    def num_workers(self) -> int:
+        return max(1, self.collections.get_num_workers())
+
+
+def look(storage: Storage) -> Opened | None:
+    """The collections of the run, and whose collections files are there; None if there are none yet."""
+    keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
+    workers = tuple(worker for key in keys if (worker := collections_worker(key)))
+    trouble: SMDebugError | None = None
+    for key in keys:  # all are equal: the first that can be read will do
+        try:
+            content = parse_collections(storage.read(key), file=key)
+            return Opened(CollectionManager.from_dict(content), workers)
+        except ObjectMissing:
+            continue
+        except SMDebugError as error:
+            trouble = trouble or error
+    if trouble:
+        raise trouble
+    return None
+
+
+def wait_for_run(storage: Storage, seconds: float, clock: Clock, logger: logging.Logger) -> Opened:
+    """The run, once all its workers have shown their collections file.
+
+    `MissingCollectionFiles` if it ended without them, or if they did not come within `seconds`.
+    """
+    begun = clock.now()
+    announcements = list(_SAY_SO_AFTER)
+    pauses = clock.pauses()
+    run = _complete(look(storage))
+    if run is None and storage.exists(FIRST_FORMAT_MARKER):
+        raise SMDebugRuntimeError(_FIRST_FORMAT.format(place=storage.location))
+    while run is None:
+        if storage.exists(END_MARKER):
+            # It may have ended between the two looks, but nothing comes after its end.
+            run = _complete(look(storage))
+            if run is None:
+                raise MissingCollectionFiles(_ended_early(storage))
+            break
+        waited = clock.now() - begun
+        if waited >= seconds:
+            raise MissingCollectionFiles(_gave_up(storage, waited))
+        if announcements and waited >= announcements[0]:
+            announcements.pop(0)
+            logger.warning(_still_waiting(storage, waited, seconds))
+        next(pauses)
+        run = _complete(look(storage))
+    return run
+
+
+def _complete(run: Opened | None) -> Opened | None:
+    return run if run and len(run.workers) >= run.num_workers else None
+
+
+_FIRST_FORMAT = (
+    "{place} holds a run in the first format ("
+    + FIRST_FORMAT_MARKER
+    + " at its root), which was given up before smdebug 0.1 and cannot be read. "
+    "Save the run again with a current hook."
+)
+
+
+def _ended_early(storage: Storage) -> str:
+    return (
+        f"The run at {storage.location} has ended ({END_MARKER} is there), and {_what_is_missing(storage)}. "
+        "Was a tensor saved at all, and were all files copied? Check how the hook was configured."
+    )
+
+
+def _gave_up(storage: Storage, waited: float) -> str:
+    return (
+        f"No run began at {storage.location} within {waited:.0f} s: {_what_is_missing(storage)}. "
+        f"{_what_is_there(storage)} Check the path; if the training needs longer to save its first step, "
+        f"set {TRIAL_WAIT_SECONDS_KEY} to more seconds."
+    )
+
+
+def _still_waiting(storage: Storage, waited: float, seconds: float) -> str:
+    return (
+        f"Waiting for a run at {storage.location}, {waited:.0f} s of at most {seconds:.0f} s so far: "
+        f"{_what_is_missing(storage)}. {_what_is_there(storage)}"
+    )
+
+
+def _what_is_missing(storage: Storage) -> str:
+    run = look(storage)
+    if run is None:
+        return f"there is no {COLLECTIONS_FOLDER}<worker>_collections.json"
+    return (
+        f"there are collections files of {len(run.workers)} of {run.num_workers} workers "
+        f"({', '.join(run.workers[:8])})"
+    )
+
+
+def _what_is_there(storage: Storage) -> str:
+    first = next(iter(storage.list("")), None)
+    return (
+        f"The place holds {first}, for example."
+        if first
+        else "The place is empty or does not exist."
+    )
