@@ -1,0 +1,220 @@
+"""What one worker saves of one step: its event file, and then the index file that makes it count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.files.events import as_saved_array, encode_event
+from smdebug.files.framing import Checksum
+from smdebug.files.index import IndexMeta, ShapeRecord, TensorEntry, encode_index
+from smdebug.files.names import event_key, index_key
+from smdebug.mode_keys import ModeKeys
+from smdebug.storage.base import Buffer, Sink, Storage
+
+WRITTEN_AT_ONCE = 256 << 10
+"""From this many bytes on, a tensor goes to the storage as it comes; smaller ones are gathered first."""
+
+GATHERED_UP_TO = 4 << 20
+
+MetaExtras = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+
+
+class StepWriter:
+    """Writes the tensors of one step of one worker, so that readers see all of them or none.
+
+    The index file is written last: as long as it is missing the step is not there, whatever happens.
+    Without a tensor or a shape nothing is written at all. `meta_extras` go into the index file's meta;
+    a function is asked for them when the index file is made.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        step: int,
+        worker: str,
+        mode: ModeKeys,
+        mode_step: int,
+        checksum: Checksum = "constant",
+        meta_extras: MetaExtras | None = None,
+    ):
+        self._storage = storage
+        self._step = step
+        self._worker = worker
+        self._mode = mode
+        self._mode_step = mode_step
+        self._checksum: Checksum = checksum
+        self._meta_extras = meta_extras
+        self._entries: list[TensorEntry] = []
+        self._shapes: list[ShapeRecord] = []
+        self._gathered: list[Buffer] = []
+        self._gathered_from = 0
+        self._position = 0
+        self._sink: Sink | None = None
+        self._events_visible = False
+        self._closed = ""
+
+    def __enter__(self) -> StepWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+    @property
+    def event_key(self) -> str:
+        """Where the event file is, or would be."""
+        return event_key(self._step, self._worker)
+
+    @property
+    def index_key(self) -> str:
+        """Where the index file is, or would be."""
+        return index_key(self._step, self._worker)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the event file has so far."""
+        return self._position
+
+    def write_tensor(
+        self,
+        name: str,
+        array: Any,
+        wall_time: float | None = None,
+        mode: ModeKeys | None = None,
+        mode_step: int | None = None,
+        *,
+        indexed: bool = True,
+    ) -> None:
+        """Save a value. The array may change as soon as this returns.
+
+        Mode and mode step of a single record may differ from the step's own; readers go by the step's. A
+        name may come twice: the last value is the one that is read.
+        """
+        if self._closed:
+            self._refuse()
+        if type(array) is not np.ndarray:
+            array = as_saved_array(array)
+        pieces, length, crc = encode_event(
+            name,
+            array,
+            step=self._step,
+            wall_time=time.time() if wall_time is None else wall_time,
+            mode=mode or self._mode,
+            mode_step=self._mode_step if mode_step is None else mode_step,
+            checksum=self._checksum,
+        )
+        start = self._position
+        self._position = stop = start + length
+        if length >= WRITTEN_AT_ONCE:
+            self._send((*self._gathered, *pieces))
+        else:
+            self._gathered.append(b"".join(pieces))
+            if stop - self._gathered_from >= GATHERED_UP_TO:
+                self._send(self._gathered)
+        if indexed:
+            # The class itself, called with six arguments, takes three times as long.
+            self._entries.append(
+                _entry(TensorEntry, (name, start, length, crc, _name_of(array.dtype), array.shape))
+            )
+
+    def write_shape(
+        self, name: str, shape: Sequence[int], original_name: str | None = None
+    ) -> None:
+        """Save the shape alone. The old reader then finds no value of that tensor and worker here."""
+        if self._closed:
+            self._refuse()
+        self._shapes.append(ShapeRecord(name, original_name or name, tuple(int(n) for n in shape)))
+
+    def commit(self) -> None:
+        """Make the step visible: the event file, then the index file."""
+        self.commit_events()
+        self.commit_index()
+
+    def commit_events(self) -> None:
+        """Make the event file visible, if there is any. No reader looks at it before the index file."""
+        if self._closed:
+            self._refuse()
+        if self._gathered:
+            self._send(self._gathered)
+        self._closed = "written"
+        if self._sink is not None:
+            sink, self._sink = self._sink, None
+            try:
+                sink.commit()
+            except BaseException:
+                self._closed = "given up"
+                sink.abort()
+                raise
+            self._events_visible = True
+
+    def commit_index(self) -> None:
+        """Make the step count, after `commit_events`. May be tried again if it fails."""
+        if self._closed != "written":
+            raise SMDebugRuntimeError(
+                f"{self.index_key} comes after its event file: commit that first"
+            )
+        if not self._entries and not self._shapes:
+            return
+        extras = self._meta_extras() if callable(self._meta_extras) else self._meta_extras
+        meta = IndexMeta(
+            mode=self._mode,
+            mode_step=self._mode_step,
+            event_file_name=self.event_key if self._events_visible else None,
+            extras=extras or {},
+        )
+        self._storage.write(self.index_key, encode_index(meta, self._entries, self._shapes))
+
+    def abort(self) -> None:
+        """Leave no trace of the step. An event file that is visible already stays, and nobody reads it.
+
+        (It is not removed: an index file whose upload seemed to fail may be there after all.)
+        """
+        self._closed = "given up"
+        self._gathered = []
+        if self._sink is not None:
+            sink, self._sink = self._sink, None
+            sink.abort()
+
+    def _send(self, pieces: Sequence[Buffer]) -> None:
+        try:
+            if self._sink is None:
+                self._sink = self._storage.create(self.event_key)
+            self._sink.write(pieces)
+        except BaseException:
+            self.abort()  # how much of it arrived is not known, so no position is
+            raise
+        self._gathered.clear()
+        self._gathered_from = self._position
+
+    def _refuse(self) -> None:
+        raise SMDebugRuntimeError(
+            f"Step {self._step} of {self._worker} is {self._closed}: begin a new StepWriter"
+        )
+
+
+_entry = tuple.__new__
+_names: dict[np.dtype[Any], str] = {}
+
+
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """The dtype's name, remembered: numpy makes it anew each time, which takes as long as a small record."""
+    name = _names.get(dtype)
+    if name is None:
+        name = "str" if dtype.kind in "USO" else dtype.newbyteorder("=").name
+        if len(_names) < 1000:  # strings of each length are a dtype of their own
+            _names[dtype] = name
+    return name
