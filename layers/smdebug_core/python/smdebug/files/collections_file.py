@@ -1,0 +1,135 @@
+"""Collections files: which tensors belong together, and how many workers save them.
+
+    {"collections": {"losses": {"name": "losses", "include_regex": ["loss"], "tensor_names": [],
+                                "reduction_config": null, "save_config": null, "save_histogram": true}},
+     "_meta": {"num_workers": 1}}
+
+Regular expressions are only checked to be strings here: what they match is not a question of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from smdebug.exceptions import DamagedFile, SMDebugTypeError
+from smdebug.mode_keys import ModeKeys
+
+LARGEST_FILE: Final = 256 * 1024 * 1024
+_MODES: Final = frozenset(mode.name for mode in ModeKeys)
+
+
+def encode_collections(collections: Mapping[str, Any]) -> bytes:
+    """The collections file that says so: JSON with Python's default separators, in the given order."""
+    try:
+        return json.dumps(collections).encode("ascii")
+    except (TypeError, ValueError) as error:
+        raise SMDebugTypeError(f"A collections file holds plain data only: {error}") from error
+
+
+def parse_collections(data: bytes, *, file: str) -> dict[str, Any]:
+    """What a collections file says, checked; `DamagedFile` names what is wrong where.
+
+    Keys that are not known inside a collection or `_meta` are kept; at the top there are none.
+    """
+    try:
+        return _parse(data)
+    except _Wrong as error:
+        raise DamagedFile(file, str(error)) from error
+
+
+class _Wrong(ValueError):
+    """What is wrong, without the name of the file."""
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    if len(data) > LARGEST_FILE:
+        raise _Wrong(f"it has {len(data)} bytes, and more than {LARGEST_FILE} are not read")
+    try:
+        content = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise _Wrong(f"it is not JSON ({error})") from error
+    _is(content, dict, "the file")
+    strange = sorted(content.keys() - {"collections", "_meta"})
+    if strange:
+        raise _Wrong(f"{ascii(strange[0])[:80]} is not allowed beside collections and _meta")
+    collections = _is(content.get("collections"), dict, "collections")
+    for name, collection in collections.items():
+        _check_collection(collection, f"collections[{ascii(name)[:80]}]", name)
+    meta = _is(content.get("_meta", {}), dict, "_meta")
+    workers = meta.get("num_workers", 1)
+    if type(workers) is not int or workers < 1:
+        raise _Wrong(f"_meta.num_workers is {_shown(workers)} instead of 1 or more")
+    return {**content, "_meta": {**meta, "num_workers": workers}}
+
+
+def _check_collection(collection: Any, where: str, name: str) -> None:
+    _is(collection, dict, where)
+    if collection.get("name", name) != name:
+        raise _Wrong(f"{where} has the name {_shown(collection['name'])}")
+    for key in ("include_regex", "tensor_names"):
+        _check_strings(collection.get(key, []), f"{where}.{key}")
+    if type(collection.get("save_histogram", True)) is not bool:
+        raise _Wrong(
+            f"{where}.save_histogram is {_shown(collection['save_histogram'])}, not a boolean"
+        )
+    reduction_config = collection.get("reduction_config")
+    if reduction_config is not None:
+        _check_reduction_config(reduction_config, f"{where}.reduction_config")
+    save_config = collection.get("save_config")
+    if save_config is not None:
+        _check_save_config(save_config, f"{where}.save_config")
+
+
+def _check_reduction_config(config: Any, where: str) -> None:
+    _is(config, dict, where)
+    _is(config.get("reductions", ""), str, f"{where}.reductions")
+    for key in ("save_raw_tensor", "save_shape"):
+        _is(config.get(key, False), bool, f"{where}.{key}")
+
+
+def _check_save_config(config: Any, where: str) -> None:
+    for mode, mode_config in _is(config, dict, where).items():
+        if mode not in _MODES:
+            raise _Wrong(f"{where} has a mode {ascii(mode)[:80]}, which does not exist")
+        if mode_config is None:
+            continue
+        here = f"{where}.{mode}"
+        _is(mode_config, dict, here)
+        for key in ("save_interval", "start_step", "end_step"):
+            number = mode_config.get(key)
+            if number is not None:
+                _is(number, int, f"{here}.{key}")
+        steps = mode_config.get("save_steps")
+        if steps is not None:
+            for at, step in enumerate(_is(steps, list, f"{here}.save_steps")):
+                _is(step, int, f"{here}.save_steps[{at}]")
+
+
+def _check_strings(strings: Any, where: str) -> None:
+    for at, string in enumerate(_is(strings, list, where)):
+        _is(string, str, f"{where}[{at}]")
+
+
+def _is(value: Any, kind: type, where: str) -> Any:
+    if type(value) is not kind:
+        raise _Wrong(f"{where} is {_shown(value)} instead of {_KINDS[kind]}")
+    return value
+
+
+_KINDS: Final = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a whole number",
+}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (dict, list)):
+        return _KINDS[type(value)]
+    if isinstance(value, int) and abs(value) > 1 << 80:
+        return "an enormous number"
+    return "missing or null" if value is None else ascii(value)[:120]

@@ -1,0 +1,351 @@
+"""Index files: what one worker saved at one step, and where in the event file each tensor is.
+
+    {"meta": {"mode": "TRAIN", "mode_step": 0, "event_file_name": "events/…"},
+     "tensor_payload": [{"tensorname": "loss", "start_idx": 0, "length": 148}],
+     "shape_payload": [{"tensorname": "loss", "originalname": "loss", "shape": []}]}
+
+Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`; readers ignore
+keys they do not know. What a file says is checked here, once, so that nobody has to ask again whether
+an offset is a number or a path leaves the run.
+
+Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
+in order, and whoever looks a name up takes the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from smdebug.exceptions import IndexReaderException, SMDebugValueError
+from smdebug.files.framing import FRAME_SIZE
+from smdebug.files.names import step_file
+from smdebug.mode_keys import ModeKeys
+
+LARGEST_FILE: Final = 256 * 1024 * 1024
+_LARGEST_OFFSET: Final = (1 << 63) - 1
+_LARGEST_CRC: Final = (1 << 32) - 1
+_MODES: Final = {mode.name: mode for mode in ModeKeys}
+
+
+class IndexMeta(NamedTuple):
+    """To which mode and mode step a file belongs, and in which event file its tensors are."""
+
+    mode: ModeKeys
+    mode_step: int
+    event_file_name: str | None = None
+    extras: Mapping[str, Any] = {}
+
+
+class TensorEntry(NamedTuple):
+    """Where a tensor's record is in the event file, from its length word to its footer."""
+
+    name: str
+    start: int
+    length: int
+    crc32c: int | None = None
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+
+
+class ShapeRecord(NamedTuple):
+    """The shape of a tensor that may have been saved without its value."""
+
+    name: str
+    original_name: str
+    shape: tuple[int, ...]
+
+
+class IndexFile(NamedTuple):
+    """One index file, in columns: the i-th of each belongs to the i-th tensor, in the file's order.
+
+    A column that no entry has is None; a place that one entry lacks is None.
+    """
+
+    meta: IndexMeta
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+    lengths: tuple[int, ...]
+    crcs: tuple[int | None, ...] | None
+    dtypes: tuple[str | None, ...] | None
+    shapes: tuple[tuple[int, ...] | None, ...] | None
+    shape_records: tuple[ShapeRecord, ...]
+
+
+def encode_index(
+    meta: IndexMeta, tensors: Sequence[TensorEntry], shapes: Sequence[ShapeRecord] = ()
+) -> bytes:
+    """The index file that says so, as the old library would write it plus the keys that are given."""
+    if not tensors and not shapes:
+        raise SMDebugValueError(
+            "An index file needs a tensor or a shape: readers do not count a step that has neither"
+        )
+    head: dict[str, Any] = {"mode": meta.mode.name, "mode_step": meta.mode_step}
+    if meta.event_file_name is not None:
+        head["event_file_name"] = meta.event_file_name
+    head |= meta.extras
+    entries = []
+    for name, start, length, crc, dtype, shape in tensors:
+        entry: dict[str, Any] = {"tensorname": name, "start_idx": start, "length": length}
+        if crc is not None:
+            entry["crc32c"] = crc
+        if dtype is not None:
+            entry["dtype"] = dtype
+        if shape is not None:
+            entry["shape"] = shape
+        entries.append(entry)
+    index = {
+        "meta": head,
+        "tensor_payload": entries,
+        "shape_payload": [
+            {"tensorname": name, "originalname": original_name, "shape": shape}
+            for name, original_name, shape in shapes
+        ],
+    }
+    return json.dumps(index).encode("ascii")
+
+
+def parse_index(data: bytes, *, file: str) -> IndexFile:
+    """What an index file says, checked; `IndexReaderException` names the file and what is wrong with it."""
+    try:
+        return _parse(data, file)
+    except _Wrong as error:
+        raise IndexReaderException(
+            f"{file} is no index file: {error}. Restore the file, or remove it to read the run without "
+            "this worker's step."
+        ) from error
+
+
+class _Wrong(ValueError):
+    """What is wrong, without the name of the file."""
+
+
+def _parse(data: bytes, file: str) -> IndexFile:
+    if len(data) > LARGEST_FILE:
+        raise _Wrong(f"it has {len(data)} bytes, and more than {LARGEST_FILE} are not read")
+    try:
+        index = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise _Wrong(f"it is not JSON ({error})") from error
+    if type(index) is not dict:
+        raise _Wrong(f"it holds {_kind(index)} instead of an object")
+    tensors, shapes = index.get("tensor_payload", _ABSENT), index.get("shape_payload", _ABSENT)
+    if tensors is _ABSENT and shapes is _ABSENT:
+        raise _Wrong("it has neither tensor_payload nor shape_payload")
+    for key, payload in (("tensor_payload", tensors), ("shape_payload", shapes)):
+        if type(payload) is not list and payload is not _ABSENT:
+            raise _Wrong(f"{key} is {_kind(payload)} instead of a list")
+    meta = _meta(index.get("meta"), file)
+    columns = _tensor_columns(tensors) if tensors else _NO_TENSORS
+    if columns is not _NO_TENSORS and meta.event_file_name is None:
+        raise _Wrong("it lists tensors, and its meta names no event_file_name to find them in")
+    return IndexFile(meta, *columns, _shape_records(shapes) if shapes else ())
+
+
+_ABSENT: Final[list[Any]] = []
+
+_Columns = tuple[
+    tuple[str, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int | None, ...] | None,
+    tuple[str | None, ...] | None,
+    tuple[tuple[int, ...] | None, ...] | None,
+]
+_NO_TENSORS: Final[_Columns] = ((), (), (), None, None, None)
+
+
+def _meta(meta: Any, file: str) -> IndexMeta:
+    if type(meta) is not dict or not meta:
+        raise _Wrong(f"its meta is {_kind(meta) if meta != {} else 'empty'}")
+    extras = dict(meta)
+    mode_name = extras.pop("mode", None)
+    mode = _MODES.get(mode_name) if type(mode_name) is str else None
+    if mode is None:
+        raise _Wrong(f"meta.mode is {_shown(mode_name)} instead of {', '.join(_MODES)}")
+    mode_step = extras.pop("mode_step", None)
+    if mode_step is None:  # the old writer's, for a shape that was saved without one
+        named = step_file(file)
+        mode_step = named.step if named else None
+    if type(mode_step) is not int or not -_LARGEST_OFFSET <= mode_step <= _LARGEST_OFFSET:
+        raise _Wrong(f"meta.mode_step is {_shown(mode_step)} instead of a step")
+    event_file = extras.pop("event_file_name", None)
+    if event_file is not None:
+        _check_inside(event_file)
+    return IndexMeta(mode, mode_step, event_file, extras)
+
+
+def _check_inside(event_file: Any) -> None:
+    """Is this the key of a file of the run, whatever the storage makes of keys?"""
+    if type(event_file) is not str:
+        raise _Wrong(f"meta.event_file_name is {_kind(event_file)} instead of a string")
+    if (
+        "\\" in event_file
+        or "\0" in event_file
+        or "://" in event_file
+        or not _OUTSIDE.isdisjoint(event_file.split("/"))
+        or not _is_text(event_file)
+    ):
+        raise _Wrong(
+            f"meta.event_file_name is {_shown(event_file)}, which is no plain path inside the run"
+        )
+
+
+_OUTSIDE: Final = frozenset({"", ".", ".."})
+
+
+def _tensor_columns(entries: list[Any]) -> _Columns:
+    """The entries' keys as columns. Whole columns are checked at once; `_wrong_entry` says which entry."""
+    try:
+        names = tuple(map(_TENSORNAME, entries))
+        starts = tuple(map(_START_IDX, entries))
+        lengths = tuple(map(_LENGTH, entries))
+        crcs = dtypes = raw_shapes = None
+        if sum(map(len, entries)) > 3 * len(entries):
+            crcs = _column(entries, "crc32c")
+            dtypes = _column(entries, "dtype")
+            raw_shapes = _column(entries, "shape")
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise _wrong_entry(entries) from None
+    if not (
+        set(map(type, names)) == _STR
+        and set(map(type, starts)) == _INT
+        and set(map(type, lengths)) == _INT
+        and min(starts) >= 0
+        and max(starts) <= _LARGEST_OFFSET
+        and min(lengths) >= FRAME_SIZE
+        and max(lengths) <= _LARGEST_OFFSET
+        and all(names)
+        and _is_text("".join(names))
+        and (crcs is None or _are_crcs(crcs))
+        and (dtypes is None or set(map(type, dtypes)) <= _STR_OR_NONE)
+        and (raw_shapes is None or _are_shapes(raw_shapes))
+    ):
+        raise _wrong_entry(entries)
+    shapes: tuple[tuple[int, ...] | None, ...] | None = None
+    if raw_shapes is not None:
+        if None in raw_shapes:
+            shapes = tuple([shape if shape is None else tuple(shape) for shape in raw_shapes])
+        else:
+            shapes = tuple(map(tuple, raw_shapes))
+    return names, starts, lengths, crcs, dtypes, shapes
+
+
+_TENSORNAME: Final = itemgetter("tensorname")
+_START_IDX: Final = itemgetter("start_idx")
+_LENGTH: Final = itemgetter("length")
+
+
+def _column(entries: list[dict[str, Any]], key: str) -> tuple[Any, ...] | None:
+    if key not in entries[0] and not any(key in entry for entry in entries):
+        return None
+    try:
+        return tuple(map(itemgetter(key), entries))
+    except KeyError:
+        return tuple([entry.get(key) for entry in entries])
+
+
+_STR: Final = frozenset({str})
+_STR_OR_NONE: Final = frozenset({str, type(None)})
+_INT: Final = frozenset({int})
+_INT_OR_NONE: Final = frozenset({int, type(None)})
+_LIST_OR_NONE: Final = frozenset({list, type(None)})
+
+
+def _is_text(name: str) -> bool:
+    """Can it be a name in an event file: UTF-8 without NUL?"""
+    if "\0" in name:
+        return False
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
+def _are_crcs(crcs: Sequence[Any]) -> bool:
+    kinds = set(map(type, crcs))
+    if kinds != _INT:
+        if not kinds <= _INT_OR_NONE:
+            return False
+        crcs = [0, *(crc for crc in crcs if crc is not None)]
+    return bool(min(crcs) >= 0 and max(crcs) <= _LARGEST_CRC)
+
+
+def _are_shapes(shapes: Sequence[Any]) -> bool:
+    if not set(map(type, shapes)) <= _LIST_OR_NONE:
+        return False
+    sizes = list(chain.from_iterable(filter(None, shapes)))
+    return not sizes or (
+        set(map(type, sizes)) == _INT and min(sizes) >= 0 and max(sizes) <= _LARGEST_OFFSET
+    )
+
+
+def _wrong_entry(entries: list[Any]) -> _Wrong:
+    """The first entry that is not right, and why. Slow, and only asked when one is not."""
+    for at, entry in enumerate(entries):
+        where = f"tensor_payload[{at}]"
+        if type(entry) is not dict:
+            return _Wrong(f"{where} is {_kind(entry)} instead of an object")
+        try:
+            _name(entry.get("tensorname"), f"{where}.tensorname")
+        except _Wrong as wrong:
+            return wrong
+        for key, least in (("start_idx", 0), ("length", FRAME_SIZE)):
+            number = entry.get(key)
+            if type(number) is not int or not least <= number <= _LARGEST_OFFSET:
+                return _Wrong(
+                    f"{where}.{key} is {_shown(number)} instead of a number of bytes, {least} or more"
+                )
+        if not _are_crcs([entry.get("crc32c")]):
+            return _Wrong(f"{where}.crc32c is {_shown(entry['crc32c'])} instead of a CRC32C")
+        if type(entry.get("dtype")) not in _STR_OR_NONE:
+            return _Wrong(f"{where}.dtype is {_kind(entry['dtype'])} instead of a string")
+        if not _are_shapes([entry.get("shape")]):
+            return _Wrong(f"{where}.shape is {_shown(entry['shape'])} instead of a list of sizes")
+    return _Wrong("its tensor_payload is not a list of tensors")
+
+
+def _shape_records(entries: list[Any]) -> tuple[ShapeRecord, ...]:
+    records = []
+    for at, entry in enumerate(entries):
+        where = f"shape_payload[{at}]"
+        if type(entry) is not dict:
+            raise _Wrong(f"{where} is {_kind(entry)} instead of an object")
+        name = _name(entry.get("tensorname"), f"{where}.tensorname")
+        original_name = entry.get("originalname")
+        original_name = (
+            name if original_name is None else _name(original_name, f"{where}.originalname")
+        )
+        shape = entry.get("shape")
+        if shape is None or not _are_shapes([shape]):
+            raise _Wrong(f"{where}.shape is {_shown(shape)} instead of a list of sizes")
+        records.append(ShapeRecord(name, original_name, tuple(shape)))
+    return tuple(records)
+
+
+def _name(name: Any, where: str) -> str:
+    if not isinstance(name, str):
+        raise _Wrong(f"{where} is {_kind(name)} instead of a string")
+    if not name or not _is_text(name):
+        raise _Wrong(f"{where} is {_shown(name)}, which cannot be the name of a tensor")
+    return name
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    return "missing or null" if value is None else kinds.get(type(value), "a number")
+
+
+def _shown(value: object) -> str:
+    """`value` as a message can show it, however long it is."""
+    if isinstance(value, (dict, list)):
+        return _kind(value)
+    if isinstance(value, int) and abs(value) > 1 << 80:
+        return "an enormous number"
+    return "missing or null" if value is None else ascii(value)[:120]
