@@ -8,8 +8,10 @@ asked here: arrivals are handed over.
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import add, attrgetter
@@ -21,6 +23,7 @@ from smdebug.numbers.reductions import REDUCTIONS_PREFIX, reverse_reduction_tens
 
 GLOBAL = ModeKeys.GLOBAL
 Reduction = tuple[str, bool]
+_COLON_INDEX = re.compile(r":\d+")
 T = TypeVar("T")
 
 
@@ -258,7 +261,18 @@ def _places_by_tensor(names: tuple[str, ...], shape_names: tuple[str, ...]) -> d
             places[tensor] = known._replace(reductions=reductions)
     for position, name in enumerate(shape_names):
         places[name] = places.get(name, Places())._replace(shape=position)
+    _share_reductions(places)
     return places
+
+
+def _share_reductions(places: dict[str, Places]) -> None:
+    """Reductions of `x:0` are saved as those of `x`: give them to `x:0` too, if it alone can be meant."""
+    indexed = Counter(_COLON_INDEX.sub("", name) for name in places if ":" in name)
+    for name in [name for name in places if ":" in name]:
+        plain = _COLON_INDEX.sub("", name)
+        if plain != name and plain in places and indexed[plain] == 1:
+            reductions = {**places[plain].reductions, **places[name].reductions}
+            places[name] = places[name]._replace(reductions=reductions)
 
 
 def _reduction_in(name: str) -> tuple[str, Reduction] | None:

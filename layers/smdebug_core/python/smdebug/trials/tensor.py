@@ -34,12 +34,12 @@ class Tensor:
 
     def __init__(self, name: str, trial: Trial):
         self.name = name
-        self._trial = trial
+        self.trial = trial
 
     @property
     def original_name(self) -> str | None:
         """The name before the framework's was made presentable; None if no shape was saved with it."""
-        for workers in list(self._trial.index.at.values()):
+        for workers in list(self.trial.index.at.values()):
             for one in workers.values():
                 places = one.places.get(self.name)
                 if places is not None and places.shape is not None:
@@ -53,8 +53,8 @@ class Tensor:
 
         Steps that not all workers have written yet are left out, unless asked for.
         """
-        self._trial.maybe_refresh()
-        return list(self._steps(self._trial.mode_meant(mode), show_incomplete_steps))
+        self.trial.maybe_refresh()
+        return list(self._steps(self.trial.mode_meant(mode), show_incomplete_steps))
 
     def value(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
@@ -64,31 +64,31 @@ class Tensor:
         `StepNotYetAvailable` if it may still arrive, `StepUnavailable` if the step was not saved,
         `TensorUnavailableForStep` if the step was, without this tensor.
         """
-        index = self._trial.index
+        index = self.trial.index
         workers = index.at.get(step_num) if mode is GLOBAL else None
         if workers is not None and worker is None:  # the common case, short
             for one in workers.values():
                 places = one.places.get(self.name)
                 if places is not None and places.value is not None:
-                    return self._trial.read(one, places.value)
-        mode = self._trial.mode_meant(mode)
+                    return self.trial.read(one, places.value)
+        mode = self.trial.mode_meant(mode)
         written = self._written(step_num, mode, worker)
         for one, places in written:
             if places.value is not None:
-                return self._trial.read(one, places.value)
+                return self.trial.read(one, places.value)
         raise self._unavailable(step_num, mode, written)
 
     def values(self, mode: ModeKeys | None = GLOBAL, worker: str | None = None) -> dict[int, Array]:
         """All values of a mode, by step."""
         steps = self.steps(mode)
-        values = self._trial.in_parallel(lambda step: self.value(step, mode, worker), steps)
+        values = self.trial.in_parallel(lambda step: self.value(step, mode, worker), steps)
         return dict(zip(steps, values, strict=True))
 
     def shape(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> tuple[int, ...]:
         """The shape at a step, from what was saved of it or else from the value."""
-        mode = self._trial.mode_meant(mode)
+        mode = self.trial.mode_meant(mode)
         written = self._written(step_num, mode, worker)
         for one, places in written:
             if places.shape is not None:
@@ -96,7 +96,7 @@ class Tensor:
         for one, places in written:
             if places.value is not None:
                 known = one.shapes[places.value] if one.shapes else None
-                return self._trial.read(one, places.value).shape if known is None else known
+                return self.trial.read(one, places.value).shape if known is None else known
         raise ShapeUnavailableForStep(self.name, step_num, mode)
 
     def reduction_value(
@@ -111,15 +111,15 @@ class Tensor:
 
         With `abs` it is that of the magnitudes. `TensorUnavailableForStep` if neither was saved.
         """
-        mode = self._trial.mode_meant(mode)
+        mode = self.trial.mode_meant(mode)
         written = self._written(step_num, mode, worker)
         for one, places in written:
             position = places.reductions.get((reduction_name, bool(abs)))
             if position is not None:
-                return self._trial.read(one, position)
+                return self.trial.read(one, position)
         for one, places in written:
             if places.value is not None:
-                value = self._trial.read(one, places.value)
+                value = self.trial.read(one, places.value)
                 return compute_reduction(reduction_name, value, abs=bool(abs))
         raise self._unavailable(step_num, mode, written)
 
@@ -127,21 +127,21 @@ class Tensor:
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> dict[tuple[str, bool], Array]:
         """The reductions that were saved at a step, by name and whether of the magnitudes."""
-        written = self._written(step_num, self._trial.mode_meant(mode), worker)
+        written = self._written(step_num, self.trial.mode_meant(mode), worker)
         for one, places in written:
             if places.reductions:
                 return {
-                    which: self._trial.read(one, position)
+                    which: self.trial.read(one, position)
                     for which, position in places.reductions.items()
                 }
         return {}
 
     def workers(self, step_num: int, mode: ModeKeys | None = GLOBAL) -> list[str]:
         """The workers that saved it at a step, sorted."""
-        mode = self._trial.mode_meant(mode)
+        mode = self.trial.mode_meant(mode)
         written = self._known(step_num, mode)
         if not written:
-            self._trial.maybe_refresh()
+            self.trial.maybe_refresh()
             written = self._known(step_num, mode)
         if not written:
             raise TensorUnavailableForStep(self.name, step_num, mode)
@@ -151,9 +151,9 @@ class Tensor:
         self, step: int, n: int | None = None, mode: ModeKeys | None = GLOBAL
     ) -> list[int]:
         """The last `n` steps up to and including `step` at which it was saved; all without `n`."""
-        self._trial.maybe_refresh()
+        self.trial.maybe_refresh()
         found = []
-        for known in self._steps(self._trial.mode_meant(mode), False, latest_first_from=step):
+        for known in self._steps(self.trial.mode_meant(mode), False, latest_first_from=step):
             found.append(known)
             if n and len(found) >= n:
                 break
@@ -165,14 +165,14 @@ class Tensor:
         )
 
     def __repr__(self) -> str:
-        return f"<Tensor {self.name!r} of trial {self._trial.name!r}>"
+        return f"<Tensor {self.name!r} of trial {self.trial.name!r}>"
 
     # Below: what the index knows of this tensor
 
     def _steps(
         self, mode: ModeKeys, incomplete_too: bool, latest_first_from: int | None = None
     ) -> Iterator[int]:
-        index, settled = self._trial.index, self._trial.is_settled
+        index, settled = self.trial.index, self.trial.is_settled
         steps = index.steps(mode)
         if latest_first_from is None:
             steps = list(steps)
@@ -188,7 +188,7 @@ class Tensor:
                         break
 
     def _known(self, step: int, mode: ModeKeys) -> Written:
-        workers = self._trial.index.workers_at(step, mode) or {}
+        workers = self.trial.index.workers_at(step, mode) or {}
         return [
             (one, places)
             for one in workers.values()
@@ -199,10 +199,10 @@ class Tensor:
         """What was saved of it at that step, by that worker or any, in order of the workers."""
         written = self._known(step, mode)
         if not written or (worker is not None and all(one.worker != worker for one, _ in written)):
-            self._trial.maybe_refresh()
+            self.trial.maybe_refresh()
             written = self._known(step, mode)
         if not written:
-            match self._trial.state_of(step, mode):
+            match self.trial.state_of(step, mode):
                 case StepState.NOT_YET_AVAILABLE:
                     raise StepNotYetAvailable(step, mode)
                 case StepState.UNAVAILABLE:
