@@ -15,8 +15,9 @@ in order, and whoever looks a name up takes the last.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from json.encoder import encode_basestring_ascii as quoted
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -87,25 +88,31 @@ def encode_index(
     if meta.event_file_name is not None:
         head["event_file_name"] = meta.event_file_name
     head |= meta.extras
-    entries = []
-    for name, start, length, crc, dtype, shape in tensors:
-        entry: dict[str, Any] = {"tensorname": name, "start_idx": start, "length": length}
-        if crc is not None:
-            entry["crc32c"] = crc
-        if dtype is not None:
-            entry["dtype"] = dtype
-        if shape is not None:
-            entry["shape"] = shape
-        entries.append(entry)
-    index = {
-        "meta": head,
-        "tensor_payload": entries,
+    payloads = {
+        "tensor_payload": [],
         "shape_payload": [
             {"tensorname": name, "originalname": original_name, "shape": shape}
             for name, original_name, shape in shapes
         ],
     }
-    return json.dumps(index).encode("ascii")
+    before, after = json.dumps({"meta": head, **payloads}).rsplit('"tensor_payload": []', 1)
+    return f'{before}"tensor_payload": [{", ".join(_written(tensors))}]{after}'.encode("ascii")
+
+
+def _written(tensors: Sequence[TensorEntry]) -> Iterator[str]:
+    """The JSON of each entry. Put together by hand, as half of what saving a small tensor cost was here."""
+    known: dict[object, str] = {}  # few tensors of a step differ in both dtype and shape
+    for name, start, length, crc, dtype, shape in tensors:
+        end = known.get((dtype, shape))
+        if end is None:
+            end = "}"
+            if shape is not None:
+                end = f', "shape": {json.dumps(shape)}{end}'
+            if dtype is not None:
+                end = f', "dtype": {quoted(dtype)}{end}'
+            known[dtype, shape] = end
+        checksum = "" if crc is None else f', "crc32c": {crc:d}'
+        yield f'{{"tensorname": {quoted(name)}, "start_idx": {start:d}, "length": {length:d}{checksum}{end}'
 
 
 def parse_index(data: bytes, *, file: str) -> IndexFile:
