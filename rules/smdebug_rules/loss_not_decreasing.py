@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import TensorSelection, each_worker, named, single, value_of
+from smdebug.rules.looking import TensorSelection, each_worker, named, single, step_within, value_of
 from smdebug.rules.parameters import boolean, integer, number, strings
 
 _MODES = {mode.name: mode for mode in ModeKeys}
@@ -82,9 +82,9 @@ class LossNotDecreasing(Rule):
         trial = self.base_trial
         self.looked = False
         mode = self.mode or self._mode_with_losses(step)
-        if mode is not ModeKeys.GLOBAL and trial.mode(step) is not mode:
+        now = step_within(trial, step, mode)
+        if now is None:
             return False
-        now = step if mode is ModeKeys.GLOBAL else trial.mode_step(step)
         found = []
         for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
             finding = self._judged(tensor, worker, mode, now, step)

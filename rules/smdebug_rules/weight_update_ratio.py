@@ -9,7 +9,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric, mean_abs, mean_abs_difference
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import each_worker, named, value_of
+from smdebug.rules.looking import each_worker, named, step_within, value_of
 from smdebug.rules.parameters import integer, number
 
 
@@ -52,9 +52,9 @@ class WeightUpdateRatio(Rule):
         trial = self.base_trial
         self.looked = False
         mode = ModeKeys.TRAIN if ModeKeys.TRAIN in trial.modes() else ModeKeys.GLOBAL
-        if mode is ModeKeys.TRAIN and trial.mode(step) is not ModeKeys.TRAIN:
+        now = step_within(trial, step, mode)
+        if now is None:
             return False
-        now = trial.mode_step(step) if mode is ModeKeys.TRAIN else step
         names = []
         if "weights" in trial.collections():
             names = trial.tensor_names(step=step, collection="weights")

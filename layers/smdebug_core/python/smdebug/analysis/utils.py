@@ -27,26 +27,12 @@ def refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
 
 
 @contextmanager
-def _refreshing(trials: Any, value: bool) -> Iterator[None]:
-    with ExitStack() as blocks:
-        for trial in trials if isinstance(trials, list | tuple | set | frozenset) else [trials]:
-            blocks.enter_context(
-                trial.refreshing(value)
-                if hasattr(trial, "refreshing")
-                else _attribute(trial, "dynamic_refresh", value)
-            )
+def _refreshing(trials: Any, wanted: bool) -> Iterator[None]:
+    several = trials if isinstance(trials, (list, tuple, set, frozenset)) else [trials]
+    with ExitStack() as until_the_end:
+        for trial in several:
+            until_the_end.enter_context(trial.refreshing(wanted))
         yield
-
-
-@contextmanager
-def _attribute(owner: Any, name: str, value: object) -> Iterator[None]:
-    """For other people's trials, which only promise the attribute."""
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
 
 
 def parse_list_from_str(arg: str | Iterable[str] | None, delimiter: str = ",") -> list[str]:

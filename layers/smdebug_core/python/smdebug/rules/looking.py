@@ -65,6 +65,14 @@ class Seen(NamedTuple):
         return self.tensor.name
 
 
+def step_within(trial: Trial, step: int, mode: ModeKeys) -> int | None:
+    """The number that a global step has within `mode`; None if it is a step of another one."""
+    if mode is ModeKeys.GLOBAL:
+        return step
+    its_mode, its_step = trial.mode_modestep(step)
+    return its_step if its_mode is mode else None
+
+
 def each_worker(
     trial: Trial, names: Iterable[str], step: int, mode: ModeKeys = ModeKeys.GLOBAL
 ) -> Iterator[tuple[Tensor, str]]:

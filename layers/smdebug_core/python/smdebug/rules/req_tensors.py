@@ -57,13 +57,20 @@ class RequiredTensorsForTrial:
         if not steps:
             return
         self.trial.wait_for_steps(steps)
-        for name, tensor in self._tensors.items():
-            for step in self._steps[name]:
-                try:
-                    tensor.value(step)
-                except TensorUnavailableForStep as missing:
-                    if not missing.has_reductions:
-                        raise
+        wanted = [
+            (self._tensors[name], step) for name in self._tensors for step in self._steps[name]
+        ]
+        # The trial keeps the bytes: the rule's own look at them costs no request any more.
+        self.trial.in_parallel(_touch, wanted)
+
+
+def _touch(wanted: tuple[Tensor, int]) -> None:
+    tensor, step = wanted
+    try:
+        tensor.value(step)
+    except TensorUnavailableForStep as missing:
+        if not missing.has_reductions:
+            raise
 
 
 class RequiredTensors:

@@ -53,10 +53,8 @@ class Rule(ABC):
                     "Rule takes (base_trial, action_str, other_trials): action_str is a list of trials"
                 )
             action_str, other_trials = None, action_str
-        if other_trials is not None and not isinstance(other_trials, (list, tuple)):
-            other_trials = [other_trials]
         self.base_trial = base_trial
-        self.other_trials = None if other_trials is None else list(other_trials)
+        self.other_trials = _as_list(other_trials)
         self.trials = [base_trial, *(self.other_trials or ())]
         self.req_tensors = RequiredTensors(base_trial, self.other_trials)
         self.logger = get_logger()
@@ -114,6 +112,12 @@ class Rule(ABC):
             found = [Finding(message=repr(self.findings)[:1000])]
         self.findings = found
         return tuple(found)
+
+
+def _as_list(trials: Any) -> list[Trial] | None:
+    if trials is None:
+        return None
+    return list(trials) if isinstance(trials, (list, tuple)) else [trials]
 
 
 def _are_trials(value: Any) -> bool:

@@ -46,7 +46,6 @@ def invoke_rule(
     as `RuleEvaluationConditionMet`. Steps and tensors that were not saved are passed over.
     """
     logger = get_logger()
-    logger.info("Started execution of rule %s at step %s", rule_obj.rule_name, start_step)
     for evaluation in evaluations(rule_obj, start_step, end_step):
         if evaluation.met is None:
             continue
@@ -75,6 +74,7 @@ def evaluations(
 
     Raises `NoMoreData` when the training has ended before `end_step`.
     """
+    get_logger().info("Started execution of rule %s at step %s", rule_obj.rule_name, start_step)
     for step in _steps_worth_a_look(rule_obj.base_trial, start_step, end_step):
         try:
             rule_obj.invoke(step)

@@ -1,0 +1,1 @@
+"""For code written against tornasole: see `smdebug.analysis`."""
