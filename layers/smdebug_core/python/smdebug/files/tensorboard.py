@@ -1,0 +1,148 @@
+"""What TensorBoard shows of a run: scalars, histograms and the graph, as records of its own files.
+
+Footers are true checksums here, because TensorBoard's reader insists on them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from functools import cache
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.files.framing import EncodedRecord, frame
+from smdebug.files.wire import delimited, varint
+
+_float = struct.Struct("<f").pack
+_double = struct.Struct("<d").pack
+
+_BLOCK: Final = (
+    65_536  # values that are sorted at a time, so that they stay in the processor's cache
+)
+_UNWELCOME: Final = re.compile(r"[^-/\w.]")
+
+
+class Serializable(Protocol):
+    """A protobuf message, of whoever made it."""
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802
+
+
+class Histogram(NamedTuple):
+    """How finite values are distributed. `counts[i]` of them are below `limits[i]`, from the one before."""
+
+    minimum: float
+    maximum: float
+    number: int
+    sum: float
+    sum_of_squares: float
+    limits: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+
+
+def clean_tag(name: str) -> str:
+    """`name` as TensorBoard accepts it: `dense:0` is shown as `dense_0`."""
+    return _UNWELCOME.sub("_", name).lstrip("/")
+
+
+def encode_scalar(tag: str, value: float, *, step: int, wall_time: float) -> EncodedRecord:
+    """One point of a curve. A value beyond float32 is shown as infinite."""
+    value = float(value)
+    try:
+        number = _float(value)
+    except OverflowError:
+        number = _float(math.copysign(math.inf, value))
+    return _summary(tag, b"\x15" + number, step, wall_time)
+
+
+def encode_histogram(
+    tag: str, array: npt.NDArray[Any], *, step: int, wall_time: float
+) -> EncodedRecord:
+    """The distribution of a tensor's finite values, in buckets that are fixed and grow by a tenth."""
+    histogram = histogram_of(array)
+    fields = bytearray()
+    for key, number in zip(b"\x09\x11\x19\x21\x29", histogram[:5], strict=True):
+        packed = _double(number)
+        if packed != b"\0\0\0\0\0\0\0\0":
+            fields.append(key)
+            fields += packed
+    for tag_of_list, numbers in ((b"\x32", histogram.limits), (b"\x3a", histogram.counts)):
+        if numbers.size:
+            fields += delimited(tag_of_list, numbers.astype("<f8", copy=False).tobytes())
+    return _summary(tag, delimited(b"\x2a", bytes(fields)), step, wall_time)
+
+
+def encode_graph(graph: bytes | Serializable, *, wall_time: float, step: int = 0) -> EncodedRecord:
+    """A model's graph: a `GraphDef` message, or the bytes of one."""
+    definition = graph if isinstance(graph, bytes) else graph.SerializeToString()
+    return _event(delimited(b"\x22", definition), step, wall_time)
+
+
+def histogram_of(array: npt.NDArray[Any]) -> Histogram:
+    """How the finite values of `array` are distributed; of complex numbers, their real parts."""
+    if array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
+        raise SMDebugTypeError(f"There is no histogram of {array.dtype}, only of numbers")
+    if array.dtype.kind == "c":
+        array = array.real
+    values = array.reshape(-1)
+    edges = _edges()
+    below = np.zeros(len(edges), np.int64)
+    minimum, maximum, number, total, squares = math.inf, -math.inf, 0, 0.0, 0.0
+    sortable = (
+        np.float32 if values.dtype.itemsize <= 4 and values.dtype.kind not in "iu" else np.float64
+    )
+    for start in range(0, len(values), _BLOCK):
+        with np.errstate(invalid="ignore"):  # signalling NaNs, which are left out in a moment
+            block = values[start : start + _BLOCK].astype(np.float64)
+        finite = np.isfinite(block)
+        if not finite.all():
+            block = block[finite]
+        if not block.size:
+            continue
+        number += block.size
+        with np.errstate(over="ignore"):
+            total += float(block.sum())
+            squares += float(block.dot(block))
+        # float32 sorts twice as fast, and what was no wider to begin with loses nothing.
+        block = np.sort(block.astype(sortable, copy=False)).astype(np.float64, copy=False)
+        minimum, maximum = min(minimum, float(block[0])), max(maximum, float(block[-1]))
+        below += np.searchsorted(block, edges)
+        below[-1] += np.count_nonzero(
+            block == edges[-1]
+        )  # the last bucket holds its upper edge too
+    if not number:
+        return Histogram(0.0, 0.0, 0, 0.0, 0.0, edges[:0], edges[:0])
+    counts = np.diff(below).astype(np.float64)
+    filled = np.flatnonzero(counts)
+    if not filled.size:  # all beyond the outermost buckets
+        return Histogram(minimum, maximum, number, total, squares, edges[:0], edges[:0])
+    # From the edge before the first bucket with something in it, which is given the count 0.
+    first, last = filled[0], filled[-1] + 1
+    counts = np.concatenate(([0.0], counts[first:last]))
+    return Histogram(minimum, maximum, number, total, squares, edges[first : last + 1], counts)
+
+
+@cache
+def _edges() -> npt.NDArray[np.float64]:
+    """1e-12 times the powers of 1.1 up to 1e20, their negatives, and 0."""
+    positive = []
+    edge = 1e-12
+    while edge < 1e20:
+        positive.append(edge)
+        edge *= 1.1
+    return np.array([*(-edge for edge in reversed(positive)), 0.0, *positive])
+
+
+def _summary(tag: str, value: bytes, step: int, wall_time: float) -> EncodedRecord:
+    tagged = delimited(b"\x0a", clean_tag(tag).encode("utf-8", "replace")) + value
+    return _event(delimited(b"\x2a", delimited(b"\x0a", tagged)), step, wall_time)
+
+
+def _event(what: bytes, step: int, wall_time: float) -> EncodedRecord:
+    step_field = b"\x10" + varint(step) if step else b""
+    return frame(b"\x09" + _double(wall_time) + step_field + what, "tfrecord")
