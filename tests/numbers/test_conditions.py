@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from smdebug.numbers.conditions import (
+    NonFinite,
+    all_close,
+    count_non_finite,
+    count_zeros,
+    max_abs_difference,
+    mean_abs_difference,
+)
+
+DTYPES = ["float16", "float32", "float64", "complex64", "complex128", "int32", "uint8", "bool"]
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+ANY = st.sampled_from(DTYPES).flatmap(lambda dtype: arrays.arrays(dtype, SHAPES))
+
+
+@given(ANY)
+def test_non_finite_values_are_counted_as_numpy_counts_them(value):
+    nan = int(np.isnan(value).sum())
+    infinite = int((~np.isfinite(value)).sum()) - nan
+    assert count_non_finite(value) == NonFinite(nan, infinite)
+
+
+@given(ANY)
+def test_zeros_are_counted_as_numpy_counts_them(value):
+    assert count_zeros(value) == int((value == 0).sum())
+
+
+@given(
+    st.sampled_from(DTYPES).flatmap(
+        lambda dtype: SHAPES.flatmap(
+            lambda shape: st.tuples(arrays.arrays(dtype, shape), arrays.arrays(dtype, shape))
+        )
+    ),
+    st.booleans(),
+)
+def test_closeness_is_numpys(pair, equal_nan):
+    one, other = (x.astype(np.float32) if x.dtype == np.float16 else x for x in pair)
+    with np.errstate(all="ignore"):
+        expected = np.allclose(one, other, equal_nan=equal_nan)
+    assert all_close(*pair, equal_nan=equal_nan) == expected
+
+
+def test_a_finite_tensor_whose_squares_overflow_is_finite():
+    assert count_non_finite(np.full(10, 1e30, np.float32)) == NonFinite(0, 0)
+    assert count_non_finite(np.full(10, 1e200)) == NonFinite(0, 0)
+
+
+def test_one_bad_value_among_many_is_found():
+    value = np.zeros(200_000, ml_dtypes.bfloat16)
+    value[150_000], value[199_999] = np.nan, -np.inf
+    assert count_non_finite(value) == NonFinite(1, 1)
+    assert count_zeros(value) == 199_998
+
+
+def test_other_shapes_and_other_texts_are_different():
+    assert not all_close(np.zeros((2, 1)), np.zeros((1, 2)))
+    assert all_close(np.array(["a", "b"]), np.array(["a", "b"]))
+    assert not all_close(np.array(["a", "b"]), np.array(["a", "c"]))
+    assert not all_close(np.array(["a"]), np.array([1.0]))
+
+
+def test_differences_do_not_wrap_around_in_small_integers():
+    one, other = np.array([0, 255], np.uint8), np.array([255, 0], np.uint8)
+    assert mean_abs_difference(one, other) == 255
+    assert max_abs_difference(one, other) == 255
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "largest"),
+    [
+        ([1.0, np.nan], [1.5, np.nan], 0.5),
+        ([1.0, np.inf], [1.0, np.inf], 0.0),
+        ([1.0, np.nan], [1.0, 2.0], np.inf),
+        ([np.inf], [-np.inf], np.inf),
+    ],
+)
+def test_the_largest_difference_knows_nan_and_infinity(one, other, largest):
+    assert max_abs_difference(np.array(one), np.array(other)) == largest
