@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.rules.findings import Finding, as_findings
+
+
+def test_a_finding_tells_itself_in_a_sentence():
+    finding = Finding("gradient/w", "mean of |x|", np.float32(1.5e-9), 1e-7, worker="worker_1")
+    assert str(finding) == (
+        "gradient/w (worker worker_1): mean of |x| is 1.5e-09, the limit is 1e-07"
+    )
+    assert str(Finding("w", message="said otherwise")) == "said otherwise"
+    assert str(Finding("w")) == "w"
+
+
+def test_a_finding_is_strict_json_whatever_numpy_put_into_it():
+    finding = Finding(
+        "w", "max", np.float32("inf"), np.int64(3), details={"nan": float("nan"), "a": np.arange(2)}
+    )
+    told = json.loads(json.dumps(finding.to_dict(), allow_nan=False))
+    assert told["value"] == "Infinity"
+    assert told["threshold"] == 3
+    assert told["details"] == {"nan": "NaN", "a": [0, 1]}
+    assert "worker" not in told
+
+
+def test_strings_and_mappings_become_findings():
+    found = as_findings(
+        ["gradient/w", "all is lost", {"tensor": "b", "value": 2, "layer": 7}, Finding("c")],
+        names_a_tensor={"gradient/w"}.__contains__,
+    )
+    assert found == [
+        Finding(tensor="gradient/w"),
+        Finding(message="all is lost"),
+        Finding(tensor="b", value=2, details={"layer": 7}),
+        Finding("c"),
+    ]
+
+
+@pytest.mark.parametrize("one", ["a sentence", {"tensor": "w"}, Finding("w")])
+def test_a_single_finding_needs_no_list(one):
+    assert len(as_findings(one)) == 1
+
+
+def test_no_findings_are_none():
+    assert as_findings(None) == as_findings([]) == []
+
+
+@pytest.mark.parametrize("nonsense", [7, [7], [None]])
+def test_what_is_no_finding_is_refused(nonsense):
+    with pytest.raises(SMDebugTypeError, match=r"7|None"):
+        as_findings(nonsense)

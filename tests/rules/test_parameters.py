@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules.parameters import boolean, integer, number, patterns, strings
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        (None, []),
+        ("", []),
+        ("a", ["a"]),
+        (" a , b,", ["a", "b"]),
+        (["a,b"], ["a,b"]),
+        (("a", " b "), ["a", "b"]),
+        ('["a{1,2}", "b"]', ["a{1,2}", "b"]),
+        ("[Ll]oss", ["[Ll]oss"]),
+    ],
+)
+def test_a_list_is_a_list_or_json_or_text_with_commas(told, meant):
+    assert strings("names", told) == meant
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [(True, True), ("True", True), ("true", True), ("False", False), ("0", False)],
+)
+def test_a_boolean_may_be_text(told, meant):
+    assert boolean("flag", told) is meant
+
+
+@pytest.mark.parametrize(("told", "meant"), [("3", 3), (3, 3), (3.0, 3), ("3.0", 3), (" 7 ", 7)])
+def test_a_whole_number_may_be_text(told, meant):
+    assert integer("n", told) == meant
+
+
+def test_a_large_whole_number_is_exact():
+    assert integer("n", str(2**62 + 1)) == 2**62 + 1
+
+
+@pytest.mark.parametrize(
+    ("parse", "told", "complaint"),
+    [
+        (boolean, "maybe", "flag has to be True or False, not 'maybe'"),
+        (boolean, None, "flag has to be True or False"),
+        (number, "much", "flag has to be a number, not 'much'"),
+        (number, None, "flag has to be a number"),
+        (number, "nan", "flag has to be a number, not NaN"),
+        (integer, "3.5", "flag has to be a whole number"),
+        (integer, "inf", "flag has to be a whole number"),
+        (strings, 5, "flag has to be a list of strings"),
+        (strings, "[1, 2]", "flag has to be a list of strings"),
+        (patterns, "a(", "'a\\(' is no regular expression"),
+        (patterns, "a{1,2}(", "write the list as JSON"),
+    ],
+)
+def test_what_cannot_be_parsed_is_named(parse, told, complaint):
+    with pytest.raises(SMDebugValueError, match=complaint):
+        parse("flag", told)
+
+
+def test_limits_are_named():
+    with pytest.raises(SMDebugValueError, match="p has to be at most 100, not 101"):
+        number("p", "101", minimum=0, maximum=100)
+    with pytest.raises(SMDebugValueError, match="n has to be at least 1, not 0"):
+        integer("n", "0", minimum=1)
