@@ -2,6 +2,45 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
 
+if TYPE_CHECKING:
+    from smdebug.config.keys import CollectionKeys
+    from smdebug.config.reduction_config import ReductionConfig
+    from smdebug.config.save_config import SaveConfig, SaveConfigMode
+    from smdebug.saving.hook import Hook
+
 __version__ = "0.1.0"
+__all__ = [
+    "CollectionKeys",
+    "Hook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "__version__",
+    "modes",
+]
+
+# Who only reads a run need not load what writes one.
+_HOMES = {
+    "CollectionKeys": "smdebug.config.keys",
+    "Hook": "smdebug.saving.hook",
+    "ReductionConfig": "smdebug.config.reduction_config",
+    "SaveConfig": "smdebug.config.save_config",
+    "SaveConfigMode": "smdebug.config.save_config",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,1 @@
+"""What a training tells of its tensors, written where readers and rules find it."""

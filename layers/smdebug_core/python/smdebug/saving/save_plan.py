@@ -106,16 +106,17 @@ class SavePlan:
     ) -> SavePlan:
         """The plan for those of the collections that are included: all of them if `all` is.
 
-        A collection that is not `built_in` has to say which tensors it is for:
+        Each collection that is not `built_in`, included or not, has to say which tensors it is for:
         `InvalidCollectionConfiguration`.
         """
         names, exempt = set(included), set(built_in)
-        everything = CollectionKeys.ALL in names
-        chosen = [c for c in collections if everything or c.name in names]
-        for collection in chosen:
+        chosen = []
+        for collection in collections:
             selects = collection.include_regex or collection.tensor_names
             if not selects and collection.name not in exempt:
                 raise InvalidCollectionConfiguration(collection.name)
+            if collection.name in names or CollectionKeys.ALL in names:
+                chosen.append(collection)
         return cls(chosen)
 
     def of_mode(self, mode: ModeKeys) -> ModePlan:

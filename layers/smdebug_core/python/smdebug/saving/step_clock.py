@@ -22,31 +22,39 @@ class StepClock(NamedTuple):
     mode_step: int = BEFORE_THE_FIRST
     # The counts of modes that rest. Kept apart, so that a step costs no copy of a dictionary.
     resting: Mapping[ModeKeys, int] = MappingProxyType({})
+    # What a mode that was never set counts as: -1, or 0 where counting begins before the step runs.
+    untouched: int = BEFORE_THE_FIRST
 
     @classmethod
-    def resumed(cls, step: int, mode_steps: Mapping[ModeKeys, int] | None = None) -> StepClock:
+    def resumed(
+        cls,
+        step: int,
+        mode_steps: Mapping[ModeKeys, int] | None = None,
+        untouched: int = BEFORE_THE_FIRST,
+    ) -> StepClock:
         """A clock whose last step was `step`, of which each mode has had its share."""
-        counts = {m: n for m, n in (mode_steps or {}).items() if m is not ModeKeys.GLOBAL}
-        return cls(step, ModeKeys.GLOBAL, step, MappingProxyType(counts))
+        return cls(step, ModeKeys.GLOBAL, step, _resting(mode_steps or {}), untouched)
 
     def next(self) -> StepClock:
         """The next step of the mode."""
-        step, mode, mode_step, resting = self
-        return StepClock(step + 1, mode, mode_step + 1, resting)
+        step, mode, mode_step, resting, untouched = self
+        return StepClock(step + 1, mode, mode_step + 1, resting, untouched)
 
     def in_mode(self, mode: ModeKeys) -> StepClock:
         """The same moment, with the steps from now on belonging to `mode`."""
         if mode is self.mode:
             return self
         counts = self.mode_steps
-        return StepClock(
-            self.step,
-            mode,
-            counts.get(mode, BEFORE_THE_FIRST),
-            MappingProxyType({m: n for m, n in counts.items() if m is not ModeKeys.GLOBAL}),
-        )
+        mode_step = counts.get(mode, self.untouched)
+        return StepClock(self.step, mode, mode_step, _resting(counts), self.untouched)
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:
         """How far each mode has come that was ever set; GLOBAL counts every step."""
         return {**self.resting, self.mode: self.mode_step, ModeKeys.GLOBAL: self.step}
+
+
+def _resting(counts: Mapping[ModeKeys, int]) -> Mapping[ModeKeys, int]:
+    return MappingProxyType(
+        {mode: steps for mode, steps in counts.items() if mode is not ModeKeys.GLOBAL}
+    )

@@ -1,0 +1,84 @@
+"""Which run this is, and its how-manieth attempt: what tells steps written twice apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from typing import NamedTuple
+
+from smdebug.config.constants import TRAINING_JOB_NAME_ENV_VAR
+from smdebug.exceptions import ObjectMissing, StorageError
+from smdebug.files.names import collections_key
+from smdebug.logger import get_logger
+from smdebug.saving.resume import SavedState
+from smdebug.storage.base import Storage
+
+RUN_ID_ENV_VAR = "SMDEBUG_RUN_ID"
+# What launchers of several processes tell all of them. "none" is torchrun's word for nothing.
+_LAUNCHERS = (TRAINING_JOB_NAME_ENV_VAR, "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
+
+
+class Attempt(NamedTuple):
+    """A run, and how often it was started again: on resuming, the steps after that are new."""
+
+    run_id: str
+    training_run: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        storage: Storage,
+        worker: str,
+        num_workers: int,
+        *,
+        run_id: str | None = None,
+        resumed: SavedState | None = None,
+    ) -> Attempt:
+        """This attempt, given what a checkpoint knows of the run and what earlier ones left behind."""
+        earlier = left_behind(storage, worker)
+        if resumed is not None:
+            again = resumed.training_run + 1
+            known = run_id or resumed.run_id
+        else:
+            again, known = 0, run_id
+        if earlier is not None and known in (None, earlier.run_id):
+            known = earlier.run_id
+            again = max(again, earlier.training_run + 1)
+            get_logger().warning(
+                "%s holds an unfinished run: this is attempt %d of run %s, and its steps replace those "
+                "of the same number. If another process still saves there, choose another out_dir.",
+                *(storage.location, again, known),
+            )
+        elif earlier is not None:
+            get_logger().error(
+                "%s holds steps of another run, %s: those of this one (%s) will be mixed with them. "
+                "Choose another out_dir.",
+                *(storage.location, earlier.run_id, known),
+            )
+        return cls(known or new_run_id(storage.location, num_workers), again)
+
+
+def left_behind(storage: Storage, worker: str) -> Attempt | None:
+    """The attempt that wrote the worker's collections file, if there is one of this library's."""
+    try:
+        meta = json.loads(storage.read(collections_key(worker)))["_meta"]
+        return Attempt(str(meta["run_id"]), int(meta.get("training_run", 0)))
+    except (ObjectMissing, ValueError, KeyError, TypeError):
+        return None
+    except StorageError as error:
+        get_logger().warning("What is in %s is not known: %s", storage.location, error)
+        return None
+
+
+def new_run_id(location: str, num_workers: int) -> str:
+    """A name for the run that all its workers arrive at by themselves."""
+    if given := os.environ.get(RUN_ID_ENV_VAR):
+        return given
+    for variable in _LAUNCHERS:
+        if (name := os.environ.get(variable)) and name != "none":
+            return hashlib.sha256(f"{name} {location}".encode()).hexdigest()[:32]
+    if num_workers > 1:
+        return hashlib.sha256(location.encode()).hexdigest()[:32]
+    return uuid.uuid4().hex

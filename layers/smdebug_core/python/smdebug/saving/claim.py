@@ -1,0 +1,128 @@
+"""Who writes to a local run: the first process to ask, until it ends.
+
+A script that is started on several processes without telling the hook so would have each write the same
+files. The first to create `claim.smd` writes, the others stay silent and say so. The claim names its
+owner, so that one left behind by a process that was killed does not silence the next run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from smdebug.exceptions import ObjectMissing
+from smdebug.files.names import CLAIM
+from smdebug.storage.base import Storage
+
+# An owner on another machine is asked about nowhere: it renews its claim, or has lost it.
+RENEWED_EVERY = 60.0
+FORGOTTEN_AFTER = 600.0
+# Between creating the claim and naming its owner lies a moment.
+PATIENCE_WITH_THE_NAMELESS = 1.0
+
+
+class Owner(NamedTuple):
+    """The process that holds a claim."""
+
+    host: str
+    pid: int
+    born: str  # tells a process from a later one of the same number
+    seen: float
+
+    @classmethod
+    def me(cls, now: float) -> Owner:
+        return cls(socket.gethostname(), os.getpid(), _birth_of(os.getpid()), now)
+
+    def is_same_process(self, other: Owner) -> bool:
+        return self[:3] == other[:3]
+
+    def is_me(self) -> bool:
+        return self.is_same_process(Owner.me(0.0))
+
+    def is_alive(self, me: Owner) -> bool:
+        """Is it still there, as far as `me` can tell?"""
+        if self.host != me.host:
+            return me.seen - self.seen < FORGOTTEN_AFTER
+        return _exists(self.pid) and _birth_of(self.pid) == self.born
+
+
+class Outcome(Enum):
+    MINE = "mine"
+    TAKEN_OVER = "taken over"  # from a process that is dead
+    NOT_MINE = "not mine"
+
+
+class Claim:
+    """This process's claim to write into a storage."""
+
+    def __init__(self, storage: Storage):
+        self._storage = storage
+        self._renewed = 0.0
+        self.owner: Owner | None = None
+
+    def take(self) -> Outcome:
+        """Claim the run, if nobody has who is still alive. `owner` says who had it before."""
+        me = Owner.me(time.time())
+        if self._storage.claim(CLAIM):
+            self._sign(me)
+            return Outcome.MINE
+        self.owner = self._read_owner()
+        if self.owner is not None and self.owner.is_alive(me):
+            return Outcome.NOT_MINE
+        self._sign(me)
+        return Outcome.TAKEN_OVER
+
+    def renew(self) -> None:
+        """Say that the owner is alive; most calls do nothing."""
+        now = time.time()
+        if now - self._renewed >= RENEWED_EVERY:
+            self._sign(Owner.me(now))
+
+    def release(self) -> None:
+        """Remove the claim, unless it has become somebody else's."""
+        owner = self._read_owner(patience=0)
+        if owner is not None and owner.is_me():
+            self._storage.delete(CLAIM)
+
+    def _sign(self, me: Owner) -> None:
+        self._storage.write(CLAIM, json.dumps(me._asdict()).encode())
+        self._renewed = me.seen
+
+    def _read_owner(self, patience: float = PATIENCE_WITH_THE_NAMELESS) -> Owner | None:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                owner = json.loads(self._storage.read(CLAIM))
+                return Owner(
+                    str(owner["host"]), int(owner["pid"]), str(owner["born"]), float(owner["seen"])
+                )
+            except (ValueError, KeyError, TypeError):
+                if time.monotonic() >= deadline:
+                    return None  # the old library signs nothing
+                time.sleep(0.02)
+            except ObjectMissing:
+                return None
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _birth_of(pid: int) -> str:
+    """When the process began, in ticks since the machine did; "" where that cannot be known."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]

@@ -1,0 +1,148 @@
+"""A step while it runs: what was recorded of it, copied, until it is written behind the training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from smdebug.config.reduction_config import Reduction
+from smdebug.files.framing import Checksum
+from smdebug.numbers.reductions import compute_reductions, get_reduction_tensor_name
+from smdebug.saving.background import StepJob, StepRecording
+from smdebug.saving.save_plan import Wanted
+from smdebug.saving.step_clock import StepClock
+from smdebug.saving.step_writer import StepWriter
+from smdebug.saving.tensorboard_export import TensorboardStep
+from smdebug.storage.base import Storage
+
+COPIED_FOR_REDUCTIONS = 4 << 20
+"""Up to this many bytes a tensor of which only reductions are saved is copied, and reduced behind the
+training. Larger ones are reduced at once: that takes longer than the copy, and no memory."""
+
+
+class OpenStep(StepRecording):
+    """One worker's step, open for recording."""
+
+    def __init__(
+        self,
+        clock: StepClock,
+        worker: str,
+        *,
+        checksum: Checksum,
+        meta_extras: Callable[[], Mapping[str, Any]],
+        keep_colon_index: bool = False,
+        board: TensorboardStep | None = None,
+    ):
+        super().__init__(
+            step=clock.step,
+            worker=worker,
+            mode=clock.mode,
+            mode_step=clock.mode_step,
+            checksum=checksum,
+            meta_extras=self._extras,
+        )
+        self.clock = clock
+        self.interrupted = False
+        self._more_extras = meta_extras
+        self._saved_at = 0.0
+        self._keep_colon_index = keep_colon_index
+        self._board = board
+        self.has_records = False
+
+    def __bool__(self) -> bool:
+        """Is there anything to write?"""
+        return self.has_records or bool(self._board)
+
+    def record(self, name: str, array: np.ndarray[Any, Any], wanted: Wanted, owned: bool) -> None:
+        """Take what is wanted of the array, which may change as soon as this returns unless `owned`."""
+        now = time.time()
+        board = self._board
+        histogram = wanted.histogram_of if board is not None else None
+        if histogram is not None and not TensorboardStep.has_histogram(array):
+            histogram = None
+        if wanted.shape:
+            self.write_shape(name, array.shape)
+        reduced_later = wanted.reductions and array.nbytes <= COPIED_FOR_REDUCTIONS
+        if not owned and (wanted.raw or histogram or reduced_later):
+            array, owned = np.array(array), True
+        if wanted.reductions:
+            self._record_reductions(name, array, wanted.reductions, now, owned)
+        if wanted.raw:
+            self.write_tensor(name, array, now, owned=True)
+        elif owned:
+            self._size += array.nbytes
+        if board is not None:
+            if histogram:
+                board.add_histogram(f"{histogram}/{name}", array, now)
+            if wanted.is_scalar and array.size == 1 and array.dtype.kind in "biuf":
+                board.add_scalar(name, float(array.reshape(-1)[0]), now)
+
+    def record_scalar(self, name: str, array: Any, wall_time: float) -> None:
+        """Take a scalar, of the user's own time."""
+        self.write_tensor(name, array, wall_time, owned=True)
+        if self._board is not None:
+            self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
+
+    def write_tensor(self, *args: Any, **kwargs: Any) -> None:
+        super().write_tensor(*args, **kwargs)
+        self.has_records = True
+
+    def write_shape(self, *args: Any, **kwargs: Any) -> None:
+        super().write_shape(*args, **kwargs)
+        self.has_records = True
+
+    def job_after(
+        self,
+        storage: Storage,
+        before_index: Callable[[], object],
+        after_index: Callable[[int], object],
+    ) -> StepJob:
+        """What is to be done to write it; the two are called around the writing of its index file."""
+        self._saved_at = time.time()
+        job, board = self.job(storage), self._board
+
+        def write() -> None:
+            job.write()
+            if board:
+                board.write()
+
+        def commit() -> None:
+            if self.has_records:
+                before_index()
+                job.commit()
+                after_index(job.step)
+
+        return job._replace(write=write, commit=commit)
+
+    def _extras(self) -> Mapping[str, Any]:
+        interrupted = {"interrupted": True} if self.interrupted else {}
+        return {**self._more_extras(), "saved_at": self._saved_at, **interrupted}
+
+    def _record_reductions(
+        self,
+        name: str,
+        array: np.ndarray[Any, Any],
+        reductions: tuple[Reduction, ...],
+        wall_time: float,
+        owned: bool,
+    ) -> None:
+        names = {
+            reduction: get_reduction_tensor_name(
+                name, reduction.name, reduction.abs, not self._keep_colon_index
+            )
+            for reduction in reductions
+        }
+        if not owned:
+            for reduction, value in compute_reductions(array, reductions).items():
+                self.write_tensor(names[Reduction(*reduction)], value, wall_time, owned=True)
+            return
+
+        def reduce_and_write(writer: StepWriter) -> None:
+            for reduction, value in compute_reductions(array, reductions).items():
+                writer.write_tensor(names[Reduction(*reduction)], value, wall_time)
+
+        self._calls.append(reduce_and_write)
+        self.has_records = True

@@ -1,0 +1,134 @@
+"""How a training that starts again from a checkpoint goes on counting where the checkpoint was made.
+
+A configuration file (SageMaker's `checkpointconfig.json`) names the folder of the checkpoints. Whenever
+something in that folder has changed, the steps counted so far are noted in `metadata.json` beside it, and
+travel with the checkpoint to wherever the training is started next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from smdebug.config.constants import (
+    LATEST_GLOBAL_STEP_SAVED,
+    LATEST_GLOBAL_STEP_SEEN,
+    LATEST_MODE_STEP,
+    METADATA_FILENAME,
+    SAGEMAKER_UPLOADED_MARK,
+    TRAINING_RUN,
+)
+from smdebug.config.json_config import get_checkpoint_dir_from_json_config
+from smdebug.files.names import TEMPORARY_SUFFIX
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ALLOWED_MODE_NAMES, ModeKeys
+
+RUN_ID = "run-id"
+
+
+class SavedState(NamedTuple):
+    """How far a training had come when its checkpoint was made."""
+
+    training_run: int
+    step: int
+    mode_steps: Mapping[ModeKeys, int]
+    run_id: str | None = None
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> SavedState:
+        """The state in one record of `metadata.json`; ValueError or TypeError if it is none."""
+        modes = record.get(LATEST_MODE_STEP) or {}
+        return cls(
+            int(record[TRAINING_RUN]),
+            int(record[LATEST_GLOBAL_STEP_SEEN]),
+            {ModeKeys[m]: int(n) for m, n in modes.items() if m in ALLOWED_MODE_NAMES},
+            record.get(RUN_ID),
+        )
+
+    def to_record(self, last_saved_step: int | None) -> dict[str, Any]:
+        run_id = {RUN_ID: self.run_id} if self.run_id else {}
+        return {
+            TRAINING_RUN: self.training_run,
+            LATEST_GLOBAL_STEP_SAVED: last_saved_step,
+            LATEST_GLOBAL_STEP_SEEN: self.step,
+            LATEST_MODE_STEP: {mode.name: step for mode, step in self.mode_steps.items()},
+            **run_id,
+        }
+
+
+class StateStore:
+    """The notes beside the checkpoints; without a checkpoint folder it does nothing."""
+
+    def __init__(self) -> None:
+        folder = get_checkpoint_dir_from_json_config()
+        self._folder = Path(folder) if folder else None
+        self._notes = self._folder / METADATA_FILENAME if self._folder else None
+        self._records = self._read()
+        self._seen = self._checkpoint()
+
+    @property
+    def is_active(self) -> bool:
+        """Is there a checkpoint folder to watch?"""
+        return self._folder is not None
+
+    def get_last_saved_state(self) -> dict[str, Any] | None:
+        """The record of the furthest checkpoint, or None if there is none."""
+        return max(self._records, key=_order, default=None)
+
+    def last_state(self) -> SavedState | None:
+        """The same as a value."""
+        record = self.get_last_saved_state()
+        return SavedState.from_record(record) if record else None
+
+    def is_checkpoint_updated(self) -> bool:
+        """Has any file of the checkpoint changed since this was last asked?"""
+        if self._folder is None:
+            return False
+        now = self._checkpoint()
+        changed = bool(now) and now != self._seen
+        self._seen = now
+        return changed
+
+    def update_state(self, state: Mapping[str, Any]) -> None:
+        """Add a record to the notes."""
+        if self._notes is None:
+            return
+        self._records.append(dict(state))
+        temporary = self._notes.with_name(METADATA_FILENAME + TEMPORARY_SUFFIX)
+        temporary.write_text(json.dumps(self._records))
+        temporary.replace(self._notes)
+
+    def _checkpoint(self) -> dict[str, tuple[int, int]]:
+        """Size and time of change of every file: one rewritten at the same size has changed too."""
+        found: dict[str, tuple[int, int]] = {}
+        try:
+            for path in self._folder.iterdir() if self._folder else ():
+                if path.name.startswith(METADATA_FILENAME) or SAGEMAKER_UPLOADED_MARK in path.name:
+                    continue
+                state = path.stat()
+                found[path.name] = (state.st_size, state.st_mtime_ns)
+        except OSError:  # not there yet, or a file went away meanwhile: the next look will tell
+            return self._seen if hasattr(self, "_seen") else {}
+        return found
+
+    def _read(self) -> list[dict[str, Any]]:
+        if self._notes is None or not self._notes.is_file():
+            return []
+        try:
+            records = json.loads(self._notes.read_bytes())
+            for record in records:
+                SavedState.from_record(record)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            get_logger().warning(
+                "%s could not be read, so steps are counted from the beginning: %r",
+                self._notes,
+                error,
+            )
+            return []
+        return list(records)
+
+
+def _order(record: Mapping[str, Any]) -> tuple[int, int]:
+    return int(record[LATEST_GLOBAL_STEP_SEEN]), int(record[TRAINING_RUN])
