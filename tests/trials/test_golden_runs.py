@@ -224,5 +224,5 @@ def test_the_old_readers_defects_are_the_ones_the_reference_names():
     for word in ("raw+shape saved", "filed under", "KeyError", "spectral norms", "string tensor"):
         assert word in notes
     assert len(DEFECTS_OF_THE_OLD_READER) == 6
-    with pytest.raises(TensorUnavailableForStep, match="^Value for tensor weight/dense is"):
+    with pytest.raises(TensorUnavailableForStep, match=r"^Value for tensor weight/dense is"):
         trial("single_worker").tensor("weight/dense").reduction_value(0, "mean")
