@@ -476,7 +476,13 @@ def _typed(error: BaseException, place: str, doing: str) -> StorageError | None:
         return AccessDenied(
             place, f"no AWS credentials were found ({error}); run `aws configure` or set a role"
         )
-    if isinstance(error, aws.HTTPClientError | aws.IncompleteReadError | aws.FlexibleChecksumError):
+    if isinstance(
+        error,
+        aws.HTTPClientError
+        | aws.ConnectionError
+        | aws.IncompleteReadError
+        | aws.FlexibleChecksumError,
+    ):
         return StorageUnavailable(place, f"S3 cannot be reached, or the connection broke: {error}")
     if isinstance(error, aws.BotoCoreError):
         return StorageError(place, f"this cannot be asked of S3: {error}")
