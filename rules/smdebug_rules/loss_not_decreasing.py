@@ -194,8 +194,10 @@ def _limits(min_difference: Any, diff_percent: Any, increase: Any) -> Limits:
 
 
 def _mode(told: Any) -> ModeKeys | None:
-    if told in (None, "", "None") or isinstance(told, ModeKeys):
-        return told or None
+    if isinstance(told, ModeKeys):
+        return told
+    if told in (None, "", "None"):
+        return None
     name = str(told).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
     if name not in _MODES:
         raise SMDebugValueError(f"mode has to be one of {', '.join(_MODES)}, not {told!r}")

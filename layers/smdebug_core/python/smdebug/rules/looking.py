@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from smdebug.exceptions import (
     InvalidWorker,
     SMDebugTypeError,
+    SMDebugValueError,
     StepUnavailable,
     TensorUnavailable,
     TensorUnavailableForStep,
@@ -125,7 +126,7 @@ def reduction_of(
     """The worker's reduction, saved or computed, as a number; None where there is neither."""
     try:
         found = tensor.reduction_value(step, reduction, mode=mode, worker=worker, abs=abs)
-    except (*MISSING, SMDebugTypeError):
+    except (*MISSING, SMDebugTypeError, SMDebugValueError):  # text, and tensors without values
         return None
     return single(found)
 

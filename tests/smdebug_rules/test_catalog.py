@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smdebug.rules.generic
+import smdebug_rules
+from smdebug.rules import Rule
+from smdebug_rules.catalog import CATALOG
+
+FOLDER = Path(smdebug_rules.__file__).parent
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_the_catalog_tells_the_parameters_as_the_class_has_them(name):
+    entry = CATALOG[name]
+    rule = entry.load()
+    assert issubclass(rule, Rule)
+    assert rule.__name__ == name
+    signature = inspect.signature(rule.__init__).parameters
+    told = {}
+    for parameter in entry.parameters:
+        told[parameter.name] = parameter.default
+        told.update(dict.fromkeys(parameter.aliases))
+    assert told == {
+        one.name: one.default
+        for one in list(signature.values())[2:]
+        if one.name not in ("action_str",)
+    }
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_the_catalogs_sentence_is_the_modules_first(name):
+    entry = CATALOG[name]
+    module = importlib.import_module(entry.module)
+    assert module.__doc__.strip() == entry.sentence
+
+
+def test_every_rule_is_a_file_of_its_own_and_every_file_is_in_the_catalog():
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "catalog"}
+    assert {entry.module for entry in CATALOG.values()} == {f"smdebug_rules.{one}" for one in files}
+
+
+def test_the_rules_are_where_they_were_documented():
+    for name, entry in CATALOG.items():
+        assert getattr(smdebug.rules.generic, name) is entry.load()
+        assert getattr(importlib.import_module("tornasole.rules.generic"), name) is entry.load()
+        assert getattr(smdebug_rules, name) is entry.load()
+    assert set(CATALOG) <= set(dir(smdebug.rules.generic))
+
+
+def test_asking_the_catalog_loads_no_rule():
+    code = (
+        "import sys, smdebug.rules.generic as g; g.catalog(); "
+        "assert not [m for m in sys.modules if m.startswith('smdebug_rules.') "
+        "and m != 'smdebug_rules.catalog']; assert 'boto3' not in sys.modules"
+    )
+    env = {"PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_a_built_in_rule_is_written_as_a_user_would_write_it(path):
+    allowed = ("smdebug.", "smdebug_rules.catalog", "numpy", "__future__")
+    standard = {"math", "typing", "collections.abc", "dataclasses", "importlib"}
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if words[:1] in (["from"], ["import"]):
+            module = words[1]
+            assert module in standard or module.startswith(allowed), line
+            assert not any(part.startswith("_") for part in module.split(".") if module in standard)
+            assert "smdebug.core" not in module

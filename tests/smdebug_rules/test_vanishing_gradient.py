@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug_rules.vanishing_gradient import VanishingGradient, bound_on_abs_mean, vanished
+
+
+def test_the_smallest_come_first_and_the_threshold_itself_has_not_vanished():
+    assert list(vanished({"a": 1e-7, "b": 1e-8, "c": 1.0, "d": 0.0}, 1e-7)) == [
+        ("d", 0.0),
+        ("b", 1e-8),
+    ]
+
+
+def test_it_fires_on_any_gradient_and_names_it_with_its_mean():
+    run = made_run(
+        {
+            0: {"gradient/a": [1.0, -1.0], "gradient/b": [1.0, 1.0]},
+            1: {"gradient/a": [1.0, -1.0], "gradient/b": [1e-9, -3e-9], "gradient/c": [0.0]},
+        }
+    )
+    found = findings_by_step(VanishingGradient(run.trial()))
+    assert list(found) == [1]
+    assert [(one.tensor, one.value, one.threshold) for one in found[1]] == [
+        ("gradient/c", 0.0, 1e-7),
+        ("gradient/b", 2e-9, 1e-7),
+    ]
+    assert str(found[1][1]) == "gradient/b: the mean of |gradient| is 2e-09, below 1e-07"
+
+
+def test_values_that_cancel_out_have_not_vanished():
+    assert fires_at(VanishingGradient(made_run({0: {"gradient/a": [5.0, -5.0]}}).trial())) == []
+
+
+def test_the_threshold_arrives_as_text():
+    trial = made_run({0: {"gradient/a": [0.4]}}).trial()
+    assert fires_at(VanishingGradient(trial, threshold="0.5")) == [0]
+    assert fires_at(VanishingGradient(trial, 0.3)) == []
+    with pytest.raises(SMDebugValueError, match="threshold has to be a number, not 'small'"):
+        VanishingGradient(trial, threshold="small")
+
+
+REDUCTIONS = {
+    "abs_mean": (1e-9, True),
+    "abs_max": (1e-9, True),
+    "l1": (1e-9, True),
+    "l2": (1e-9, True),
+    "mean": (1e-9, False),  # may have cancelled out
+    "min": (0.0, False),
+}
+
+
+@pytest.mark.parametrize("saved", REDUCTIONS)
+def test_saved_reductions_are_enough_where_they_prove_it(saved):
+    value, fires = REDUCTIONS[saved]
+    run = made_run({0: {f"smdebug/reductions/{saved}/gradient/a": [value]}})
+    rule = VanishingGradient(run.trial())
+    assert fires_at(rule) == ([0] if fires else [])
+    assert looked_at(rule, 0) is fires
+
+
+def test_minimum_and_maximum_together_bound_the_mean():
+    assert bound_on_abs_mean({("min", False): -2.0, ("max", False): 1.0}) == 2.0
+    assert bound_on_abs_mean({("mean", False): 0.0}) is None
+
+
+def test_every_worker_is_looked_at():
+    run = MadeRun(workers=2)
+    run.save(0, {"gradient/a": [1.0]}, rank=0).save(0, {"gradient/a": [0.0]}, rank=1).end()
+    (finding,) = findings_by_step(VanishingGradient(run.trial()))[0]
+    assert finding.worker == "worker_1"
+    assert str(finding).startswith("gradient/a of worker_1: ")
+
+
+def test_a_step_without_gradients_was_not_looked_at():
+    run = made_run({0: {"loss": [0.0]}, 1: {"gradient/a": np.zeros((0,))}})
+    rule = VanishingGradient(run.trial())
+    assert fires_at(rule) == []
+    assert looked_at(rule, 0) is False
+
+
+def test_a_run_without_the_collection_has_no_gradients():
+    run = made_run({0: {"gradient/a": [0.0]}}, collections={})
+    assert fires_at(VanishingGradient(run.trial())) == []
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "complex64"])
+def test_it_is_right_on_every_type(dtype):
+    zero, one = np.zeros(4, dtype), np.ones(4, dtype)
+    run = made_run({0: {"gradient/a": one}, 1: {"gradient/a": zero}})
+    assert fires_at(VanishingGradient(run.trial())) == [1]
