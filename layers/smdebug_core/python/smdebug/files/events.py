@@ -256,12 +256,13 @@ def _template(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Templ
     key = (name, dtype, shape)
     template = _templates.get(key)
     if template is None:
+        tag = _tag(name)
         number = dtype_number(dtype)
         size = stored_size(number) * math.prod(shape)
         start = b"\x08" + varint(number) + _shape(name, shape)
         if size:
             start += b"\x22" + varint(size)
-        template = _Template(_tag(name) + b"\x42" + varint(len(start) + size) + start, size)
+        template = _Template(tag + b"\x42" + varint(len(start) + size) + start, size)
         if dtype.isnative:
             _remember(_templates, key, template, len(template.tensor))
     return template
@@ -269,13 +270,14 @@ def _template(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Templ
 
 def _string_template(name: str, array: npt.NDArray[Any]) -> _Template:
     """Strings have no dtype and no content: each is a field of its own."""
+    tag = _tag(name)
     tensor = bytearray(_shape(name, array.shape))
     try:
         for string in array.flat:
             tensor += delimited(b"\x42", string.encode())
     except UnicodeEncodeError as error:
         raise SMDebugValueError(f"Tensor {name} holds text that is not Unicode: {error}") from error
-    return _Template(_tag(name) + delimited(b"\x42", bytes(tensor)), 0)
+    return _Template(tag + delimited(b"\x42", bytes(tensor)), 0)
 
 
 def _tag(name: str) -> bytes:

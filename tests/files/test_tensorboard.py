@@ -1,0 +1,188 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from tensorboard.compat.proto.event_pb2 import Event
+from tests.support.golden_records import GOLDEN
+
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.files import tensorboard
+from smdebug.files.events import iterate_records, record_spans
+from smdebug.files.tensorboard import (
+    clean_tag,
+    encode_graph,
+    encode_histogram,
+    encode_scalar,
+    histogram_of,
+)
+
+RUNS = [GOLDEN / "runs/single_worker", GOLDEN / "runs/pytorch_hook"]
+
+
+def event_in(record):
+    data = b"".join(record.pieces)
+    ((start, stop),) = record_spans(data, file="f", check="full")
+    return Event.FromString(data[start:stop])
+
+
+def edges_by_hand():
+    positive = [1e-12]
+    while positive[-1] * 1.1 < 1e20:
+        positive.append(positive[-1] * 1.1)
+    return np.array([-edge for edge in reversed(positive)] + [0.0] + positive)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_the_files_of_the_reference_runs_are_written_again_to_the_byte(run):
+    histograms = scalars = 0
+    for path in sorted(run.glob("tensorboard/*/*")):
+        data = path.read_bytes()
+        saved = {}
+        for events in run.glob(f"events/{path.name[:12]}/*"):
+            for event in iterate_records(events.read_bytes(), file=str(events)):
+                saved[clean_tag(event.name)] = event.value
+        for start, stop in record_spans(data, file=str(path), check="full"):
+            event = Event.FromString(data[start:stop])
+            (value,) = event.summary.value
+            when = {"step": event.step, "wall_time": event.wall_time}
+            if value.HasField("simple_value"):
+                record = encode_scalar(value.tag, value.simple_value, **when)
+                scalars += 1
+            elif value.tag.split("/", 1)[1] in saved:
+                record = encode_histogram(value.tag, saved[value.tag.split("/", 1)[1]], **when)
+                histograms += 1
+            else:  # only its reductions were saved
+                continue
+            assert b"".join(record.pieces) == data[start - 12 : stop + 4]
+    assert histograms > 20
+    assert scalars > 10
+
+
+@given(
+    arrays.arrays(
+        st.sampled_from(["f2", "f4", "f8", "i1", "i8", "u8", "?", ">f4"]),
+        arrays.array_shapes(min_dims=0, max_dims=3, max_side=20),
+    )
+)
+def test_buckets_are_numpys_and_without_the_empty_ends(array):
+    finite = array[np.isfinite(array)].astype(np.float64)
+    counts, edges = np.histogram(finite, edges_by_hand())
+    found = histogram_of(array)
+    assert found.number == finite.size
+    assert found.counts.sum() == counts.sum()
+    if counts.any():
+        assert found.counts[0] == 0
+        assert found.counts[1] > 0
+        assert found.counts[-1] > 0
+        at = list(edges).index(found.limits[0])
+        assert found.counts[1:].tolist() == counts[at : at + len(found.counts) - 1].tolist()
+        assert found.limits.tolist() == edges[at : at + len(found.limits)].tolist()
+    if finite.size:
+        assert (found.minimum, found.maximum) == (finite.min(), finite.max())
+
+
+def test_large_arrays_are_counted_in_blocks_and_no_different():
+    values = np.random.default_rng(5).normal(size=200_001).astype(np.float32)
+    counts, _ = np.histogram(values.astype(np.float64), edges_by_hand())
+    found = histogram_of(values)
+    assert found.counts[found.counts > 0].tolist() == counts[counts > 0].tolist()
+    assert math.isclose(found.sum, values.astype(np.float64).sum(), rel_tol=1e-12)
+
+
+def test_edges_belong_to_the_bucket_above_and_the_last_one_to_the_last():
+    edges = edges_by_hand()
+    counts, _ = np.histogram(edges, edges)
+    assert histogram_of(edges).counts[1:].tolist() == counts.tolist()
+
+
+def test_values_that_are_not_finite_are_left_out():
+    event = event_in(
+        encode_histogram("x", np.array([np.nan, 1, np.inf, -np.inf, 2]), step=1, wall_time=2.0)
+    )
+    histogram = event.summary.value[0].histo
+    assert (histogram.num, histogram.min, histogram.max, histogram.sum) == (2, 1, 2, 3)
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, np.inf], [1e30], [1e308, 1e308], [-0.0], [3, 4]])
+def test_tensorboard_can_show_any_histogram(values):
+    from tensorboard.data_compat import migrate_value
+    from tensorboard.util.tensor_util import make_ndarray
+
+    event = event_in(encode_histogram("x", np.array(values), step=1, wall_time=2.0))
+    buckets = make_ndarray(migrate_value(event.summary.value[0]).tensor)
+    assert buckets.shape[1] == 3
+    assert np.isfinite(buckets).all()
+
+
+def test_complex_numbers_are_shown_by_their_real_parts():
+    assert histogram_of(np.array([1 + 5j], np.complex64)).maximum == 1
+
+
+def test_bfloat16_has_a_histogram():
+    import ml_dtypes
+
+    assert histogram_of(np.array([1, 2, np.nan], ml_dtypes.bfloat16)).sum == 3
+
+
+def test_there_is_no_histogram_of_text():
+    with pytest.raises(SMDebugTypeError, match="no histogram"):
+        histogram_of(np.array(["a"]))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0, 0.0), (1.5, 1.5), (1e300, math.inf), (-1e300, -math.inf), (7, 7.0)]
+)
+def test_scalars_are_float32(value, shown):
+    event = event_in(encode_scalar("loss:0", value, step=3, wall_time=1.5))
+    assert (event.step, event.wall_time) == (3, 1.5)
+    (summary,) = event.summary.value
+    assert summary.tag == "loss_0"
+    assert summary.HasField("simple_value")
+    assert summary.simple_value == shown
+
+
+def test_a_scalar_may_be_nan():
+    event = event_in(encode_scalar("x", math.nan, step=0, wall_time=0))
+    assert math.isnan(event.summary.value[0].simple_value)
+
+
+def test_tags_are_cleaned_as_the_old_library_did():
+    for name, tag in {
+        "//a:b": "a_b",
+        "/é x": "é_x",
+        "a b/c": "a_b/c",
+        "-.q": "-.q",
+        "": "",
+    }.items():
+        assert clean_tag(name) == tag
+
+
+def test_graphs_are_messages_or_their_bytes():
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+    graph = GraphDef()
+    graph.node.add(name="x", op="Placeholder")
+    for definition in (graph, graph.SerializeToString()):
+        event = event_in(encode_graph(definition, wall_time=1.0))
+        assert GraphDef.FromString(event.graph_def) == graph
+
+
+def test_tensorboard_reads_our_files(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    records = [encode_scalar("loss", step / 2, step=step, wall_time=step) for step in range(5)]
+    records.append(encode_histogram("w/x", np.arange(9.0), step=1, wall_time=1))
+    path = tmp_path / "000000000000_1_host.tfevents"
+    path.write_bytes(b"".join(piece for record in records for piece in record.pieces))
+    seen = EventAccumulator(str(path)).Reload()
+    assert [(point.step, point.value) for point in seen.Scalars("loss")] == [
+        (step, step / 2) for step in range(5)
+    ]
+    assert seen.Histograms("w/x")[0].histogram_value.num == 9
+
+
+def test_edges_are_computed_once():
+    assert tensorboard._edges() is tensorboard._edges()
