@@ -191,8 +191,6 @@ def _check_inside(event_file: Any) -> None:
         raise _Wrong(f"meta.event_file_name is {_kind(event_file)} instead of a string")
     if (
         "\\" in event_file
-        or "\0" in event_file
-        or "://" in event_file
         or not _OUTSIDE.isdisjoint(event_file.split("/"))
         or not _is_text(event_file)
     ):
