@@ -2,6 +2,7 @@
 
     SMDebugError
     ├── SMDebugCustomerError                    the user's own setup is at fault
+    │   └── FrameworkMissing       (Import)     install the extra that the message names
     ├── SMDebug{Type,Runtime,NotImplemented,Value}Error   you asked wrongly (also the built-in of that name)
     │   ├── DamagedFile            (Runtime)    the file is damaged: restore it or leave that step out
     │   ├── RunEnded               (Runtime)    the folder holds a finished run: choose another
@@ -37,6 +38,22 @@ class SMDebugError(Exception):
 
 class SMDebugCustomerError(SMDebugError):
     """Something in the user's own code or setup has to change."""
+
+
+class FrameworkMissing(SMDebugCustomerError, ImportError):
+    """The training framework is not installed here: install the extra that the message names."""
+
+    def __init__(self, framework: str, extra: str):
+        super().__init__(framework, extra)
+        self.framework = framework
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return (
+            f"{self.framework} is not installed, and its hook needs it: "
+            f'pip install "smdebug-serverless[{self.extra}]". '
+            "smdebug.Hook saves from any training loop without it."
+        )
 
 
 class SMDebugTypeError(SMDebugError, TypeError):

@@ -699,7 +699,8 @@ class BaseHook:
             )
 
     def _at_exit(self) -> None:
-        self._close(ended=_unhandled_error() is self._error_before)
+        if self._ran is not None or self._early:  # a hook that saw nothing leaves nothing
+            self._close(ended=_unhandled_error() is self._error_before)
 
     def _close(self, *, ended: bool) -> None:
         if self._closed or os.getpid() != self._process:
@@ -784,23 +785,26 @@ class CallbackHook(BaseHook):
 
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
         """Offer the result of a function that is no layer, as `<name>_output_0`, `_1` and so on."""
-        self.record_outputs(tensor_name, tensor_value)
+        if isinstance(tensor_value, list | tuple | Mapping):
+            self.record_outputs(tensor_name, tensor_value)
+        else:
+            self._record_numbered(f"{tensor_name}_output_", [tensor_value])
 
     def record_inputs(self, name: str, values: Any) -> None:
         """Offer what a layer was given: every tensor in it, however nested, as `<name>_input_<i>`."""
-        self._record_members(f"{name}_input_", values)
+        if self._due:
+            self._record_numbered(f"{name}_input_", self._tensors_in(values))
 
     def record_outputs(self, name: str, values: Any) -> None:
         """Offer what a layer gave: every tensor in it, however nested, as `<name>_output_<i>`."""
-        self._record_members(f"{name}_output_", values)
+        if self._due:
+            self._record_numbered(f"{name}_output_", self._tensors_in(values))
 
-    def _record_members(self, prefix: str, values: Any) -> None:
-        if not self._due:
-            return
+    def _record_numbered(self, prefix: str, tensors: Iterable[Any]) -> None:
         if self._calls_of is not self._ran:  # another step: counting begins anew
             self._calls_of = self._ran
             self._calls.clear()
-        for tensor in self._tensors_in(values):
+        for tensor in tensors:
             number = self._calls.get(prefix, 0)
             self._calls[prefix] = number + 1
             self.record(f"{prefix}{number}", tensor)

@@ -52,8 +52,6 @@ def set_hook(custom_hook: BaseHook) -> None:
 
 
 def del_hook() -> None:
-    """Close the hook of this process, and forget it."""
+    """Forget the hook of this process. It is not closed: that happens when the process ends."""
     global _hook
-    hook, _hook = _hook, None
-    if hook is not None:
-        hook.close()
+    _hook = None

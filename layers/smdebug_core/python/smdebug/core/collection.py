@@ -1,0 +1,30 @@
+"""For code written against smdebug: collections and their names live in `smdebug.config`."""
+
+from smdebug.config.collection import ALLOWED_PARAMS, Collection
+from smdebug.config.keys import (
+    DEFAULT_MXNET_COLLECTIONS,
+    DEFAULT_PYTORCH_COLLECTIONS,
+    DEFAULT_TF_COLLECTIONS,
+    DEFAULT_XGBOOST_COLLECTIONS,
+    NON_HISTOGRAM_COLLECTIONS,
+    NON_REDUCTION_COLLECTIONS,
+    SCALAR_COLLECTIONS,
+    SM_METRIC_COLLECTIONS,
+    SUMMARIES_COLLECTIONS,
+    CollectionKeys,
+)
+
+__all__ = [
+    "ALLOWED_PARAMS",
+    "DEFAULT_MXNET_COLLECTIONS",
+    "DEFAULT_PYTORCH_COLLECTIONS",
+    "DEFAULT_TF_COLLECTIONS",
+    "DEFAULT_XGBOOST_COLLECTIONS",
+    "NON_HISTOGRAM_COLLECTIONS",
+    "NON_REDUCTION_COLLECTIONS",
+    "SCALAR_COLLECTIONS",
+    "SM_METRIC_COLLECTIONS",
+    "SUMMARIES_COLLECTIONS",
+    "Collection",
+    "CollectionKeys",
+]

@@ -1,0 +1,45 @@
+"""`import smdebug.mxnet as smd`: what an MXNet training needs of this library.
+
+Everything but the hooks works without mxnet installed; a hook says what to install.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smdebug.saving.framework import SHARED_HOMES, lazily
+
+if TYPE_CHECKING:
+    from smdebug.config.keys import CollectionKeys
+    from smdebug.config.reduction_config import ReductionConfig
+    from smdebug.config.save_config import SaveConfig, SaveConfigMode
+    from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
+    from smdebug.mxnet.collection import Collection
+    from smdebug.mxnet.hook import Hook
+    from smdebug.mxnet.singleton_utils import get_hook
+    from smdebug.saving.singleton import del_hook, set_hook
+    from smdebug.trials import create_trial
+
+__all__ = [
+    "Collection",
+    "CollectionKeys",
+    "Hook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "create_trial",
+    "del_hook",
+    "get_hook",
+    "modes",
+    "set_hook",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        **SHARED_HOMES,
+        "Collection": "smdebug.mxnet.collection",
+        "get_hook": "smdebug.mxnet.singleton_utils",
+        "Hook": "smdebug.mxnet.hook",
+    },
+)

@@ -1,0 +1,88 @@
+"""What the hooks of all frameworks share, as long as they do not capture tensors by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+from smdebug.exceptions import FrameworkMissing, SMDebugNotImplementedError
+from smdebug.saving import singleton
+
+#: What every framework package offers without its framework.
+SHARED_HOMES = {
+    "CollectionKeys": "smdebug.config.keys",
+    "ReductionConfig": "smdebug.config.reduction_config",
+    "SaveConfig": "smdebug.config.save_config",
+    "SaveConfigMode": "smdebug.config.save_config",
+    "create_trial": "smdebug.trials",
+    "del_hook": "smdebug.saving.singleton",
+    "modes": "smdebug",
+    "set_hook": "smdebug.saving.singleton",
+}
+
+
+def require(framework: str, module: str, extra: str) -> None:
+    """Go on if the framework can be imported; else FrameworkMissing names what to install."""
+    try:
+        found = find_spec(module) is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found:
+        raise FrameworkMissing(framework, extra)
+
+
+def later(framework: str, method: str) -> Callable[..., NoReturn]:
+    """A method that says what to do until the hook captures tensors by itself."""
+
+    def not_yet(*args: Any, **kwargs: Any) -> NoReturn:
+        raise SMDebugNotImplementedError(
+            f"{method}: this release does not capture {framework} tensors by itself. What works is "
+            "telling the hook: `with hook.step(modes.TRAIN): hook.record(name, tensor)`, "
+            "record_tensor_value, save_tensor and save_scalar."
+        )
+
+    not_yet.__name__ = method
+    not_yet.__doc__ = "Not offered by this release: it raises, and says what works instead."
+    return not_yet
+
+
+def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a package whose names are imported on first use."""
+
+    def find(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        setattr(import_module(package), name, value)
+        return value
+
+    return find
+
+
+def get_hook(
+    hook_home: str,
+    hook_name: str | None,
+    json_config_path: str | None,
+    create_if_not_exists: bool,
+) -> Any:
+    """The hook of this process, of that class; None if the library is switched off."""
+    from smdebug.config.validator import get_config_validator
+
+    if not get_config_validator().validate_training_job():
+        return None
+    if hook_name is None:
+        return singleton.current_hook()
+    try:
+        hook_class = getattr(import_module(hook_home), hook_name)
+    except FrameworkMissing:
+        if create_if_not_exists:
+            raise
+        return None
+    return singleton.get_hook(
+        json_config_path=json_config_path,
+        hook_class=hook_class,
+        create_if_not_exists=create_if_not_exists,
+    )

@@ -1,0 +1,45 @@
+"""`import smdebug.xgboost as smd`: what an XGBoost training needs of this library.
+
+Everything but the hooks works without xgboost installed; a hook says what to install.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smdebug.saving.framework import SHARED_HOMES, lazily
+
+if TYPE_CHECKING:
+    from smdebug.config.keys import CollectionKeys
+    from smdebug.config.reduction_config import ReductionConfig
+    from smdebug.config.save_config import SaveConfig, SaveConfigMode
+    from smdebug.mode_keys import ModeKeys as modes  # noqa: N813
+    from smdebug.saving.singleton import del_hook, set_hook
+    from smdebug.trials import create_trial
+    from smdebug.xgboost.collection import Collection
+    from smdebug.xgboost.hook import Hook
+    from smdebug.xgboost.singleton_utils import get_hook
+
+__all__ = [
+    "Collection",
+    "CollectionKeys",
+    "Hook",
+    "ReductionConfig",
+    "SaveConfig",
+    "SaveConfigMode",
+    "create_trial",
+    "del_hook",
+    "get_hook",
+    "modes",
+    "set_hook",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        **SHARED_HOMES,
+        "Collection": "smdebug.xgboost.collection",
+        "get_hook": "smdebug.xgboost.singleton_utils",
+        "Hook": "smdebug.xgboost.hook",
+    },
+)
