@@ -74,9 +74,7 @@ def write_step(
     records, entries, start = [], [], 0
     for name, value in tensors.items():
         array = as_saved_array(value)
-        record = encode_event(
-            name, array, step=step, wall_time=1e9, mode=mode, mode_step=mode_step
-        )
+        record = encode_event(name, array, step=step, wall_time=1e9, mode=mode, mode_step=mode_step)
         records.append(b"".join(bytes(piece) for piece in record.pieces))
         entries.append(TensorEntry(name, start, record.length, record.crc32c))
         start += record.length
@@ -84,11 +82,11 @@ def write_step(
     if file and events:
         storage.write(file, b"".join(records))
     if index:
-        records_of_shapes = [ShapeRecord(name, name, shape) for name, shape in (shapes or {}).items()]
+        records_of_shapes = [
+            ShapeRecord(name, name, shape) for name, shape in (shapes or {}).items()
+        ]
         meta = IndexMeta(mode, mode_step, file)
-        storage.write(
-            names.index_key(step, worker), encode_index(meta, entries, records_of_shapes)
-        )
+        storage.write(names.index_key(step, worker), encode_index(meta, entries, records_of_shapes))
 
 
 def end(storage: Storage) -> None:

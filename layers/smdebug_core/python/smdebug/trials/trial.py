@@ -390,8 +390,8 @@ class Trial:
     def _report(self, damaged: Damaged) -> None:
         if damaged.key not in self.damaged_files:
             self.logger.error(
-                f"Left out an index file of {self.path}, for it is damaged: {damaged.error}. "
-                "The other steps and workers can be read."
+                f"Left out an index file of {self.path}; other steps and workers can be read. "
+                f"{damaged.error}"
             )
         self.damaged_files[damaged.key] = damaged.error
 

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from smdebug.storage import ByteSpan
+from smdebug.storage.folder import FolderStorage
+from smdebug.trials.event_files import LARGE_RECORD, SMALL_FILE, EventFiles
+from tests.trials.writing import CountingStorage
+
+SMALL, MEDIUM = b"0123456789", bytes(range(256)) * (SMALL_FILE // 128)
+
+
+def far_away(**files: bytes) -> CountingStorage:
+    storage = CountingStorage()
+    for key, data in files.items():
+        storage.write(key, data)
+    return storage
+
+
+def test_a_small_file_comes_whole_at_the_first_touch():
+    storage = far_away(a=SMALL)
+    files = EventFiles(storage)
+    assert [bytes(files.record("a", start, 2, 10)) for start in range(0, 10, 2)] == [
+        b"01",
+        b"23",
+        b"45",
+        b"67",
+        b"89",
+    ]
+    assert storage.count("read") == 1
+
+
+def test_a_larger_file_costs_two_requests_whatever_is_read_of_it():
+    storage = far_away(a=MEDIUM)
+    files = EventFiles(storage)
+    for start in range(0, len(MEDIUM), 256 * 100):
+        assert files.record("a", start, 256, len(MEDIUM)) == MEDIUM[:256]
+    assert storage.count("read") == 2
+
+
+def test_reading_one_record_of_many_files_again_and_again_fetches_only_those_records():
+    keys = [f"f{number}" for number in range(8)]
+    storage = far_away(**dict.fromkeys(keys, MEDIUM))
+    files = EventFiles(storage, budget=3 * len(MEDIUM))
+    for _ in range(3):
+        for key in keys:
+            files.record(key, 0, 100, len(MEDIUM))
+    assert storage.count("read") == 24
+    assert files._kept_bytes == 0
+
+
+def test_no_more_than_the_budget_is_kept():
+    keys = [f"f{number}" for number in range(50)]
+    storage = far_away(**dict.fromkeys(keys, b"x" * 1000))
+    files = EventFiles(storage, budget=10_000)
+    for key in keys:
+        files.record(key, 0, 100, 1000)
+        assert files._kept_bytes <= 10_000
+
+
+def test_small_files_that_do_not_fit_are_not_fetched_whole_again_and_again():
+    keys = [f"f{number}" for number in range(50)]
+    storage = far_away(**dict.fromkeys(keys, b"x" * 1000))
+    files = EventFiles(storage, budget=10_000)
+    for _ in range(2):
+        for key in keys:
+            files.record(key, 0, 100, 1000)
+    dropped = len(files._dropped)
+    assert dropped == 40
+    assert files.record(keys[0], 0, 100, 1000) == b"x" * 100
+
+
+def test_what_was_used_last_is_kept_longest():
+    storage = far_away(a=b"a" * 400, b=b"b" * 400, c=b"c" * 400)
+    files = EventFiles(storage, budget=1000)
+    files.record("a", 0, 1, 400)
+    files.record("b", 0, 1, 400)
+    files.record("a", 0, 1, 400)
+    files.record("c", 0, 1, 400)
+    assert list(files._kept) == ["a", "c"]
+
+
+def test_a_file_is_never_read_beyond_what_its_index_knows():
+    storage = far_away(a=b"x" * 100)
+    EventFiles(storage).record("a", 0, 10, 20)
+    assert storage.asked == [("read", "a")]
+    assert len(EventFiles(storage)._storage.read("a", ByteSpan(0, 20))) == 20
+
+
+def test_a_promise_of_more_bytes_than_there_are_gives_those_that_are_there():
+    storage = far_away(a=SMALL)
+    assert bytes(EventFiles(storage).record("a", 8, 1 << 62, 1 << 63)) == b"89"
+    assert bytes(EventFiles(storage).record("a", 8, 100, 1000)) == b"89"
+
+
+def test_a_large_record_belongs_to_the_caller(tmp_path):
+    data = bytes(2 * LARGE_RECORD)
+    for storage in (far_away(), FolderStorage(tmp_path)):
+        storage.write("a", data)
+        files = EventFiles(storage)
+        for _ in range(3):
+            record = memoryview(files.record("a", 0, LARGE_RECORD, len(data)))
+            assert record[0] == 0
+            record[0] = 1
+
+
+def test_forgetting_frees_the_bytes():
+    files = EventFiles(far_away(a=SMALL))
+    files.record("a", 0, 1, 10)
+    files.forget()
+    assert files._kept_bytes == 0
