@@ -1,0 +1,63 @@
+# Two commands do all the set-up: `make demo` shows the thing at work, `make test` proves it.
+# They need Python 3.11 or newer, and nothing else.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := layers/smdebug_core/python rules tests bench examples
+ARGS ?=
+
+.DEFAULT_GOAL := help
+
+help: ## say what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 18
+
+$(READY): requirements/dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "smdebug-serverless needs Python 3.11, 3.12 or 3.13 on the PATH, and found none."; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian: python3-venv)."; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version); once, about a minute ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --no-index -e .
+	@touch $@
+
+setup: $(READY) ## create .venv with everything that the other targets need
+
+demo: $(READY) ## train something ill, save its tensors, watch a rule find out why
+	@$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
+	@$(BIN)/python -m pytest -q -n auto $(ARGS)
+
+lint: $(READY) ## check style and formatting
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+
+format: $(READY) ## put style and formatting right
+	@$(BIN)/ruff check --fix $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+types: $(READY) ## check types, strictly
+	@$(BIN)/mypy
+
+bench-core: $(READY) ## measure writing, reading and opening against numpy and the old library
+	@$(BIN)/python -m bench.core $(ARGS)
+
+wheel: $(READY) ## build the wheel into dist/
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+
+wheel-check: wheel ## install the wheel alone, elsewhere, and use it
+	@$(BIN)/python tests/wheel_check.py dist
+
+lock: $(READY) ## pin what requirements/*.in ask for, with hashes
+	@for f in requirements/*.in; do $(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header \
+		--python-version 3.11 $$f -o $${f%.in}.txt; done
+
+clean: ## remove everything that was made
+	rm -rf $(VENV) .venv-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
+
+.PHONY: help setup demo test lint format types bench-core wheel wheel-check lock clean
