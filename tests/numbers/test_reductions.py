@@ -161,7 +161,7 @@ def test_a_reduction_agrees_with_numpy_in_float64(value, reduction, abs_):
             1e-5 * float(np.nanmax(np.abs(wide), initial=0.0)) if np.isfinite(wide).all() else 0
         )
         if reduction in ("std", "variance"):  # of huge values: 1e-6 of those
-            spread = spread**2 if reduction == "variance" else spread
+            spread = np.square(np.longdouble(spread)) if reduction == "variance" else spread
         smallest = np.finfo(ours.dtype).smallest_subnormal if ours.dtype.kind == "f" else 0
         assert np.isclose(
             np.longdouble(ours), exact, rtol=tolerance, atol=max(spread, smallest), equal_nan=True

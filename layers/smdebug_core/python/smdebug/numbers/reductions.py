@@ -7,7 +7,7 @@ The answer is right at any size and in any type: sums are made in float64, block
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ _COLON_INDEX = re.compile(r":\d+")
 # 32k float64 are 256 KB: block and copy stay in the cache of one core.
 _BLOCK = 1 << 15
 # Up to here the sum in the tensor's own type costs little and is tried first: see `_as_before`.
-_SMALL = 1 << 10
+_SMALL = 1 << 8
 _FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
 _NEXT_LARGER: Mapping[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float16): np.dtype(np.float32),
@@ -52,8 +52,10 @@ def compute_reduction(reduction_name: str, array: Any, abs: bool = False) -> Any
     large float16 tensor, comes in the next larger type. Std and variance are the population's.
     `SMDebugValueError` for an unknown name or an empty array, `SMDebugTypeError` for strings.
     """
-    wanted = (reduction_name, bool(abs))
-    return compute_reductions(array, [wanted])[wanted]
+    _check_name(reduction_name)
+    values = _numbers_in(array, (reduction_name,))
+    with np.errstate(all="ignore"):
+        return _reduce(values, [reduction_name], bool(abs))[reduction_name]
 
 
 def compute_reductions(
@@ -65,11 +67,8 @@ def compute_reductions(
     """
     wanted = list(dict.fromkeys((name, bool(magnitude)) for name, magnitude in wanted))
     for name, _ in wanted:
-        if name not in REDUCTION_NAMES:
-            raise SMDebugValueError(
-                f"There is no reduction {name!r}: it is one of {', '.join(REDUCTION_NAMES)}"
-            )
-    values = _numbers_in(array, wanted)
+        _check_name(name)
+    values = _numbers_in(array, [name for name, _ in wanted])
     results: dict[tuple[str, bool], Any] = {}
     with np.errstate(all="ignore"):
         for magnitude in (False, True):
@@ -107,16 +106,24 @@ def reverse_reduction_tensor_name(reduction_tensor_name: str) -> ReductionName:
     return ReductionName(tensor, kind.removeprefix(_ABS), kind.startswith(_ABS))
 
 
-def _numbers_in(array: Any, wanted: list[tuple[str, bool]]) -> Array:
+def _check_name(name: str) -> None:
+    if name not in REDUCTION_NAMES:
+        raise SMDebugValueError(
+            f"There is no reduction {name!r}: it is one of {', '.join(REDUCTION_NAMES)}"
+        )
+
+
+def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
     """The array as one row of numbers, of which there is at least one."""
     values = np.asarray(array)
     if values.dtype.kind not in "biufc" and not _is_small_float(values.dtype):
-        names = ", ".join(name for name, _ in wanted)
-        raise SMDebugTypeError(f"There is no {names} of {values.dtype} values: they are no numbers")
+        raise SMDebugTypeError(
+            f"There is no {', '.join(wanted)} of {values.dtype} values: they are no numbers"
+        )
     if values.size == 0:
-        names = ", ".join(name for name, _ in wanted)
         raise SMDebugValueError(
-            f"There is no {names} of an empty tensor (shape {values.shape}): it has no values"
+            f"There is no {', '.join(wanted)} of an empty tensor (shape {values.shape}): "
+            "it has no values"
         )
     return values.ravel(order="K")
 
