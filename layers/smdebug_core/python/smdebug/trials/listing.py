@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from smdebug.exceptions import IndexReaderException, ObjectMissing
-from smdebug.files.index import parse_index
+from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.names import INDEX_FOLDER, StepFile, index_folder, step_file
 from smdebug.storage import Storage
 from smdebug.trials.run_index import Arrival
@@ -33,6 +33,7 @@ class IndexListing:
     def __init__(self, storage: Storage, step_range: StepRange | None = None):
         self._storage = storage
         self._first, self._end = step_range or (None, None)
+        self._parse = AlikeIndexFiles().parse
 
     def news(
         self, after: str | None, already_read: Container[str] = ()
@@ -68,7 +69,7 @@ class IndexListing:
                 raise IndexReaderException(f"Invalid File Found: {key}")
             if not self._wants(name):
                 return None
-            return Arrival(key, *name, parse_index(self._storage.read(key), file=key))
+            return Arrival(key, *name, self._parse(self._storage.read(key), file=key))
         except IndexReaderException as error:
             return Damaged(key, error)
         except ObjectMissing:  # removed since it was listed
