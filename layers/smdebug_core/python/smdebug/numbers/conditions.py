@@ -68,7 +68,7 @@ def all_close(
     if one.shape != other.shape:
         return False
     if not (is_numeric(one) and is_numeric(other)):
-        return bool(np.array_equal(one, other))
+        return one.dtype.kind == other.dtype.kind and bool(np.array_equal(one, other))
     with np.errstate(all="ignore"):
         return all(
             bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))

@@ -203,11 +203,11 @@ def _reduce_integers(values: Array, names: list[str], magnitude: bool) -> dict[s
     for name in names:
         if name in ("min", "max"):
             result = getattr(values, name)()
-            fits = values.dtype == original or result <= np.iinfo(original).max
+            fits = values.dtype == original or int(result) <= np.iinfo(original).max
             results[name] = original.type(result) if fits else result
         elif name in ("sum", "prod"):
             whole = getattr(values, name)()
-            if whole.dtype.kind == "u" and original.kind == "i" and whole <= np.iinfo(np.int64).max:
+            if values.dtype != original and int(whole) <= np.iinfo(np.int64).max:
                 whole = np.int64(whole)
             exact = running.result(name)
             wrapped = abs(exact - float(whole)) > 1e-6 * abs(exact)
@@ -282,7 +282,7 @@ class _Running:
             case "variance":
                 return self.spread / self.count
             case "std":
-                return np.sqrt(self.spread / self.count)
+                return self._root_of_spread()
             case "prod":
                 return self.product
             case "l1":
@@ -291,6 +291,16 @@ class _Running:
                 return self._root_of_squares()
             case _:
                 return _median(self._values, self._magnitude)
+
+    def _root_of_spread(self) -> Any:
+        """The standard deviation, also where its square is outside what float64 holds."""
+        if 1e-280 < self.spread < np.inf or np.isnan(self.spread):
+            return np.sqrt(self.spread / self.count)
+        largest = np.max([block.max() for block in _blocks(self._values, True)])
+        if largest == 0 or 1e-140 < largest < 1e140 or not np.isfinite(largest):
+            return np.sqrt(self.spread / self.count)
+        scaled = [block / largest for block in _blocks(self._values, self._magnitude)]
+        return largest * _Running(np.concatenate(scaled), ["std"], False).result("std")
 
     def _root_of_squares(self) -> Any:
         """√Σx², also where the squares are outside what float64 holds."""
