@@ -101,6 +101,15 @@ def test_patterns_that_are_not_valid_are_refused_by_name(pattern):
         compiled(pattern)
 
 
+def test_deep_nesting_is_refused_or_works_but_never_an_error_of_pythons_own():
+    for depth in range(0, 400, 7):
+        pattern = "(" * depth + "a*" + ")" * depth
+        try:
+            assert compiled(pattern).search("a")
+        except SMDebugValueError:
+            assert depth > 50
+
+
 def test_what_is_no_pattern_is_refused():
     with pytest.raises(SMDebugTypeError):
         compiled(7)  # type: ignore[arg-type]

@@ -49,4 +49,7 @@ def _explosive(pattern: str) -> str:
         return ""
     from smdebug.config.backtracking import explosive
 
-    return explosive(pattern)
+    try:
+        return explosive(pattern)
+    except RecursionError:
+        return "groups nested too deeply to be followed"
