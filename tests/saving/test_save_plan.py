@@ -106,7 +106,9 @@ def test_only_included_collections_are_saved_unless_all_is():
 def test_a_collection_of_the_users_has_to_say_what_it_is_for():
     with pytest.raises(InvalidCollectionConfiguration, match="mine"):
         SavePlan.prepared([Collection("mine")], ["mine"], built_in=["losses"])
-    SavePlan.prepared([Collection("mine"), Collection("losses")], ["losses"], built_in=["losses"])
+    with pytest.raises(InvalidCollectionConfiguration, match="mine"):  # included or not
+        SavePlan.prepared([Collection("mine")], [], built_in=["losses"])
+    SavePlan.prepared([Collection("losses")], ["losses"], built_in=["losses"])
     SavePlan.prepared([Collection("mine", tensor_names=["x"])], ["mine"])
 
 

@@ -12,6 +12,7 @@ from smdebug.config.constants import TRAINING_JOB_NAME_ENV_VAR
 from smdebug.exceptions import ObjectMissing, StorageError
 from smdebug.files.names import collections_key
 from smdebug.logger import get_logger
+from smdebug.saving.patience import within
 from smdebug.saving.resume import SavedState
 from smdebug.storage.base import Storage
 
@@ -63,7 +64,8 @@ class Attempt(NamedTuple):
 def left_behind(storage: Storage, worker: str) -> Attempt | None:
     """The attempt that wrote the worker's collections file, if there is one of this library's."""
     try:
-        meta = json.loads(storage.read(collections_key(worker)))["_meta"]
+        data = within(lambda: storage.read(collections_key(worker)), storage.location)
+        meta = json.loads(data)["_meta"]
         return Attempt(str(meta["run_id"]), int(meta.get("training_run", 0)))
     except (ObjectMissing, ValueError, KeyError, TypeError):
         return None

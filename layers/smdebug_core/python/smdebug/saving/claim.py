@@ -93,7 +93,8 @@ class Claim:
         self._storage.write(CLAIM, json.dumps(me._asdict()).encode())
         self._renewed = me.seen
 
-    def _read_owner(self, patience: float = PATIENCE_WITH_THE_NAMELESS) -> Owner | None:
+    def _read_owner(self, patience: float | None = None) -> Owner | None:
+        patience = PATIENCE_WITH_THE_NAMELESS if patience is None else patience
         deadline = time.monotonic() + patience
         while True:
             try:

@@ -50,10 +50,11 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving import claim, singleton
 from smdebug.saving.attempt import Attempt
-from smdebug.saving.background import BackgroundWriter, StepJob
+from smdebug.saving.background import PATIENCE, BackgroundWriter, StepJob
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
+from smdebug.saving.patience import within
 from smdebug.saving.places import (
     TENSORBOARD_FOLDER,
     Place,
@@ -92,6 +93,7 @@ class BaseHook:
 
     #: TensorFlow's names end in `:0`, and there the names of reductions keep it.
     _keeps_colon_index = False
+    _patience = PATIENCE
 
     def __init__(
         self,
@@ -460,7 +462,7 @@ class BaseHook:
         )
         self.training_run = self._attempt.training_run
         self.collection_manager.update_meta(self._attempt._asdict())
-        self._background = BackgroundWriter(self._storage)
+        self._background = BackgroundWriter(self._storage, patience=self._patience)
         if self.dry_run:
             self._quiet = True
             return
@@ -508,7 +510,7 @@ class BaseHook:
     def _claimed(self) -> bool:
         mine = claim.Claim(self._storage)
         try:
-            outcome = mine.take()
+            outcome = within(mine.take, self.out_dir)
         except StorageError as error:
             self.logger.warning("%s could not be claimed: %s", self.out_dir, error)
             return True
@@ -731,7 +733,9 @@ class BaseHook:
         background.drain()
         if background.failed:  # perhaps it has recovered; without an end readers would wait for it
             background.close()
-            background = BackgroundWriter(self._storage, patience=CLOSING_PATIENCE)
+            background = BackgroundWriter(
+                self._storage, patience=min(CLOSING_PATIENCE, self._patience)
+            )
         background.submit(self._collections_job())
         if ended and self._is_chief() and not is_sagemaker_job():
             mark = lambda: self._storage.write(END_MARKER, b"")  # noqa: E731

@@ -9,6 +9,7 @@ from smdebug.config.json_config import get_tensorboard_dir_from_json_config
 from smdebug.exceptions import RunEnded, StorageError
 from smdebug.files.names import END_MARKER
 from smdebug.logger import get_logger
+from smdebug.saving.patience import within
 from smdebug.storage import Storage, open_storage
 
 TENSORBOARD_FOLDER = "tensorboard"
@@ -33,7 +34,7 @@ def place_for_a_run(out_dir: Place | None) -> Storage:
         )
     storage = open_storage(out_dir)
     try:
-        ended = storage.exists(END_MARKER)
+        ended = within(lambda: storage.exists(END_MARKER), storage.location)
     except StorageError as error:
         # Whoever may write but not look, or cannot reach the place yet, can still train.
         get_logger().warning("Whether a run has ended in %s is not known: %s", out_dir, error)

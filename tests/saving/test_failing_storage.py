@@ -1,0 +1,126 @@
+"""Whatever the storage does, the training ends, with the result it would have had without a hook."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import smdebug
+from smdebug import ReductionConfig, SaveConfig, modes
+from smdebug.saving import hook as hook_module
+from smdebug.saving import patience
+from tests.support.faulty_storage import Blocking, FaultyStorage, failing, tearing
+
+STEPS = 5
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(hook_module.BaseHook, "_patience", 0.2)
+    monkeypatch.setattr(patience, "ANSWERS_WITHIN", 0.2)
+
+
+@pytest.fixture
+def said():
+    """What the logger said, loudest first."""
+    records = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    logger = logging.getLogger("smdebug")
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+
+
+def train(hook=None):
+    """A small regression; the weights it ends with."""
+    random = np.random.default_rng(5)
+    weights = random.normal(size=(20, 3))
+    inputs, target = random.normal(size=(50, 20)), random.normal(size=(50, 3))
+    for _ in range(STEPS):
+        if hook is not None:
+            hook.step(modes.TRAIN)
+        error = inputs @ weights - target
+        gradient = inputs.T @ error / len(inputs)
+        if hook is not None:
+            hook.record_all({"loss": (error**2).mean(), "gradient/w": gradient, "weight": weights})
+            hook.save_scalar("speed", 1.0)
+        weights -= 0.1 * gradient
+    if hook is not None:
+        hook.close()
+    return weights
+
+
+def hook_at(storage, **settings):
+    return smdebug.Hook(
+        storage,
+        include_collections=["weights", "gradients"],
+        save_config=SaveConfig(save_interval=1),
+        reduction_config=ReductionConfig(["min"], save_raw_tensor=True),
+        export_tensorboard=True,
+        **settings,
+    )
+
+
+def calls_of_a_training():
+    storage = FaultyStorage()
+    train(hook_at(storage))
+    return len(storage.calls)
+
+
+ALONE = train()
+CALLS = calls_of_a_training()
+
+
+@pytest.mark.parametrize("at", range(CALLS))
+@pytest.mark.parametrize("fault", [failing(), tearing, failing(MemoryError("none left"))])
+def test_one_call_that_fails_costs_at_most_its_step(at, fault, said):
+    storage = FaultyStorage.at_call(at, fault)
+    np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
+    written = list(storage.list("index/"))
+    assert len(written) >= STEPS - 1
+    assert (
+        storage.exists("training_job_end.ts") or ("write", "training_job_end.ts") in storage.calls
+    )
+
+
+@pytest.mark.parametrize("at", range(0, CALLS, 3))
+def test_a_storage_that_fails_for_good_is_one_loud_message(at, said):
+    storage = FaultyStorage.from_call(at, failing())
+    np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
+    loud = [record for record in said if record.levelno >= logging.ERROR]
+    about_steps = [record for record in loud if "TensorBoard" not in record.getMessage()]
+    assert len(about_steps) <= 2
+    lost = STEPS - len(list(storage.list("index/")))
+    assert not lost or about_steps
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 5, 9])
+def test_a_storage_that_hangs_does_not_hang_the_training(at, said):
+    hang = Blocking()
+    storage = FaultyStorage.from_call(at, hang)
+    np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
+    assert [record for record in said if record.levelno >= logging.WARNING]
+    hang.release()
+
+
+def test_nobody_may_look_and_the_training_goes_on(said):
+    class Closed(FaultyStorage):
+        def exists(self, key):
+            failing()()
+
+        def read(self, key, span=None):
+            failing()()
+
+    storage = Closed()
+    np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
+    assert len(list(storage.list("index/"))) == STEPS
+
+
+def test_memory_that_runs_out_while_copying_makes_the_hook_quiet(monkeypatch, said):
+    def no_memory(*args, **kwargs):
+        raise MemoryError("none left")
+
+    monkeypatch.setattr("smdebug.saving.open_step.OpenStep.record", no_memory)
+    np.testing.assert_array_equal(train(hook_at(FaultyStorage())), ALONE)
+    assert sum("saves nothing any more" in record.getMessage() for record in said) == 1

@@ -1,0 +1,66 @@
+"""A run saved to a bucket: the same files, and how many requests they take."""
+
+import boto3
+import pytest
+from moto import mock_aws
+
+import smdebug
+from smdebug import SaveConfig
+from smdebug.exceptions import RunEnded
+from smdebug.trials import create_trial
+
+
+@pytest.fixture
+def requests(monkeypatch):
+    """Every request that reaches S3, as (operation, key)."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    seen = []
+    with mock_aws():
+        boto3.client("s3").create_bucket(Bucket="runs")
+        original = boto3.session.Session.client
+
+        def client(self, *args, **kwargs):
+            made = original(self, *args, **kwargs)
+            made.meta.events.register(
+                "provide-client-params.s3",
+                lambda params, model, **_: seen.append((model.name, params.get("Key"))),
+            )
+            return made
+
+        monkeypatch.setattr(boto3.session.Session, "client", client)
+        yield seen
+
+
+def test_a_run_on_s3_takes_two_puts_a_step(requests):
+    with smdebug.Hook("s3://runs/a/run", save_config=SaveConfig(save_interval=1)) as hook:
+        for step in range(5):
+            with hook.step():
+                hook.record("loss", float(step))
+    puts = [key for operation, key in requests if operation == "PutObject"]
+    others = [(operation, key) for operation, key in requests if operation != "PutObject"]
+    assert sum("/events/" in key for key in puts) == sum("/index/" in key for key in puts) == 5
+    assert [key for key in puts if "/events/" not in key and "/index/" not in key] == [
+        "a/run/collections/000000000/worker_0_collections.json",
+        "a/run/training_job_end.ts",
+    ]
+    assert others == [
+        ("HeadObject", "a/run/training_job_end.ts"),
+        ("GetObject", "a/run/collections/000000000/worker_0_collections.json"),
+    ]
+    assert create_trial("s3://runs/a/run").tensor("loss").value(3) == [3.0]
+
+
+def test_a_finished_run_on_s3_is_refused(requests):
+    smdebug.Hook("s3://runs/done").close()
+    with pytest.raises(RunEnded):
+        smdebug.Hook("s3://runs/done")
+
+
+def test_a_bucket_that_is_not_there_does_not_stop_the_training(requests, capsys):
+    with smdebug.Hook("s3://missing/run", save_config=SaveConfig(save_interval=1)) as hook:
+        for step in range(3):
+            with hook.step():
+                hook.record("loss", float(step))
+    assert "missing" in capsys.readouterr().out

@@ -1,0 +1,96 @@
+"""What is left when the process ends without closing the hook."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys
+import smdebug
+from smdebug import SaveConfig, modes
+
+hook = smdebug.Hook(sys.argv[1], save_config=SaveConfig(save_interval=1))
+for step in range(3):
+    hook.step(modes.TRAIN)
+    hook.record("loss", float(step))
+"""
+
+
+def run(out_dir, ending, **env):
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT + ending, str(out_dir)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": os.environ["PATH"], **env},
+        timeout=60,
+    )
+
+
+def saved(out_dir):
+    return sorted(int(path.name[:12]) for path in (out_dir / "index").glob("*/*.json"))
+
+
+def has_ended(out_dir):
+    return (out_dir / "training_job_end.ts").exists()
+
+
+def test_a_process_that_ends_well_ends_its_run(tmp_path):
+    done = run(tmp_path, "")
+    assert (done.returncode, saved(tmp_path), has_ended(tmp_path)) == (0, [0, 1, 2], True)
+    assert not (tmp_path / "claim.smd").exists()
+
+
+@pytest.mark.parametrize("crash", ["1 / 0", "raise KeyboardInterrupt"])
+def test_an_unhandled_exception_is_no_end(tmp_path, crash):
+    done = run(tmp_path, crash)
+    assert done.returncode != 0
+    assert saved(tmp_path) == [0, 1, 2]
+    assert not has_ended(tmp_path)
+
+
+def test_an_exception_from_before_the_hook_does_not_count(tmp_path):
+    done = run(tmp_path, "hook._error_before = sys.last_value = ValueError('an earlier cell')")
+    assert (done.returncode, has_ended(tmp_path)) == (0, True)
+
+
+def test_a_killed_process_leaves_whole_steps_and_a_claim_nobody_minds(tmp_path):
+    run(tmp_path, "hook.step(); import os; hook.flush(); os._exit(9)")
+    assert saved(tmp_path) == [0, 1, 2]
+    assert (tmp_path / "claim.smd").exists()
+    done = run(tmp_path, "")
+    assert "attempt 1" in done.stdout
+    assert has_ended(tmp_path)
+    metas = [json.loads(path.read_text())["meta"] for path in (tmp_path / "index").glob("*/*.json")]
+    assert {meta["training_run"] for meta in metas} == {1}
+
+
+def test_a_forked_child_leaves_the_run_to_its_parent(tmp_path):
+    fork = """
+import os, warnings
+warnings.simplefilter("ignore")
+child = os.fork()
+if child == 0:
+    hook.record("loss", 99.0)
+    hook.close()
+    sys.exit(0)
+os.waitpid(child, 0)
+hook.step(); hook.record("loss", 3.0)
+"""
+    done = run(tmp_path, fork)
+    assert done.returncode == 0, done.stderr
+    assert saved(tmp_path) == [0, 1, 2, 3]
+    assert has_ended(tmp_path)
+
+
+def test_a_hook_that_saw_nothing_leaves_nothing(tmp_path):
+    script = "import sys, smdebug; smdebug.Hook(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "run")],
+        check=True,
+        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+        capture_output=True,
+    )
+    assert not (tmp_path / "run").exists()
