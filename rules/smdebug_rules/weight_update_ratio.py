@@ -15,7 +15,11 @@ from smdebug.rules.parameters import integer, number
 
 def update_ratio(weight: Any, before: Any, epsilon: float) -> float:
     """How large the update is, compared with the weights it was applied to."""
-    return mean_abs_difference(weight, before) / (mean_abs(before) + epsilon)
+    change = mean_abs_difference(weight, before)
+    scale = mean_abs(before) + epsilon
+    if scale == 0:  # all weights were zero, and there is no epsilon
+        return math.inf if change else 0.0
+    return change / scale
 
 
 class WeightUpdateRatio(Rule):
@@ -91,10 +95,7 @@ class WeightUpdateRatio(Rule):
             return None
         if not (is_numeric(weight) and is_numeric(before)):
             return None
-        scale = mean_abs(before) + self.epsilon
-        change = mean_abs_difference(weight, before)
-        # All-zero weights that stay so, without an epsilon: nothing has changed.
-        return 0.0 if change == scale == 0 else change / scale if scale else math.inf
+        return update_ratio(weight, before, self.epsilon)
 
     def _judged(
         self, name: str, worker: str, ratio: float, step: int, then: int | None
