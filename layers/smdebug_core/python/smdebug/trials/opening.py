@@ -92,10 +92,8 @@ def _complete(run: Opened | None) -> Opened | None:
 
 
 _FIRST_FORMAT = (
-    "{place} holds a run in the first format ("
-    + FIRST_FORMAT_MARKER
-    + " at its root), which was given up before smdebug 0.1 and cannot be read. "
-    "Save the run again with a current hook."
+    f"{{place}} holds a run in the first format ({FIRST_FORMAT_MARKER} at its root), from before there were "
+    f"index files, and that is not read. Save the run again: a current one has {COLLECTIONS_FOLDER}."
 )
 
 
