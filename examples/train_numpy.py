@@ -1,0 +1,112 @@
+"""A small network in numpy, trained twice as people do: once healthy, once with vanishing gradients.
+
+    python examples/train_numpy.py --out-dir /tmp/healthy
+    python examples/train_numpy.py --out-dir /tmp/ill --ill
+
+The healthy twin has ReLUs and He's initialization. The ill one has sigmoids and small weights in twelve
+layers: each passes on about a tenth of the gradient, so that the first ones do not learn at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+import smdebug
+from smdebug import SaveConfig, modes
+
+LAYERS, WIDTH, BATCH = 12, 16, 64
+Array = np.ndarray
+
+
+class Network:
+    """Fully connected layers and a logistic output."""
+
+    def __init__(self, ill: bool, rng: np.random.Generator):
+        self.ill = ill
+        sizes = [2, *[WIDTH] * (LAYERS - 1), 1]
+        self.weights = [
+            rng.normal(0, 0.1 if ill else np.sqrt(2 / a), (a, b)).astype(np.float32)
+            for a, b in zip(sizes, sizes[1:], strict=False)
+        ]
+        self.biases = [np.zeros(b, np.float32) for b in sizes[1:]]
+
+    def forward(self, x: Array) -> list[Array]:
+        outputs = [x]
+        for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            z = outputs[-1] @ w + b
+            outputs.append(z if i == LAYERS - 1 else self._activate(z))
+        return outputs
+
+    def gradients(self, outputs: list[Array], y: Array) -> tuple[float, dict[str, Array]]:
+        logits = outputs[-1]
+        loss = float(np.mean(np.logaddexp(0, logits) - y * logits))
+        delta = (1 / (1 + np.exp(-logits)) - y) / len(y)
+        found: dict[str, Array] = {}
+        for i in reversed(range(LAYERS)):
+            found[f"gradient/layer{i:02}_weight"] = outputs[i].T @ delta
+            found[f"gradient/layer{i:02}_bias"] = delta.sum(axis=0)
+            if i:
+                delta = (delta @ self.weights[i].T) * self._slope(outputs[i])
+        return loss, found
+
+    def update(self, gradients: dict[str, Array], rate: float) -> None:
+        for i in range(LAYERS):
+            self.weights[i] -= rate * gradients[f"gradient/layer{i:02}_weight"]
+            self.biases[i] -= rate * gradients[f"gradient/layer{i:02}_bias"]
+
+    def _activate(self, z: Array) -> Array:
+        return 1 / (1 + np.exp(-z)) if self.ill else np.maximum(z, 0)
+
+    def _slope(self, a: Array) -> Array:
+        return a * (1 - a) if self.ill else (a > 0).astype(np.float32)
+
+
+def batches(steps: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+    """Points in a square; is the point inside the circle?"""
+    for _ in range(steps):
+        x = rng.uniform(-1, 1, (BATCH, 2)).astype(np.float32)
+        yield x, (np.square(x).sum(axis=1, keepdims=True) < 0.6).astype(np.float32)
+
+
+def train(out_dir: str, *, ill: bool, steps: int, save_interval: int, pause: float = 0.0) -> None:
+    rng = np.random.default_rng(7)
+    network = Network(ill, rng)
+    with smdebug.Hook(
+        out_dir,
+        include_collections=["weights", "gradients"],
+        save_config=SaveConfig(save_interval=save_interval),
+    ) as hook:
+        for x, y in batches(steps, rng):
+            with hook.step(modes.TRAIN):
+                outputs = network.forward(x)
+                loss, gradients = network.gradients(outputs, y)
+                hook.record("loss", loss)
+                hook.record_all(gradients)
+                hook.record_all({f"layer{i:02}_weight": w for i, w in enumerate(network.weights)})
+            network.update(gradients, rate=0.05)
+            time.sleep(pause)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--out-dir", required=True, help="a folder, or s3://bucket/prefix")
+    arguments.add_argument("--ill", action="store_true", help="train the one that cannot learn")
+    arguments.add_argument("--steps", type=int, default=200)
+    arguments.add_argument("--save-interval", type=int, default=20)
+    arguments.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
+    asked = arguments.parse_args()
+    train(
+        asked.out_dir,
+        ill=asked.ill,
+        steps=asked.steps,
+        save_interval=asked.save_interval,
+        pause=asked.pause,
+    )
+
+
+if __name__ == "__main__":
+    main()
