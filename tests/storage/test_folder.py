@@ -19,6 +19,7 @@ from smdebug.exceptions import (
 )
 from smdebug.storage import ByteSpan, open_storage
 from smdebug.storage.folder import WORTH_MAPPING, FolderStorage
+from tests.support.trees import files_below
 
 KEY = "events/000000000000/000000000000_worker_0.tfevents"
 
@@ -26,10 +27,6 @@ KEY = "events/000000000000/000000000000_worker_0.tfevents"
 @pytest.fixture
 def run(tmp_path) -> FolderStorage:
     return FolderStorage(tmp_path / "run")
-
-
-def files_below(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
 
 
 def test_the_folder_is_made_by_the_first_write_and_not_by_opening_it(run, tmp_path):

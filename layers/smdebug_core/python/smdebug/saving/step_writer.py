@@ -11,7 +11,7 @@ import numpy as np
 
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.files.events import as_saved_array, encode_event
-from smdebug.files.framing import Checksum
+from smdebug.files.framing import Checksum, EncodedRecord
 from smdebug.files.index import IndexMeta, ShapeRecord, TensorEntry, encode_index
 from smdebug.files.names import event_key, index_key
 from smdebug.mode_keys import ModeKeys
@@ -104,11 +104,9 @@ class StepWriter:
         Mode and mode step of a single record may differ from the step's own; readers go by the step's. A
         name may come twice: the last value is the one that is read.
         """
-        if self._closed:
-            self._refuse()
         if type(array) is not np.ndarray:
             array = as_saved_array(array)
-        pieces, length, crc = encode_event(
+        record = encode_event(
             name,
             array,
             step=self._step,
@@ -118,18 +116,24 @@ class StepWriter:
             checksum=self._checksum,
         )
         start = self._position
-        self._position = stop = start + length
+        self.write_record(record)
+        if indexed:
+            # The class itself, called with six arguments, takes three times as long.
+            what = (name, start, record[1], record[2], _name_of(array.dtype), array.shape)
+            self._entries.append(_entry(TensorEntry, what))
+
+    def write_record(self, record: EncodedRecord) -> None:
+        """Write a record that is ready: a summary, say. The index file does not list it."""
+        if self._closed:
+            self._refuse()
+        pieces, length, _ = record
+        self._position += length
         if length >= WRITTEN_AT_ONCE:
             self._send((*self._gathered, *pieces))
         else:
             self._gathered.append(b"".join(pieces))
-            if stop - self._gathered_from >= GATHERED_UP_TO:
+            if self._position - self._gathered_from >= GATHERED_UP_TO:
                 self._send(self._gathered)
-        if indexed:
-            # The class itself, called with six arguments, takes three times as long.
-            self._entries.append(
-                _entry(TensorEntry, (name, start, length, crc, _name_of(array.dtype), array.shape))
-            )
 
     def write_shape(
         self, name: str, shape: Sequence[int], original_name: str | None = None

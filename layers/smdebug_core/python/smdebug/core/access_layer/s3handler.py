@@ -1,0 +1,134 @@
+"""For code written against smdebug that lists, reads and deletes objects of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from smdebug.exceptions import ObjectMissing, SMDebugTypeError, SMDebugValueError
+from smdebug.storage import ByteSpan, Storage, open_storage
+from smdebug.storage.s3 import SCHEME, S3Storage
+
+__all__ = ["DeleteRequest", "ListRequest", "ReadObjectRequest", "S3Handler"]
+
+
+class ListRequest:
+    """Which keys of a bucket to list."""
+
+    def __init__(self, Bucket: str, Prefix: str = "", Delimiter: str = "", StartAfter: str = ""):
+        self.bucket = Bucket
+        self.prefix = Prefix
+        self.delimiter = Delimiter
+        self.start_after = StartAfter
+
+
+class ReadObjectRequest:
+    """Which object or local file to read, or which bytes of it."""
+
+    def __init__(self, path: str, start: int | None = None, length: int | None = None):
+        self.is_s3 = path.startswith(SCHEME)
+        bucket, _, key = path.removeprefix(SCHEME).partition("/")
+        self.bucket = bucket if self.is_s3 else None
+        self.key = key if self.is_s3 else path
+        self.start = start or 0
+        self.length = length
+        self.download_entire_file = start is None
+
+
+class DeleteRequest:
+    """Which keys of a bucket to delete: all that begin with a prefix."""
+
+    def __init__(self, Bucket: str, Prefix: str = ""):
+        self.bucket = Bucket
+        self.prefix = Prefix
+
+
+class S3Handler:
+    """Lists, reads and deletes, each for one request or for a list of them."""
+
+    @staticmethod
+    def list_prefix(lr: ListRequest) -> list[str]:
+        """The keys, in order; with a delimiter, what is behind its first occurrence is left off."""
+        keys = _bucket(lr.bucket).list(lr.prefix, lr.start_after or None)
+        return list(dict.fromkeys(_cut(keys, len(lr.prefix), lr.delimiter)))
+
+    @staticmethod
+    def list_prefixes(list_requests: Sequence[ListRequest]) -> list[list[str]]:
+        """The keys of each request."""
+        return [S3Handler.list_prefix(each) for each in _checked(list_requests, ListRequest)]
+
+    @staticmethod
+    def get_object(object_request: ReadObjectRequest) -> bytes | None:
+        """The bytes, or None if there is no such object."""
+        storage, key = _place(object_request)
+        start, length = object_request.start, object_request.length
+        if length is not None:
+            span = ByteSpan(start, start + length)
+        elif start:
+            span = ByteSpan(start, max(start, storage.size(key)))
+        else:
+            span = None
+        try:
+            return storage.read(key, span)
+        except ObjectMissing:
+            return None
+
+    @staticmethod
+    def get_objects(
+        object_requests: Sequence[ReadObjectRequest],
+        use_multiprocessing: bool = True,
+        n_process: int | None = None,
+    ) -> list[bytes | None]:
+        """The bytes of each request, fetched side by side."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        requests = _checked(object_requests, ReadObjectRequest)
+        with ThreadPoolExecutor(n_process or 16) as threads:
+            return list(threads.map(S3Handler.get_object, requests))
+
+    @staticmethod
+    def delete_prefix(path: str | None = None, delete_request: DeleteRequest | None = None) -> None:
+        """Delete what begins with the path `s3://bucket/prefix`, or with the request's prefix."""
+        if (path is None) == (delete_request is None):
+            raise SMDebugValueError("Give either a path or a delete_request")
+        if path is not None:
+            if not path.startswith(SCHEME):
+                raise SMDebugValueError(f"{path!r} does not begin with {SCHEME}")
+            bucket, _, prefix = path.removeprefix(SCHEME).partition("/")
+            delete_request = DeleteRequest(bucket, prefix)
+        S3Handler.delete_prefixes([delete_request])  # type: ignore[list-item]
+
+    @staticmethod
+    def delete_prefixes(delete_requests: Sequence[DeleteRequest]) -> None:
+        """Delete what begins with the prefix of each request."""
+        for request in _checked(delete_requests, DeleteRequest):
+            storage = _bucket(request.bucket)
+            for key in [*storage.list(request.prefix)]:
+                storage.delete(key)
+
+
+def _checked(requests: Any, kind: type) -> Any:
+    if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
+        raise SMDebugTypeError(
+            f"A list of {kind.__name__} objects is needed, and this is {requests!r}"
+        )
+    return requests
+
+
+def _cut(keys: Iterator[str], beginning: int, delimiter: str) -> Iterator[str]:
+    for key in keys:
+        at = key.find(delimiter, beginning) if delimiter else -1
+        yield key if at < 0 else key[: at + len(delimiter)]
+
+
+def _place(request: ReadObjectRequest) -> tuple[Storage, str]:
+    if request.bucket is not None:
+        return _bucket(request.bucket), request.key
+    folder, _, name = request.key.rpartition("/")
+    return open_storage(folder or ("/" if request.key.startswith("/") else ".")), name
+
+
+@lru_cache(maxsize=16)
+def _bucket(name: str) -> S3Storage:
+    return S3Storage(name)
