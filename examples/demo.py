@@ -65,7 +65,7 @@ def training(kind: str, out_dir: Path) -> Iterator[None]:
     command = [sys.executable, str(Path(__file__).with_name("train_numpy.py"))]
     command += ["--out-dir", str(out_dir), "--steps", str(STEPS), "--pause", str(PAUSE)]
     command += ["--save-interval", str(SAVE_INTERVAL), *(["--ill"] if kind == "ill" else [])]
-    process = subprocess.Popen(command)  # noqa: S603 - our own script
+    process = subprocess.Popen(command)
     try:
         yield
         if process.wait(timeout=60):

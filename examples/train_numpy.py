@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Network:
         sizes = [2, *[WIDTH] * (LAYERS - 1), 1]
         self.weights = [
             rng.normal(0, 0.1 if ill else np.sqrt(2 / a), (a, b)).astype(np.float32)
-            for a, b in zip(sizes, sizes[1:], strict=False)
+            for a, b in pairwise(sizes)
         ]
         self.biases = [np.zeros(b, np.float32) for b in sizes[1:]]
 

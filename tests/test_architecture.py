@@ -1,0 +1,240 @@
+"""Which way the arrows point: ARCHITECTURE.md draws them, this holds the code to the drawing."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LAYER = ROOT / "layers" / "smdebug_core" / "python"
+RULES = ROOT / "rules"
+
+# room -> the rooms it may look into (besides exceptions and mode_keys, which all may)
+ARROWS = {
+    "exceptions": set(),
+    "mode_keys": set(),
+    "logger": set(),
+    "files": set(),
+    "numbers": set(),
+    "storage": {"files.names"},
+    "config": {"numbers", "files", "storage", "logger"},
+    "saving": {"files", "storage", "config", "numbers", "logger"},
+    "trials": {"files", "storage", "config", "numbers", "logger"},
+    "analysis": {"trials", "logger"},
+    "rules": {"trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"},
+    "profiler": {"config", "logger"},
+    **{
+        framework: {"saving", "config", "trials", "numbers", "logger"}
+        for framework in ("pytorch", "tensorflow", "mxnet", "xgboost")
+    },
+}
+PURE = [
+    "files",
+    "numbers",
+    "config/save_config.py",
+    "config/reduction_config.py",
+    "config/collection.py",
+    "config/collection_manager.py",
+    "trials/progress.py",
+    "saving/step_clock.py",
+    "saving/save_plan.py",
+]
+IMPURE_MODULES = {"os", "time", "logging", "socket", "threading", "pathlib", "random", "boto3"}
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*.py") if "_pb2" not in p.name)
+
+
+def imports_of(path: Path, at_run_time: bool = True) -> Iterator[str]:
+    """Every module that the file names in an import, wherever in the file it does."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if at_run_time and node in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written out in full"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(LAYER / "smdebug").with_suffix("").parts
+    return parts[0]
+
+
+OURS = modules(LAYER / "smdebug")
+
+
+def test_there_is_something_to_check():
+    assert len(OURS) > 50
+
+
+@pytest.mark.parametrize("room", ARROWS)
+def test_a_room_looks_only_where_its_arrows_point(room):
+    allowed = {"exceptions", "mode_keys", room} | ARROWS[room]
+    wrong = []
+    for path in OURS:
+        if room_of(path) != room:
+            continue
+        for name in imports_of(path):
+            if not name.startswith("smdebug."):
+                continue
+            inside = name.removeprefix("smdebug.")
+            if room == "rules" and inside.startswith(("generic", "rules")):
+                continue
+            if not any(
+                inside == a or inside.startswith(f"{a}.") or a.startswith(f"{inside}.")
+                for a in allowed
+            ):
+                wrong.append(f"{path.relative_to(LAYER)} -> {name}")
+    assert not wrong
+
+
+def test_every_room_is_drawn():
+    rooms = {room_of(path) for path in OURS} - {"__init__", "core"}
+    assert rooms == set(ARROWS)
+
+
+def test_nobody_of_ours_uses_the_old_addresses():
+    wrong = [
+        f"{path.relative_to(ROOT)} -> {name}"
+        for path in [*OURS, *modules(RULES)]
+        if path.is_relative_to(RULES) or room_of(path) != "core"
+        for name in imports_of(path)
+        if name == "smdebug.core" or name.startswith(("smdebug.core.", "tornasole"))
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("place", PURE)
+def test_decisions_are_pure(place):
+    target = LAYER / "smdebug" / place
+    paths = modules(target) if target.is_dir() else [target]
+    assert paths
+    wrong = [
+        f"{path.relative_to(LAYER)} -> {name}"
+        for path in paths
+        for name in imports_of(path)
+        if name.split(".")[0] in IMPURE_MODULES or name == "smdebug.logger"
+    ]
+    assert not wrong
+
+
+def test_boto3_is_known_to_the_s3_storage_and_the_actions_alone():
+    knowing = {
+        str(path.relative_to(LAYER / "smdebug"))
+        for path in OURS
+        if any(name.split(".")[0] in {"boto3", "botocore"} for name in imports_of(path))
+    }
+    assert {k for k in knowing if not k.startswith("core/")} == {
+        "storage/s3.py",
+        *(k for k in knowing if k.startswith("rules/action/")),
+    }
+    assert not [
+        k for k in knowing if k.startswith("core/") and not k.startswith("core/access_layer/")
+    ]
+
+
+def test_nobody_asks_whether_a_path_is_on_s3_but_the_one_who_opens_it():
+    asking = [
+        str(path.relative_to(LAYER / "smdebug"))
+        for path in OURS
+        if room_of(path) not in {"core", "storage"}
+        and re.search(
+            r"""startswith\(\(?["']s3|is_s3|S3Storage""", path.read_text(encoding="utf-8")
+        )
+    ]
+    assert not asking
+
+
+def test_frameworks_are_imported_by_their_own_package_alone():
+    frameworks = {
+        "torch": "pytorch",
+        "tensorflow": "tensorflow",
+        "mxnet": "mxnet",
+        "xgboost": "xgboost",
+    }
+    wrong = [
+        f"{path.relative_to(LAYER)} -> {name}"
+        for path in OURS
+        for name in imports_of(path)
+        if (home := frameworks.get(name.split(".")[0])) and room_of(path) != home
+    ]
+    assert not wrong
+
+
+def test_a_built_in_rule_is_written_as_a_user_would():
+    public = {
+        "smdebug",
+        "smdebug.rules",
+        "smdebug.rules.looking",
+        "smdebug.rules.parameters",
+        "smdebug.exceptions",
+        "smdebug.mode_keys",
+        "smdebug.trials",
+        "smdebug.numbers.conditions",
+    }
+    wrong = [
+        f"{path.relative_to(RULES)} -> {name}"
+        for path in modules(RULES / "smdebug_rules")
+        for name in imports_of(path, at_run_time=False)
+        if name.startswith("smdebug.")
+        and name not in public
+        and name.rpartition(".")[0] not in public
+    ]
+    assert not wrong
+
+
+def test_only_generic_looks_the_catalog_up():
+    looking = {
+        str(path.relative_to(LAYER / "smdebug"))
+        for path in OURS
+        if any(name.split(".")[0] == "smdebug_rules" for name in imports_of(path))
+    }
+    assert looking == {"rules/generic.py"}
+
+
+def test_the_facades_of_the_old_library_hold_imports_and_one_sentence():
+    behaving = {  # what nobody of ours needs, and other people import
+        "utils.py",
+        "locations.py",
+        "writer.py",
+        "reader.py",
+        "s3_utils.py",
+    }
+    for path in modules(LAYER / "smdebug" / "core"):
+        inside = path.relative_to(LAYER / "smdebug" / "core")
+        if inside.name in behaving or inside.parts[0] in {"access_layer", "tfevent", "tfrecord"}:
+            continue
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        kinds = (ast.Import, ast.ImportFrom, ast.Assign)
+        assert all(isinstance(s, kinds) for s in body[1:]), f"{inside} does more than import"
+
+
+def test_importing_the_library_touches_nothing_outside():
+    script = (
+        "import sys\n"
+        "events = []\n"
+        "sys.addaudithook(lambda name, args: events.append((name, str(args[:1]))) "
+        "if name.startswith(('socket.connect', 'socket.bind', 'subprocess.', 'os.mkdir', 'os.remove')) else None)\n"
+        "import smdebug, smdebug.trials, smdebug.rules, smdebug.core.utils\n"
+        "print(events)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "[]"
