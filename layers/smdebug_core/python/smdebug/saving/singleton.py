@@ -8,7 +8,7 @@ from smdebug.exceptions import SMDebugTypeError
 from smdebug.logger import get_logger
 
 if TYPE_CHECKING:
-    from smdebug.saving.hook import BaseHook
+    from smdebug.saving.base_hook import BaseHook
 
 _hook: BaseHook | None = None
 
@@ -43,7 +43,7 @@ def get_hook(
 
 def set_hook(custom_hook: BaseHook) -> None:
     """Let `get_hook()` find this hook."""
-    from smdebug.saving.hook import BaseHook
+    from smdebug.saving.base_hook import BaseHook
 
     if not isinstance(custom_hook, BaseHook):
         raise SMDebugTypeError(f"set_hook takes a hook, not {custom_hook!r}")
