@@ -6,6 +6,7 @@ import threading
 from unittest.mock import patch
 
 import boto3
+import numpy as np
 import pytest
 from botocore import exceptions as aws
 from botocore.config import Config
@@ -19,6 +20,8 @@ from smdebug.exceptions import (
     StorageError,
     StorageUnavailable,
 )
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.step_writer import StepWriter
 from smdebug.storage import ByteSpan, open_storage
 from smdebug.storage import s3 as s3_module
 from smdebug.storage.s3 import ONE_PUT_UP_TO, PART, S3Storage, _Body
@@ -64,6 +67,14 @@ def test_each_thing_is_one_request(run, requests):
         act()
         assert requests == names
         requests.clear()
+
+
+def test_a_step_of_a_worker_is_two_puts_and_nothing_else(run, requests):
+    with StepWriter(run, step=7, worker="worker_0", mode=ModeKeys.TRAIN, mode_step=7) as writer:
+        for number in range(50):
+            writer.write_tensor(f"x{number}", np.zeros(100_000))
+    assert requests == ["PutObject", "PutObject"]
+    assert [key.split("/")[0] for key in run.list("")] == ["events", "index"]
 
 
 def test_up_to_64_mb_leave_in_one_put(run, requests):
