@@ -1,6 +1,8 @@
 """The hook, driven as a training loop drives it, and the run it leaves behind."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -123,6 +125,23 @@ def test_a_mode_is_a_mode(out_dir):
         smdebug.Hook(out_dir).set_mode("TRAIN")
 
 
+def test_the_number_of_a_step_can_be_kept_without_the_hook(out_dir):
+    hook = smdebug.Hook(out_dir)
+    hook.step()
+    kept = pickle.loads(pickle.dumps({"step": hook.step}))
+    assert kept == {"step": 0}
+    assert type(kept["step"]) is int
+    assert type(copy.deepcopy(hook.step)) is int
+    assert hook.step + 1 == 1
+    hook.close()
+
+
+@pytest.mark.parametrize("worker", ["", "../x", "a/b", "_device", "a b", 1.5, None])
+def test_a_worker_is_a_rank_or_a_name(out_dir, worker):
+    with pytest.raises(SMDebugValueError, match="worker"):
+        smdebug.Hook(out_dir, worker=worker)
+
+
 def test_steps_may_begin_without_a_block(out_dir):
     hook = smdebug.Hook(out_dir, save_config=EVERY_STEP)
     for step in range(3):
@@ -177,7 +196,7 @@ def test_a_scalar_saved_between_steps_belongs_to_the_step_before(out_dir):
     assert trial.tensor("tensor after a saved step").value(2).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("wrong", [[1, 2], "text", object(), np.zeros(0), None])
+@pytest.mark.parametrize("wrong", [[1, 2], "text", "1", 1j, object(), np.zeros(0), None])
 def test_a_scalar_is_one_number(out_dir, wrong):
     with smdebug.Hook(out_dir) as hook, hook.step(), pytest.raises(SMDebugTypeError, match="speed"):
         hook.save_scalar("speed", wrong)
@@ -210,6 +229,8 @@ def test_what_cannot_be_saved_is_left_out_with_a_warning(out_dir, capsys):
         hook.record("other", object())
         hook.record("other", object())
         hook.record("object array", np.array([object()]))
+        hook.record("dates", np.array(["2026-01-01"], dtype="datetime64[D]"))
+        hook.record("records", np.zeros(2, dtype=[("a", "f4")]))
         hook.record("good", 1)
     output = capsys.readouterr().out
     assert output.count("Tensor odd is not saved") == 1

@@ -15,7 +15,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -294,15 +293,7 @@ class BaseHook:
         With `sm_metric` it is a metric of the SageMaker job as well. Its step is the one that runs, or ran
         last.
         """
-        try:
-            array = self._make_numpy_array(value)
-        except (SMDebugTypeError, TypeError, ValueError) as error:
-            raise SMDebugTypeError(f"Scalar {name} is no number: {error}") from error
-        if array.size != 1 or array.dtype.kind not in "biuf" + "V":
-            raise SMDebugTypeError(
-                f"Scalar {name} must be one number; this has shape {array.shape} and type {array.dtype}"
-            )
-        array = np.array(array)
+        array = np.array(self._one_number(name, value))
         if sm_metric:
             number = float(array.reshape(-1)[0])
             self._metrics.log(name, number, self.mode, self._clock.step, timestamp)
@@ -551,17 +542,32 @@ class BaseHook:
             self._current().record(name, array, wanted, owned)
             if wanted.is_metric and self._metrics.is_active and array.dtype.kind in "biuf":
                 self._metrics.log(name, float(array.mean()), self.mode, self._clock.step)
+        except (SMDebugTypeError, SMDebugValueError) as error:
+            self._complain_once(name, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
             self._go_quiet(error)
+
+    def _one_number(self, name: str, value: Any) -> np.ndarray[Any, Any]:
+        try:
+            array = self._make_numpy_array(value)
+            if array.size == 1 and array.dtype.kind not in "USOc":
+                float(array.reshape(-1)[0])
+                return array
+        except (TypeError, ValueError):
+            pass
+        raise SMDebugTypeError(f"Scalar {name} must be one real number, not {value!r}")
 
     def _converted(self, name: str, value: Any) -> np.ndarray[Any, Any] | None:
         try:
             return self._make_numpy_array(value)
         except Exception as error:  # noqa: BLE001 - a value's own conversion may do anything
-            if name not in self._complained:
-                self._complained.add(name)
-                self.logger.warning("Tensor %s is not saved: %s", name, error)
+            self._complain_once(name, error)
             return None
+
+    def _complain_once(self, name: str, error: Exception) -> None:
+        if name not in self._complained:
+            self._complained.add(name)
+            self.logger.warning("Tensor %s is not saved: %s", name, error)
 
     def _note_name(self, name: str) -> None:
         assert self._plan is not None
@@ -587,7 +593,7 @@ class BaseHook:
                     self._late = LateTensors(self._ran, **self._marks())
                 self._late.add(name, array, timestamp)
             elif is_scalar:
-                self._current().record_scalar(name, array, timestamp or time.time())
+                self._current().record_scalar(name, array, timestamp)
             else:
                 self._current().write_tensor(name, array, timestamp, owned=True)
         except (SMDebugTypeError, SMDebugValueError) as error:
@@ -764,6 +770,9 @@ class StepNumber(int):
         """Begin the next step, and end it where the `with` block ends, if there is one."""
         self.hook.begin_step(mode)
         return self.hook._step_context
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)  # who keeps the number in a checkpoint does not keep the hook
 
 
 class _StepContext:

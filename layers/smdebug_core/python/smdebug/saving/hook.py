@@ -13,6 +13,7 @@ from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.framing import Checksum
+from smdebug.files.names import file_name_of, worker_in
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.base_hook import BaseHook, ScalarCache
 from smdebug.saving.places import Place
@@ -139,7 +140,7 @@ class Hook(CallbackHook):
         run_id: str | None = None,
         checksum: Checksum = "constant",
     ):
-        self._worker_name = f"worker_{worker}" if isinstance(worker, int) else str(worker)
+        self._worker_name = _worker_name(worker)
         self._num_workers = whole_number(num_workers, "num_workers")
         if self._num_workers < 1:
             raise SMDebugValueError(f"num_workers must be at least 1, not {num_workers}")
@@ -185,6 +186,19 @@ class NeutralCollections(CollectionManager):
         ),
     }
     saved_by_default = (CollectionKeys.LOSSES, CollectionKeys.METRICS)
+
+
+def _worker_name(worker: int | str) -> str:
+    """`worker_<rank>` for a rank; a name as it is, if it can stand in the name of a file."""
+    if not isinstance(worker, str):
+        return f"worker_{whole_number(worker, 'worker')}"
+    in_files = file_name_of(worker)
+    if not re.fullmatch(r"[\w.-]+", in_files) or worker_in(in_files) != worker:
+        raise SMDebugValueError(
+            f"worker must be a rank, a name of letters, digits, '-' and '.' such as worker_0, or a device "
+            f"such as /job:worker/device:GPU:0, not {worker!r}"
+        )
+    return worker
 
 
 def _is_first(worker: str) -> bool:

@@ -80,8 +80,9 @@ class OpenStep(StepRecording):
             if wanted.is_scalar and array.size == 1 and array.dtype.kind in "biuf":
                 board.add_scalar(name, float(array.reshape(-1)[0]), now)
 
-    def record_scalar(self, name: str, array: Any, wall_time: float) -> None:
-        """Take a scalar, of the user's own time."""
+    def record_scalar(self, name: str, array: Any, wall_time: float | None = None) -> None:
+        """Take a scalar, of the user's own time or of now."""
+        wall_time = time.time() if wall_time is None else wall_time
         self.write_tensor(name, array, wall_time, owned=True)
         if self._board is not None:
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
