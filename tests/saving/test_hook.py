@@ -404,6 +404,13 @@ def test_names_learnt_later_are_in_the_collections_file_in_the_end(out_dir):
     assert collections_of(out_dir)["collections"]["losses"]["tensor_names"] == ["late_loss", "loss"]
 
 
+def test_the_collections_file_can_be_written_at_any_time(out_dir):
+    hook = smdebug.Hook(out_dir, include_collections=["weights"])
+    hook.export_collections()
+    assert "weights" in collections_of(out_dir)["collections"]
+    hook.close()
+
+
 def test_true_checksums_can_be_asked_for(out_dir):
     with smdebug.Hook(out_dir, checksum="tfrecord") as hook, hook.step():
         hook.record("loss", 1.0)

@@ -16,7 +16,7 @@ import atexit
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving import claim, singleton
 from smdebug.saving.attempt import Attempt
-from smdebug.saving.background import PATIENCE, BackgroundWriter, StepJob
+from smdebug.saving.background import PATIENCE, BackgroundWriter
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
@@ -362,7 +362,7 @@ class BaseHook:
         if self._plan is None:
             self._prepare()
         if self._background is not None:
-            self._background.submit(self._collections_job())
+            self._write_last([self._export_now], self._patience)
 
     def record_trace_events(self, *args: Any, **kwargs: Any) -> None:
         """Does nothing: the profiler is not part of this library."""
@@ -652,9 +652,6 @@ class BaseHook:
         if self._claim is not None:
             self._claim.renew()
 
-    def _collections_job(self) -> StepJob:
-        return StepJob(self._clock.step, 0, _nothing, self._export_now, _nothing)
-
     def _export_now(self) -> None:
         """Write the collections file, if it would not be what it is already."""
         assert self.worker is not None
@@ -736,24 +733,40 @@ class BaseHook:
         background = self._background
         if background is None:
             return
-        background.drain()
-        if background.failed:  # perhaps it has recovered; without an end readers would wait for it
-            background.close()
-            background = BackgroundWriter(
-                self._storage, patience=min(CLOSING_PATIENCE, self._patience)
-            )
+        background.close()
         several = self.collection_manager.get_num_workers() > 1
         if several:
             self.collection_manager.update_meta({CLOSED: True})
-        background.submit(self._collections_job())
+        last: list[Callable[[], object]] = [self._export_now]
         if ended and self._is_chief() and not is_sagemaker_job():
-            if several and background.drain():
+            if several and not background.failed:
+                self._write_last(last, self._patience)
+                last = []
                 wait_for_workers(self._storage, self._attempt, self._workers_elsewhere() + 1)
-            mark = lambda: self._storage.write(END_MARKER, b"")  # noqa: E731
-            background.submit(StepJob(self._clock.step, 0, _nothing, mark, _nothing))
+            last.append(lambda: self._storage.write(END_MARKER, b""))
         if self._claim is not None:
-            background.submit(StepJob(self._clock.step, 0, _nothing, self._claim.release, _nothing))
-        background.close()
+            last.append(self._claim.release)
+        # A place that had failed may have recovered: without an end, readers would wait for it.
+        patience = min(CLOSING_PATIENCE, self._patience) if background.failed else self._patience
+        self._write_last(last, patience)
+
+    def _write_last(self, acts: Iterable[Callable[[], object]], patience: float) -> None:
+        """Do each of them, whatever becomes of the others."""
+        problems: list[Exception] = []
+
+        def do_all() -> None:
+            for act in acts:
+                try:
+                    act()
+                except Exception as error:  # noqa: BLE001 - the next may still succeed
+                    problems.append(error)
+
+        try:
+            within(do_all, self.out_dir, patience)
+        except StorageError as error:
+            problems.append(error)
+        if problems:
+            self.logger.warning("The end of the run could not be written: %s", problems[0])
 
     def _workers_elsewhere(self) -> int:
         """How many other workers can close by themselves; those of this process may be next in line."""
@@ -802,7 +815,3 @@ def _is_success(error: BaseException) -> bool:
 def _unhandled_error() -> object:
     """The exception that nobody caught, if the interpreter has come across one."""
     return getattr(sys, "last_value", None)
-
-
-def _nothing() -> None:
-    pass
