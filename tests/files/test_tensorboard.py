@@ -1,3 +1,4 @@
+import hashlib
 import math
 
 import numpy as np
@@ -9,10 +10,10 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tests.support.golden_records import GOLDEN
 
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.files import tensorboard
 from smdebug.files.events import iterate_records, record_spans
 from smdebug.files.tensorboard import (
     clean_tag,
+    default_edges,
     encode_graph,
     encode_histogram,
     encode_scalar,
@@ -184,5 +185,8 @@ def test_tensorboard_reads_our_files(tmp_path):
     assert seen.Histograms("w/x")[0].histogram_value.num == 9
 
 
-def test_edges_are_computed_once():
-    assert tensorboard._edges() is tensorboard._edges()
+def test_the_edges_are_the_old_librarys_and_nobody_can_change_them():
+    assert default_edges().tolist() == edges_by_hand().tolist()
+    assert hashlib.sha1(default_edges()).hexdigest() == "a26ec66ed4e63f402ac74d1914f3b99824ccfc6b"
+    with pytest.raises(ValueError, match="read-only"):
+        default_edges()[0] = 0

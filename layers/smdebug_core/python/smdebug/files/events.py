@@ -335,6 +335,15 @@ def read_record(
         raise DamagedFile(file, str(error), name, step) from error
 
 
+def decode_tensor(message: Buffer, *, file: str) -> npt.NDArray[Any]:
+    """The array in a `TensorProto` message; `DamagedFile` if that is not what it is."""
+    try:
+        tensor = _parse_tensor(message, 0, len(message))
+        return _Parsed("", 0, 0.0, *tensor, None, None).event(message).value
+    except Malformed as error:
+        raise DamagedFile(file, str(error)) from error
+
+
 def iterate_records(
     buffer: Buffer, *, file: str, check: Check | bool = "minimal"
 ) -> Iterator[Event]:

@@ -83,14 +83,16 @@ def encode_graph(graph: bytes | Serializable, *, wall_time: float, step: int = 0
     return _event(delimited(b"\x22", definition), step, wall_time)
 
 
-def histogram_of(array: npt.NDArray[Any]) -> Histogram:
+def histogram_of(
+    array: npt.NDArray[Any], edges: npt.NDArray[np.float64] | None = None
+) -> Histogram:
     """How the finite values of `array` are distributed; of complex numbers, their real parts."""
     if array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
         raise SMDebugTypeError(f"There is no histogram of {array.dtype}, only of numbers")
     if array.dtype.kind == "c":
         array = array.real
     values = array.reshape(-1)
-    edges = _edges()
+    edges = default_edges() if edges is None else edges
     below = np.zeros(len(edges), np.int64)
     minimum, maximum, number, total, squares = math.inf, -math.inf, 0, 0.0, 0.0
     sortable = (
@@ -128,14 +130,16 @@ def histogram_of(array: npt.NDArray[Any]) -> Histogram:
 
 
 @cache
-def _edges() -> npt.NDArray[np.float64]:
+def default_edges() -> npt.NDArray[np.float64]:
     """1e-12 times the powers of 1.1 up to 1e20, their negatives, and 0."""
     positive = []
     edge = 1e-12
     while edge < 1e20:
         positive.append(edge)
         edge *= 1.1
-    return np.array([*(-edge for edge in reversed(positive)), 0.0, *positive])
+    edges = np.array([*(-edge for edge in reversed(positive)), 0.0, *positive])
+    edges.flags.writeable = False  # all callers share it
+    return edges
 
 
 def _summary(tag: str, value: bytes, step: int, wall_time: float) -> EncodedRecord:

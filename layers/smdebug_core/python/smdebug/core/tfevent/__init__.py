@@ -1,0 +1,1 @@
+"""For code written against smdebug that writes or reads event files itself."""

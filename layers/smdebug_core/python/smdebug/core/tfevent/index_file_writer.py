@@ -1,0 +1,99 @@
+"""For code written against smdebug that writes index files itself: `smdebug.files.index` encodes them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from smdebug.core.tfrecord._place import place_of
+from smdebug.files.index import IndexMeta, ShapeRecord, TensorEntry, encode_index
+from smdebug.mode_keys import ModeKeys
+
+if TYPE_CHECKING:
+    from smdebug.core.locations import TensorLocation, TensorShape
+    from smdebug.files.proto.event_pb2 import Event
+
+__all__ = ["EventWithIndex", "Index", "IndexWriter"]
+
+
+class IndexWriter:
+    """Gathers what was written where, and writes the index file on `close`."""
+
+    def __init__(self, file_path: str):
+        self.file_path = file_path
+        self._meta: IndexMeta | None = None
+        self._tensors: list[TensorEntry] = []
+        self._shapes: list[ShapeRecord] = []
+
+    def __enter__(self) -> IndexWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def add_index(self, tensorlocation: TensorLocation, crc32c: int | None = None) -> None:
+        """Note where the record of a tensor is."""
+        self._belongs(tensorlocation, tensorlocation.event_file_name)
+        where = tensorlocation.to_dict()
+        self._tensors.append(
+            TensorEntry(where["tensorname"], where["start_idx"], where["length"], crc32c)
+        )
+
+    def add_shape(self, tensorshape: TensorShape) -> None:
+        """Note the shape of a tensor."""
+        self._belongs(tensorshape)
+        shape = tensorshape.to_dict()
+        self._shapes.append(
+            ShapeRecord(shape["tensorname"], shape["originalname"], tuple(shape["shape"]))
+        )
+
+    def flush(self) -> None:
+        """Nothing: an index file is seen whole, on `close`."""
+
+    def close(self) -> None:
+        """Write the file, if there is anything to say, and once."""
+        if self._meta is not None:
+            storage, key = place_of(self.file_path)
+            storage.write(key, encode_index(self._meta, self._tensors, self._shapes))
+            self._meta = None
+
+    def _belongs(
+        self, entry: TensorLocation | TensorShape, event_file_name: str | None = None
+    ) -> None:
+        """Mode and mode step of the file are those of what was first added to it."""
+        if self._meta is None:
+            mode = entry.mode if isinstance(entry.mode, ModeKeys) else ModeKeys[entry.mode]
+            self._meta = IndexMeta(mode, entry.mode_step, event_file_name)
+        elif self._meta.event_file_name is None:
+            self._meta = self._meta._replace(event_file_name=event_file_name)
+
+
+class Index:
+    """The content of an index file, as it stands there."""
+
+    def __init__(
+        self,
+        meta: dict[str, Any] | None = None,
+        tensor_payload: list[dict[str, Any]] | None = None,
+        shape_payload: list[dict[str, Any]] | None = None,
+    ):
+        self.meta = meta
+        self.tensor_payload = tensor_payload
+        self.shape_payload = shape_payload
+
+    def to_json(self) -> str:
+        return json.dumps(vars(self))
+
+
+class EventWithIndex:
+    """An event, and what the index file is to say of it."""
+
+    def __init__(self, event: Event, tensorname: str, mode: ModeKeys | str, mode_step: int | None):
+        self.event = event
+        self.tensorname = tensorname
+        self.mode = mode
+        self.mode_step = mode_step
+
+    def get_mode(self) -> str:
+        """The mode's name."""
+        return self.mode.name if isinstance(self.mode, ModeKeys) else str(self.mode)

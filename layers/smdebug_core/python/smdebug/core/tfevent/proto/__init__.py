@@ -1,0 +1,1 @@
+"""For code written against smdebug: the messages are in `smdebug.files.proto`."""

@@ -1,0 +1,61 @@
+"""For code written against smdebug that makes TensorBoard summaries itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+from smdebug.files.events import as_saved_array
+from smdebug.files.proto.summary_pb2 import HistogramProto, Summary
+from smdebug.files.tensorboard import clean_tag, default_edges, histogram_of
+
+__all__ = ["histogram_summary", "scalar_summary"]
+
+
+def scalar_summary(tag: str, scalar: Any) -> Summary:
+    """One point of a curve."""
+    array = as_saved_array(scalar)
+    if array.size != 1:
+        raise SMDebugRuntimeError(f"scalar should be 0D, and {tag} has shape {array.shape}")
+    value = float(array.reshape(-1)[0])
+    return Summary(value=[Summary.Value(tag=clean_tag(tag), simple_value=value)])
+
+
+def histogram_summary(
+    tag: str,
+    values: Any,
+    bins: Sequence[float] | str | None = "default",
+    max_bins: int | None = None,
+) -> Summary:
+    """The distribution of values in the given bins, joined so that there are no more than `max_bins`."""
+    array = as_saved_array(values)
+    if not array.size:
+        raise SMDebugValueError("The input has no element.")
+    edges = default_edges() if bins is None or isinstance(bins, str) else np.asarray(bins, float)
+    if max_bins is not None and len(edges) - 1 > max_bins > 0:
+        every = -(-(len(edges) - 1) // max_bins)
+        edges = np.append(edges[:-1:every], edges[-1])
+    found = histogram_of(array, edges)
+    histogram = HistogramProto(
+        min=found.minimum,
+        max=found.maximum,
+        num=found.number,
+        sum=found.sum,
+        sum_squares=found.sum_of_squares,
+        bucket_limit=_plain(found.limits),
+        bucket=_plain(found.counts),
+    )
+    return Summary(value=[Summary.Value(tag=clean_tag(tag), histo=histogram)])
+
+
+def _plain(numbers: npt.NDArray[np.float64]) -> list[float]:
+    plain: list[float] = numbers.tolist()
+    return plain
+
+
+def _get_default_bins() -> list[float]:
+    return _plain(default_edges())

@@ -1,0 +1,31 @@
+"""For code written against smdebug that makes tensor messages itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smdebug.files.dtypes import STRING, dtype_number
+from smdebug.files.events import encode_event
+from smdebug.files.framing import FOOTER_SIZE, HEADER_SIZE
+from smdebug.files.proto.event_pb2 import Event
+from smdebug.files.proto.tensor_pb2 import TensorProto
+from smdebug.files.proto.types_pb2 import DataType
+from smdebug.mode_keys import ModeKeys
+
+__all__ = ["make_tensor_proto"]
+
+
+def _get_proto_dtype(npdtype: np.dtype[Any]) -> tuple[bool, str]:
+    """Is it a dtype of numbers, and what is it called? (True, "DT_FLOAT")"""
+    number = dtype_number(npdtype)
+    return number != STRING, DataType.Name(number)
+
+
+def make_tensor_proto(nparray_data: npt.NDArray[Any], tag: str) -> TensorProto:
+    """The array as the message that an event file holds under that tag."""
+    record = encode_event(tag, nparray_data, step=0, wall_time=0, mode=ModeKeys.GLOBAL, mode_step=0)
+    event = Event.FromString(b"".join(record.pieces)[HEADER_SIZE:-FOOTER_SIZE])
+    return event.summary.value[0].tensor
