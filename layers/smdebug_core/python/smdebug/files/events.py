@@ -95,9 +95,10 @@ def as_saved_array(value: Any) -> npt.NDArray[Any]:
         )
     try:
         array = np.asarray(value)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, Warning) as error:  # ragged lists: numpy < 1.24 only warns
         raise SMDebugTypeError(f"This {type(value).__name__} is no array: {error}") from error
-    dtype_number(array.dtype)
+    if dtype_number(array.dtype) == STRING and array.dtype.kind != "U":
+        _as_strings(array)  # refuses what is neither str nor UTF-8
     return array
 
 
