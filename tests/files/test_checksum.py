@@ -24,3 +24,9 @@ def test_masking_is_tfrecords():
 
 def test_the_constant_footer_is_the_old_librarys():
     assert bytes.fromhex("b3c02d06") == CONSTANT_FOOTER
+
+
+def test_the_packages_own_function_agrees():
+    import crc32c as package
+
+    assert package.crc32c(b"abc" * 999) == crc32c(b"abc" * 999)

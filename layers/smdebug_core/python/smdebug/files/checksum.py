@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import struct
-
-import crc32c as _crc32c
+from importlib import util
+from importlib.machinery import PathFinder
+from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
 
 _MASK_DELTA = 0xA282EAD8
 
-extend = _crc32c.crc32c  # extend(piece, crc so far): the loops and hot paths call it directly
+
+class _Extend(Protocol):
+    def __call__(self, data: Buffer, value: int = 0, /) -> int: ...
+
+
+def _load() -> _Extend:
+    """The function of the `crc32c` package, without the package.
+
+    Its `__init__` asks `importlib.metadata` for a version number, which takes half as long as importing
+    numpy, and every cold start would pay for it.
+    """
+    package = util.find_spec("crc32c")
+    if package is not None and package.submodule_search_locations:
+        spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+        if spec is not None and spec.loader is not None:
+            module = util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            extend: _Extend = module.crc32c
+            return extend
+    import crc32c  # arranged in another way, or missing: then this says so
+
+    return crc32c.crc32c
+
+
+extend = _load()  # extend(piece, crc so far): loops and hot paths call it directly
 
 
 def crc32c(*pieces: Buffer) -> int:
