@@ -229,8 +229,10 @@ def test_importing_the_library_touches_nothing_outside():
     script = (
         "import sys\n"
         "events = []\n"
-        "sys.addaudithook(lambda name, args: events.append((name, str(args[:1]))) "
-        "if name.startswith(('socket.connect', 'socket.bind', 'subprocess.', 'os.mkdir', 'os.remove')) else None)\n"
+        "watched = ('socket.connect', 'socket.bind', 'subprocess.', 'os.mkdir', 'os.remove')\n"
+        "def watch(name, args):\n"
+        "    if name.startswith(watched): events.append((name, str(args[:1])))\n"
+        "sys.addaudithook(watch)\n"
         "import smdebug, smdebug.trials, smdebug.rules, smdebug.core.utils\n"
         "print(events)"
     )

@@ -9,6 +9,7 @@ import pathlib
 import tempfile
 
 import numpy as np
+
 from smdebug.core.modes import ModeKeys
 from smdebug.core.writer import FileWriter
 

@@ -1,0 +1,98 @@
+"""Install the wheel alone into an environment of its own, and use it as a stranger would.
+
+    python tests/wheel_check.py dist
+
+It finds what only a checkout would hide: a package that was left out of the wheel, a dependency that was not
+declared, a module that needs an extra although it should not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+
+SESSION = """
+import sys, tempfile
+import numpy as np
+import smdebug, smdebug_rules, tornasole, tornasole_rules
+from smdebug import Hook, SaveConfig
+from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet
+from smdebug.rules.rule_invoker import invoke_rule
+from smdebug.trials import create_trial
+from smdebug_rules import ExplodingTensor
+
+assert "site-packages" in smdebug.__file__, smdebug.__file__
+out = tempfile.mkdtemp() + "/run"
+hook = Hook(out_dir=out, save_config=SaveConfig(save_interval=2), save_all=True)
+with hook:
+    for step in range(6):
+        with hook.step():
+            hook.record("weight", np.full(3, np.inf if step == 4 else step, np.float32))
+
+trial = create_trial(out)
+assert trial.steps() == [0, 2, 4], trial.steps()
+assert trial.tensor("weight").value(2).tolist() == [2.0, 2.0, 2.0]
+fired = []
+try:
+    invoke_rule(ExplodingTensor(trial, only_nan=False), raise_eval_cond=True)
+except RuleEvaluationConditionMet as met:
+    fired.append(met.step)
+except NoMoreData:
+    pass
+assert fired == [4], fired
+assert "boto3" not in sys.modules
+print("The wheel, alone, wrote a run, read it back and had a rule fire at step 4.")
+"""
+
+
+def main(dist: Path) -> None:
+    wheel = max(dist.glob("smdebug_serverless-*.whl"), key=lambda found: found.stat().st_mtime)
+    check_contents(wheel)
+    with tempfile.TemporaryDirectory(prefix="wheel-check-") as folder:
+        place = Path(folder)
+        venv.create(place / "venv", with_pip=True)
+        python = place / "venv" / "bin" / "python"
+        pins = CHECKOUT / "requirements" / "dev.txt"
+        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-c", unhashed(pins, place), str(wheel)], check=True)
+        subprocess.run([python, "-P", "-c", SESSION], check=True, cwd=place)
+        command = place / "venv" / "bin" / "smdebug-invoke-rule"
+        subprocess.run([command, "--help"], check=True, stdout=subprocess.DEVNULL, cwd=place)
+
+
+def check_contents(wheel: Path) -> None:
+    """Every module of the checkout is in the wheel, and nothing else is."""
+    roots = [CHECKOUT / "layers/smdebug_core/python", CHECKOUT / "rules"]
+    packages = {"smdebug", "tornasole", "tornasole_rules", "smdebug_rules"}
+    expected = {
+        path.relative_to(root).as_posix()
+        for root in roots
+        for path in root.rglob("*.py")
+        if path.relative_to(root).parts[0] in packages
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        modules = {name for name in archive.namelist() if name.endswith(".py")}
+    if modules != expected:
+        sys.exit(
+            f"{wheel.name} holds other modules than the checkout: "
+            f"missing {sorted(expected - modules)}, too many {sorted(modules - expected)}."
+        )
+
+
+def unhashed(pins: Path, place: Path) -> Path:
+    """The same pins as constraints, which may not carry hashes."""
+    lines = (line.strip() for line in pins.read_text(encoding="utf-8").splitlines())
+    constraints = place / "constraints.txt"
+    kept = [line.removesuffix("\\").strip() for line in lines if "==" in line]
+    constraints.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return constraints
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
