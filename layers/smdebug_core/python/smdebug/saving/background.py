@@ -503,11 +503,21 @@ class _Watched:
         self._storage = storage
         self._note = note
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
+        # From Python 3.12 on `isinstance(…, Storage)` looks past `__getattr__`: what passes through is named.
+        self.read, self.view = storage.read, storage.view
+        self.size, self.exists, self.list = storage.size, storage.exists, storage.list
+        self.claim, self.delete = storage.claim, storage.delete
 
     def __repr__(self) -> str:
         return repr(self._storage)
+
+    @property
+    def location(self) -> str:
+        return self._storage.location
+
+    @property
+    def concurrency(self) -> int:
+        return self._storage.concurrency
 
     def write(self, key: str, data: Buffer) -> None:
         self._storage.write(key, data)
