@@ -36,6 +36,8 @@ SMALL = {
     "strings": np.array(["a", "bc", "é"]),
 }
 
+LARGE = np.arange(128 * 200, dtype=np.float32).reshape(128, 200)
+
 
 def encoded(array, checksum="constant"):
     record = encode_event(NAME, array, **MOMENT, checksum=checksum)
@@ -119,6 +121,47 @@ def test_a_record_that_is_cut_off_or_goes_on_is_refused(array, with_crc):
         assert_refused(record[:end], crc)
     assert_refused(record + b"\0", crc)
     assert_refused(b"\0" + record, crc)
+
+
+@pytest.mark.parametrize("checksum", ["constant", "tfrecord"])
+def test_no_flipped_bit_of_a_large_record_goes_unnoticed(checksum):
+    record, crc = encoded(LARGE, checksum)
+    for bit in bits_around_the_content(record):
+        good = read_value(record, file="f", name=NAME, step=300, crc32c=crc)
+        assert good.tobytes() == LARGE.tobytes()
+        damaged = bytearray(record)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert_refused(bytes(damaged), crc)
+
+
+@pytest.mark.parametrize("step", [300, 0])
+def test_a_large_record_without_any_checksum_is_seen_alike_by_the_slow_and_the_fast_path(step):
+    record, _ = encoded(LARGE)
+    for bit in bits_around_the_content(record):
+        damaged = bytearray(record)
+        damaged[bit // 8] ^= 1 << bit % 8
+        read_value(record, file="f", name=NAME, step=300)
+        try:
+            slow = read_record(bytes(damaged), file="f", name=NAME).value
+        except DamagedFile:
+            with pytest.raises(DamagedFile):
+                read_value(bytes(damaged), file="f", name=NAME, step=step)
+        else:
+            fast = read_value(bytes(damaged), file="f", name=NAME, step=step)
+            assert (fast.dtype, fast.shape) == (slow.dtype, slow.shape)
+            assert fast.tobytes() == slow.tobytes()
+
+
+def bits_around_the_content(record):
+    """All that stand before and behind the content, and some of it."""
+    content = record.index(LARGE.tobytes()[4:])
+    behind = content + LARGE.nbytes
+    within = range(content, behind, LARGE.nbytes // 20)
+    return [
+        8 * byte + bit
+        for byte in (*range(content), *within, *range(behind - 4, len(record)))
+        for bit in range(8)
+    ]
 
 
 def test_a_file_that_is_cut_off_is_refused_wherever_it_ends():

@@ -385,7 +385,10 @@ def record_spans(
 
 
 class _Layout(NamedTuple):
-    """Where in a record of one name and length everything is, and the bytes that must be there."""
+    """Where in a record of one name and length everything is, and the bytes that must be there.
+
+    Of a large record its content is left out: `viewed` bytes at `content_start` that are not counted.
+    """
 
     head: bytes
     step_stop: int
@@ -398,6 +401,7 @@ class _Layout(NamedTuple):
     end: bytes
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    viewed: int
 
 
 _layouts: dict[tuple[str, int], _Layout] = {}
@@ -413,7 +417,6 @@ def read_value(
     length = len(buffer)
     layout = _layouts.get((name, length))
     if layout is not None:
-        data = buffer if type(buffer) is bytes else bytes(buffer)
         (
             head,
             step_stop,
@@ -426,7 +429,12 @@ def read_value(
             end,
             dtype,
             shape,
+            viewed,
         ) = layout
+        if viewed:
+            data = bytes(buffer[:content_start]) + bytes(buffer[content_start + viewed :])
+        else:
+            buffer = data = buffer if type(buffer) is bytes else bytes(buffer)
         moment = _latest_step
         if moment[0] != step:
             moment = _step_field(step)
@@ -439,26 +447,27 @@ def read_value(
             and data.startswith(before_mode_step, content_stop)
             and data[mode_step_start:mode_step_stop].isdigit()
             and data.startswith(end, mode_step_stop)
-            and _checks_hold(data, crc32c)
+            and _checks_hold(buffer, data, crc32c)
         ):
+            if viewed:
+                return np.ndarray(shape, dtype, buffer, content_start)
             return np.ndarray(shape, dtype, bytearray(data[content_start:content_stop]))
     try:
         parsed = _parse_record(buffer, name, crc32c)
         value = parsed.event(buffer).value
     except Malformed as error:
         raise DamagedFile(file, str(error), name, step) from error
-    if parsed.size < _VIEW_FROM:
-        _remember_layout(bytes(buffer), parsed, value)
+    _remember_layout(buffer, parsed, value)
     return value
 
 
-def _checks_hold(data: bytes, crc32c: int | None) -> bool:
-    constant = data.endswith(CONSTANT_FOOTER)
+def _checks_hold(buffer: Buffer, ending: bytes, crc32c: int | None) -> bool:
+    constant = ending.endswith(CONSTANT_FOOTER)
     if crc32c is None and constant:
         return True
-    crc = extend(memoryview(data)[HEADER_SIZE:-FOOTER_SIZE])
+    crc = extend(memoryview(buffer)[HEADER_SIZE:-FOOTER_SIZE])
     return (crc32c is None or crc == crc32c) and (
-        constant or data.endswith(footer(crc, "tfrecord"))
+        constant or ending.endswith(footer(crc, "tfrecord"))
     )
 
 
@@ -471,40 +480,39 @@ def _step_field(step: int) -> tuple[int, bytes]:
     return _latest_step
 
 
-def _remember_layout(data: bytes, parsed: _Parsed, value: npt.NDArray[Any]) -> None:
-    """Remember what is constant in `data`, if it is the very record that we would have written."""
+def _remember_layout(buffer: Buffer, parsed: _Parsed, value: npt.NDArray[Any]) -> None:
+    """Remember what is constant in a record, if it is the very one that we would have written."""
     if parsed.mode is None or parsed.mode_step is None or parsed.number in (STRING, BOOL):
         return
-    as_written = b"".join(
-        encode_event(
-            parsed.name,
-            value,
-            step=parsed.step,
-            wall_time=parsed.wall_time,
-            mode=parsed.mode,
-            mode_step=parsed.mode_step,
-        ).pieces
-    )
-    if as_written[:-FOOTER_SIZE] != data[:-FOOTER_SIZE]:
-        return
-    step_stop = 21 + len(_step_field(parsed.step)[1])
-    mode_step = str(parsed.mode_step).encode()
+    start, size = parsed.start, parsed.size
+    is_large = size >= _VIEW_FROM
+    template = _template(parsed.name, value.dtype, value.shape)
+    step_field = _step_field(parsed.step)[1]
     metadata = _metadata(parsed.mode, parsed.mode_step)
+    opening = template.opening(metadata)
+    front = b"\x09" + _double(parsed.wall_time) + step_field + opening
+    front = header(len(front) + size + len(metadata)) + front
+    as_written = bytes(buffer[:start]) == front and buffer[start + size : -FOOTER_SIZE] == metadata
+    if not as_written or template.size != size:
+        return
+    mode_step = str(parsed.mode_step).encode()
     before = metadata.index(mode_step + b"\x0a")
+    content_stop = start if is_large else start + size
     layout = _Layout(
-        head=data[: HEADER_SIZE + 1],
-        step_stop=step_stop,
-        opening=data[step_stop : parsed.start],
-        content_start=parsed.start,
-        content_stop=parsed.start + parsed.size,
+        head=front[: HEADER_SIZE + 1],
+        step_stop=21 + len(step_field),
+        opening=opening,
+        content_start=start,
+        content_stop=content_stop,
         before_mode_step=metadata[:before],
-        mode_step_start=parsed.start + parsed.size + before,
-        mode_step_stop=parsed.start + parsed.size + before + len(mode_step),
+        mode_step_start=content_stop + before,
+        mode_step_stop=content_stop + before + len(mode_step),
         end=metadata[before + len(mode_step) :],
         dtype=value.dtype,
         shape=value.shape,
+        viewed=size if is_large else 0,
     )
-    _remember(_layouts, (parsed.name, len(data)), layout, len(data) - parsed.size)
+    _remember(_layouts, (parsed.name, len(buffer)), layout, len(buffer) - size)
 
 
 class _Parsed(NamedTuple):
