@@ -1,0 +1,59 @@
+"""Commands, options and extras that the documentation names are there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, blocks_of, name_of, text_of
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
+
+
+def code_of(page: Path) -> str:
+    """What is set as code: in fences that hold commands, and within sentences."""
+    fences = [
+        block.text
+        for block in blocks_of(page)
+        if block.kind in {"console", "sh", "text"} or block.is_python
+    ]
+    return "\n".join([*fences, *re.findall(r"`([^`\n]+)`", text_of(page))])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_page_makes_can_be_made(page):
+    named = set(re.findall(r"(?:^|\s)make ([a-z][a-z-]*)", code_of(page), re.MULTILINE))
+    assert named <= TARGETS
+
+
+def test_the_readme_names_the_two_commands():
+    named = set(re.findall(r"make ([a-z]+)", code_of(ROOT / "README.md")))
+    assert {"demo", "test"} <= named
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_command_that_a_page_names_is_installed_with_the_library(page):
+    code = code_of(page)
+    called = set(re.findall(r"^(?:\$ )?(smdebug-[a-z-]+) ", code, re.MULTILINE))
+    assert called - {"smdebug-serverless"} <= set(PROJECT["scripts"])
+    for module in re.findall(r"python -m ([\w.]+)", code):
+        assert find_spec(module), module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_an_extra_that_a_page_names_is_one(page):
+    text = text_of(page)
+    named = re.findall(r"(?:smdebug-serverless|pip install \"?\.)\[([\w,]+)\]", text)
+    wanted = {extra for extras in named for extra in extras.split(",")}
+    assert wanted <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_readme_lists_every_extra_for_users():
+    listed = set(re.findall(r"^\| `([a-z0-9]+)` \|", text_of(ROOT / "README.md"), re.MULTILINE))
+    assert listed == set(PROJECT["optional-dependencies"]) - {"dev"}

@@ -1,0 +1,58 @@
+"""Links of the documentation lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, name_of, text_of, without_fences
+
+EVERY_PAGE = [*PAGES, *sorted(ROOT.glob("tests/golden/**/*.md"))]
+# Pages that come with a part of the project that is still being built. Once there, they are like any other.
+UNDER_WAY = {"docs/deploy.md"}
+
+
+def relative_links(page: Path) -> Iterator[str]:
+    prose = re.sub(r"`[^`\n]*`", "", without_fences(page))
+    for target in re.findall(r"\]\(([^()\s]+)\)", prose):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", without_fences(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=name_of)
+def test_every_relative_link_leads_to_a_file_and_a_heading(page):
+    broken = []
+    for link in relative_links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            if not (target.is_relative_to(ROOT) and name_of(target) in UNDER_WAY):
+                broken.append(link)
+        elif anchor and anchor not in anchors(target):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_of_the_folder_is_in_its_index():
+    index = ROOT / "docs" / "README.md"
+    listed = {link.partition("#")[0] for link in relative_links(index)}
+    assert {page.name for page in index.parent.glob("*.md")} - {"README.md"} <= listed
+
+
+def test_the_readme_leads_to_the_index_the_architecture_and_the_changes():
+    links = set(relative_links(ROOT / "README.md"))
+    assert {"docs/README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"} <= links
+
+
+def test_no_page_names_a_place_of_somebodys_machine():
+    for page in PAGES:
+        assert not re.search(r"/(home|Users|root|work)/", text_of(page)), name_of(page)
