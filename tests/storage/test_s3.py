@@ -22,7 +22,7 @@ from smdebug.exceptions import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.step_writer import StepWriter
-from smdebug.storage import ByteSpan, open_storage
+from smdebug.storage import ByteSpan, landing, open_storage
 from smdebug.storage import s3 as s3_module
 from smdebug.storage.s3 import ONE_PUT_UP_TO, PART, S3Storage, _Body
 
@@ -353,6 +353,16 @@ def test_a_bug_of_ours_is_not_dressed_up(run, s3):
 def test_a_name_that_no_bucket_has_is_said_so(s3, bucket):
     with pytest.raises(StorageError):
         S3Storage(bucket, "run", s3).read("x")
+
+
+def test_a_large_view_is_one_request_and_in_a_file(run, requests, monkeypatch):
+    monkeypatch.setattr(landing, "SPOOLED_FROM", MB)
+    data = os.urandom(2 * MB)
+    run.write(KEY, data)
+    requests.clear()
+    assert run.view(KEY) == data
+    assert run.view(KEY, ByteSpan(5, MB + 10)) == data[5 : MB + 10]
+    assert requests == ["GetObject"] * 2
 
 
 def test_an_object_that_ends_early_is_not_taken_for_whole(run, s3):

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from smdebug.exceptions import StorageUnavailable
 from smdebug.storage import ByteSpan
 from smdebug.storage.folder import FolderStorage
+from smdebug.trials import event_files
 from smdebug.trials.event_files import LARGE_RECORD, SMALL_FILE, EventFiles
 from tests.trials.writing import CountingStorage
 
@@ -44,7 +52,7 @@ def test_reading_one_record_of_many_files_again_and_again_fetches_only_those_rec
         for key in keys:
             files.record(key, 0, 100, len(MEDIUM))
     assert storage.count("read") == 24
-    assert files._kept_bytes == 0
+    assert files._in_memory.bytes == 0
 
 
 def test_no_more_than_the_budget_is_kept():
@@ -53,7 +61,7 @@ def test_no_more_than_the_budget_is_kept():
     files = EventFiles(storage, budget=10_000)
     for key in keys:
         files.record(key, 0, 100, 1000)
-        assert files._kept_bytes <= 10_000
+        assert files._in_memory.bytes <= 10_000
 
 
 def test_small_files_that_do_not_fit_are_not_fetched_whole_again_and_again():
@@ -106,4 +114,107 @@ def test_forgetting_frees_the_bytes():
     files = EventFiles(far_away(a=SMALL))
     files.record("a", 0, 1, 10)
     files.forget()
-    assert files._kept_bytes == 0
+    assert files._in_memory.bytes == 0
+
+
+# Files that are too large for memory
+
+
+@pytest.fixture
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_files, "SMALL_FILE", 0)
+
+
+def too_large(**sizes: int) -> tuple[CountingStorage, EventFiles]:
+    """Files of letters, on a storage that memory has room for a hundred bytes of."""
+    contents = {key: bytes(65 + at % 26 for at in range(size)) for key, size in sizes.items()}
+    storage = far_away(**contents)
+    files = EventFiles(storage, budget=100, spool_budget=10_000)
+    return storage, files
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+def test_one_record_of_a_file_that_memory_cannot_hold_is_fetched_alone():
+    storage, files = too_large(a=1000)
+    assert bytes(files.record("a", 26, 3, 1000)) == b"ABC"
+    assert storage.bytes_read == 3
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+def test_all_records_of_a_file_that_memory_cannot_hold_cost_two_requests():
+    storage, files = too_large(a=1000)
+    for start in range(0, 1000, 10):
+        assert bytes(files.record("a", start, 1, 1000)) == bytes([65 + start % 26])
+    assert storage.count("read") == 2
+    assert files._in_memory.bytes == 0
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+def test_a_disk_that_has_no_room_for_a_file_gives_its_records_one_by_one():
+    storage, files = too_large(a=10_001)
+    for start in range(5):
+        assert bytes(files.record("a", start, 1, 10_001)) == bytes([65 + start])
+    assert storage.bytes_read == 5
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+def test_the_disk_never_holds_more_than_its_budget():
+    keys = {f"f{number}": 3000 for number in range(9)}
+    _, files = too_large(**keys)
+    for key in keys:
+        for _ in range(2):
+            files.record(key, 0, 1, 3000)
+        assert files._on_disk.bytes <= 10_000
+    assert list(files._on_disk.files) == ["f6", "f7", "f8"]
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+def test_the_larger_a_file_the_more_records_are_fetched_before_all_of_it(monkeypatch):
+    monkeypatch.setattr(event_files, "ONE_MORE_TOUCH", 500)
+    for size, alone in ((400, 1), (600, 2), (5000, 11)):
+        storage, files = too_large(a=size)
+        for _ in range(20):
+            files.record("a", 0, 1, size)
+        assert storage.bytes_read == alone + size
+
+
+@pytest.mark.usefixtures("nothing_is_small")
+def test_without_a_place_for_temporary_files_records_come_one_by_one(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    storage, files = too_large(a=1000)
+    files._spool_budget = None
+    for _ in range(3):
+        files.record("a", 0, 1, 1000)
+    assert storage.bytes_read == 3
+
+
+def test_threads_that_want_the_same_file_fetch_it_once():
+    class Slow(CountingStorage):
+        def read(self, key: str, span: ByteSpan | None = None) -> bytes:
+            time.sleep(0.02)
+            return super().read(key, span)
+
+    storage = Slow()
+    storage.write("a", SMALL)
+    files = EventFiles(storage)
+    with ThreadPoolExecutor(8) as threads:
+        records = list(threads.map(lambda at: bytes(files.record("a", at, 1, 10)), range(10)))
+    assert b"".join(records) == SMALL
+    assert storage.count("read") == 1
+
+
+def test_threads_that_wait_for_a_fetch_that_fails_each_hear_of_it():
+    class Failing(CountingStorage):
+        def read(self, key: str, span: ByteSpan | None = None) -> bytes:
+            time.sleep(0.01)
+            raise StorageUnavailable(key, "try again")
+
+    files = EventFiles(Failing())
+
+    def look(at: int) -> bool:
+        with pytest.raises(StorageUnavailable):
+            files.record("a", at, 1, 10)
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(look, range(8)))

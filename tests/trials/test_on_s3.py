@@ -16,8 +16,11 @@ from moto import mock_aws
 from smdebug.analysis.utils import no_refresh
 from smdebug.exceptions import StorageError
 from smdebug.files import names
+from smdebug.rules import RequiredTensors
+from smdebug.storage import landing
 from smdebug.storage.s3 import S3Storage
 from smdebug.trials import S3Trial, create_trial
+from smdebug.trials.event_files import EventFiles
 from tests.trials.writing import StoppedClock, begin, end, open_trial, write_step
 
 CREDENTIALS = {
@@ -110,6 +113,33 @@ def test_all_tensors_of_a_large_step_cost_two_requests_per_worker(bucket):
     for name, value in tensors.items():
         assert np.array_equal(trial.tensor(name).value(0), value)
     assert bucket.asked == {"GetObject": 2}
+
+
+def test_all_tensors_of_a_step_that_memory_cannot_hold_cost_two_requests_per_worker(
+    bucket, monkeypatch
+):
+    monkeypatch.setattr(landing, "SPOOLED_FROM", 4 << 20)
+    storage = begin(bucket.storage("enormous"), workers=2)
+    tensors = {f"w{number}": np.full(1 << 17, number, np.float32) for number in range(20)}
+    for worker in (0, 1):
+        write_step(storage, 0, tensors, worker=worker)
+    trial = open_trial(storage)
+    trial.event_files = EventFiles(storage, budget=4 << 20, spool_budget=20 << 20)
+    bucket.asked.clear()
+    for worker in ("worker_0", "worker_1"):
+        for name, value in tensors.items():
+            assert np.array_equal(trial.tensor(name).value(0, worker=worker), value)
+    assert bucket.asked == {"GetObject": 4}
+
+
+def test_required_tensors_of_one_file_are_fetched_with_one_request(bucket, run):
+    trial = open_trial(run)
+    required = RequiredTensors(trial)
+    required.add("w.", [7, 8], should_match_regex=True)
+    bucket.asked.clear()
+    with no_refresh(trial):
+        required.fetch()
+    assert bucket.asked["GetObject"] == 2
 
 
 def test_all_values_of_a_tensor_cost_one_request_per_step(bucket, run):

@@ -125,6 +125,7 @@ class CountingStorage(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[tuple[str, str]] = []
+        self.bytes_read = 0
 
     @property
     def concurrency(self) -> int:
@@ -135,7 +136,9 @@ class CountingStorage(MemoryStorage):
 
     def read(self, key: str, span: ByteSpan | None = None) -> bytes:
         self.asked.append(("read", key))
-        return super().read(key, span)
+        data = super().read(key, span)
+        self.bytes_read += len(data)
+        return data
 
     def view(self, key: str, span: ByteSpan | None = None) -> memoryview:
         return memoryview(bytearray(self.read(key, span)))

@@ -54,6 +54,7 @@ class Storage(Protocol):
     def view(self, key: str, span: ByteSpan | None = None) -> memoryview:
         """The same bytes without copying where the place allows; writable, and private to the caller.
 
+        Large ones from far away are in a temporary file that is mapped, and gone with the last view of it.
         A span that reaches past the end of the object gives the bytes that are there.
         """
 

@@ -25,6 +25,7 @@ from smdebug.exceptions import (
 )
 from smdebug.storage.base import Buffer, ByteSpan, Sink
 from smdebug.storage.keys import checked_key, checked_prefix, checked_span, checked_start, is_key
+from smdebug.storage.landing import Landing
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -139,18 +140,18 @@ class S3Storage:
         answer = self._get(key, span)
         if answer is None:
             return memoryview(bytearray())
-        data = bytearray(answer["ContentLength"])
-        free = memoryview(data)
-        with _speaking_of(self._place(key), "read"), answer["Body"] as body:
-            while free and (count := body.readinto(free)):
-                free = free[count:]
-            if not free:
-                body.read()  # the end, where the checksum and the length are verified
-        if free:
-            raise StorageUnavailable(
-                self._place(key), "the connection ended before the object did; try again"
-            )
-        return memoryview(data)
+        with Landing(answer["ContentLength"]) as landing:
+            free = landing.room
+            with _speaking_of(self._place(key), "read"), answer["Body"] as body:
+                while free and (count := body.readinto(free)):
+                    free = free[count:]
+                if not free:
+                    body.read()  # the end, where the checksum and the length are verified
+            if free:
+                raise StorageUnavailable(
+                    self._place(key), "the connection ended before the object did; try again"
+                )
+            return landing.whole()
 
     def size(self, key: str) -> int:
         request = self._request(key)
