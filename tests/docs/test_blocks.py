@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from smdebug.saving import singleton
 from tests.docs.pages import PAGES, ROOT, Block, blocks_of, commands_in, name_of
 from tests.rules.made_runs import made_run
 
@@ -28,6 +29,7 @@ WITH_CODE = [page for page in PAGES if any(block.is_python for block in blocks_o
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(singleton, "_hook", None)  # no hook of another page or test
     names = given_names(tmp_path)
     said = ""
     for block in blocks_of(page):
