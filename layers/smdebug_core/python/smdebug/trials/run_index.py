@@ -4,18 +4,21 @@ Two steps mostly hold the same tensors at the same places, so what they share is
 (`Layout`) and the spans (`Spans`). What is left of one index file is one small object; there is no
 object per tensor, step and worker. Where the knowledge comes from, a listing or a step index, is not
 asked here: arrivals are handed over.
+
+`KnownSteps` is what trials and tensors ask. `RunIndex` answers from what it was given; `LazyIndex` finds
+out when it is asked.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import add, attrgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from smdebug.files.index import IndexFile, ShapeRecord
 from smdebug.mode_keys import ModeKeys
@@ -108,6 +111,108 @@ class WorkerStep:
 
 
 Workers = Mapping[str, WorkerStep]
+Written = list[tuple[WorkerStep, Places]]
+
+
+class KnownSteps(Protocol):
+    """What trials and tensors ask of a run's steps, wherever the answers come from.
+
+    Where a mode goes with a step, the step is counted within that mode; global ones for GLOBAL.
+    """
+
+    @property
+    def at(self) -> Mapping[int, Workers]:
+        """What was written at global steps, as far as it is at hand at no cost."""
+
+    @property
+    def workers(self) -> frozenset[str]:
+        """The workers that have written something."""
+
+    @property
+    def workers_by_step(self) -> Mapping[int, frozenset[str]]:
+        """Which workers have written each global step."""
+
+    def steps(self, mode: ModeKeys) -> Sequence[int]:
+        """The known steps of a mode, in order. Not to be changed."""
+
+    def numbered(self, mode: ModeKeys) -> Iterable[tuple[int, int]]:
+        """The known steps of a mode, in order, each with its global number."""
+
+    def modes(self) -> dict[ModeKeys, None]:
+        """The modes seen, but for GLOBAL, in the order in which they were seen."""
+
+    def mode_of(self, step: int) -> tuple[ModeKeys, int] | None:
+        """The mode of a global step and its number within that mode."""
+
+    def global_step(self, step: int, mode: ModeKeys) -> int | None:
+        """The global number of a step; None if the step is not known."""
+
+    def workers_at(self, step: int, mode: ModeKeys) -> Workers | None:
+        """What was written at a step, by worker; None if the step is not known."""
+
+    def written(self, name: str, step: int, mode: ModeKeys, worker: str | None = None) -> Written:
+        """Who wrote that tensor at a step, in order of the workers; that worker alone, if it did."""
+
+    def steps_of(self, name: str, mode: ModeKeys) -> Iterator[tuple[int, int]]:
+        """The steps at which a tensor was written, in order, each with its global number."""
+
+    def back_from(self, name: str, step: int, mode: ModeKeys) -> Iterator[tuple[int, int]]:
+        """The same from that step on backwards."""
+
+    def first_seen(self, name: str, mode: ModeKeys) -> int | None:
+        """The global step at which a tensor was first written in a mode."""
+
+    def tensor_names(self, mode: ModeKeys = GLOBAL) -> tuple[str, ...]:
+        """Names of all tensors seen in a mode, sorted; of all modes for GLOBAL."""
+
+    def tensor_names_at(self, step: int, mode: ModeKeys) -> Sequence[str]:
+        """Names of the tensors of a step, sorted. Not to be changed."""
+
+    def has_tensor(self, name: str) -> bool:
+        """Was a tensor of that name seen?"""
+
+    def original_name(self, name: str) -> str | None:
+        """What the first shape record of a tensor says it was called."""
+
+
+class Sharing:
+    """Makes one small object of each index file; what several have in common, they share."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[tuple[str, ...], tuple[str, ...]], Layout] = {}
+        self._shared: dict[object, object] = {}
+        #: About how many bytes are shared.
+        self.size = 0
+
+    def __len__(self) -> int:
+        """How many layouts there are."""
+        return len(self._layouts)
+
+    def worker_step(self, arrival: Arrival) -> WorkerStep:
+        """What the arrival says."""
+        file = arrival.file
+        records = file.shape_records
+        key = (file.names, tuple([record.name for record in records]) if records else ())
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = Layout(*key)
+            self.size += 400 * (len(file.names) + len(records))
+        places = (file.starts, file.lengths)
+        spans = self._shared.get(places)
+        if spans is None:
+            spans = self._shared[places] = Spans(*places)
+            self.size += 80 * len(file.starts)
+        return WorkerStep(
+            arrival,
+            layout,
+            spans,  # type: ignore[arg-type]
+            self.share(file.shapes) if file.shapes else None,
+            self.share(records) if records else (),
+        )
+
+    def share(self, value: T) -> T:
+        """An equal value, seen before if there was one."""
+        return self._shared.setdefault(value, value)  # type: ignore[return-value]
 
 
 class RunIndex:
@@ -124,9 +229,8 @@ class RunIndex:
         #: Global steps per mode and mode step. Where two share one, the later counts.
         self.global_steps: dict[ModeKeys, dict[int, int]] = {GLOBAL: {}}
         self._steps: dict[ModeKeys, list[int]] = {GLOBAL: []}
-        self._layouts: dict[tuple[tuple[str, ...], tuple[str, ...]], Layout] = {}
+        self._sharing = Sharing()
         self._layouts_by_mode: dict[ModeKeys, dict[Layout, None]] = {GLOBAL: {}}
-        self._shared: dict[object, object] = {}
         self._names: dict[ModeKeys, tuple[int, tuple[str, ...]]] = {}
 
     def steps(self, mode: ModeKeys) -> Sequence[int]:
@@ -136,6 +240,15 @@ class RunIndex:
     def modes(self) -> dict[ModeKeys, None]:
         """The modes seen, but for GLOBAL, in the order in which they were seen."""
         return {mode: None for mode in list(self._steps) if mode is not GLOBAL}
+
+    def numbered(self, mode: ModeKeys) -> Iterable[tuple[int, int]]:
+        """The known steps of a mode, in order, each with its global number."""
+        of = self.global_steps.get(mode, {})
+        return [(step, of[step]) for step in list(self.steps(mode))]
+
+    def global_step(self, step: int, mode: ModeKeys) -> int | None:
+        """The global number of a mode's step; None if it is not known."""
+        return self.global_steps.get(mode, {}).get(step)
 
     def workers_at(self, step: int, mode: ModeKeys) -> Workers | None:
         """What was written at a step of that mode, by worker; None if the step is not known."""
@@ -152,6 +265,40 @@ class RunIndex:
         first = next(iter(workers.values()))
         return first.mode, first.mode_step
 
+    def written(self, name: str, step: int, mode: ModeKeys, worker: str | None = None) -> Written:
+        """Who wrote that tensor at a step, in order of the workers; that worker alone, if it did."""
+        return written_by(self.workers_at(step, mode) or {}, name, worker)
+
+    def steps_of(self, name: str, mode: ModeKeys) -> Iterator[tuple[int, int]]:
+        """The steps at which a tensor was written, in order, each with its global number."""
+        return self._where_written(name, mode, list(self.steps(mode)))
+
+    def back_from(self, name: str, step: int, mode: ModeKeys) -> Iterator[tuple[int, int]]:
+        """The same from that step on backwards."""
+        steps = self.steps(mode)
+        return self._where_written(name, mode, steps[: bisect_right(steps, step)][::-1])
+
+    def first_seen(self, name: str, mode: ModeKeys) -> int | None:
+        """The global step at which a tensor was first written in a mode."""
+        return next((at for _, at in self.steps_of(name, mode)), None)
+
+    def original_name(self, name: str) -> str | None:
+        """What the first shape record of a tensor says it was called."""
+        return next(
+            filter(None, (original_name_in(at, name) for at in list(self.at.values()))), None
+        )
+
+    def _where_written(
+        self, name: str, mode: ModeKeys, steps: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
+        global_steps, at = self.global_steps.get(mode, {}), self.at
+        for step in steps:
+            global_step = global_steps[step]
+            for one in at[global_step].values():
+                if name in one.places:
+                    yield step, global_step
+                    break
+
     def tensor_names(self, mode: ModeKeys = GLOBAL) -> tuple[str, ...]:
         """Names of all tensors seen in a mode, sorted; of all modes for GLOBAL."""
         layouts = self._layouts_by_mode.get(mode, {})
@@ -162,12 +309,19 @@ class RunIndex:
             self._names[mode] = (known, names)
         return names
 
+    def tensor_names_at(self, step: int, mode: ModeKeys) -> Sequence[str]:
+        """Names of the tensors of a step, sorted. Not to be changed."""
+        layouts = {one.layout for one in (self.workers_at(step, mode) or {}).values()}
+        if len(layouts) == 1:
+            return layouts.pop().tensor_names
+        return sorted({name for layout in layouts for name in layout.tensor_names})
+
     def has_tensor(self, name: str) -> bool:
         return any(name in layout.of_tensor for layout in list(self._layouts_by_mode[GLOBAL]))
 
     def layouts(self) -> int:
         """How many different sets of tensors were seen: when it grows, there may be new names."""
-        return len(self._layouts)
+        return len(self._sharing)
 
     def add(self, arrivals: Iterable[Arrival]) -> set[int]:
         """Take in what arrived; the steps about which there is news.
@@ -175,9 +329,10 @@ class RunIndex:
         A file without a single entry says nothing, not even that its worker has been there.
         """
         news: set[int] = set()
-        said_something = (arrival for arrival in arrivals if _says_something(arrival.file))
-        for step, together in groupby(said_something, attrgetter("step")):
-            self._add_to(step, {arrival.worker: self._worker_step(arrival) for arrival in together})
+        telling = (arrival for arrival in arrivals if says_something(arrival.file))
+        made = self._sharing.worker_step
+        for step, together in groupby(telling, attrgetter("step")):
+            self._add_to(step, {arrival.worker: made(arrival) for arrival in together})
             news.add(step)
         return news
 
@@ -187,7 +342,7 @@ class RunIndex:
             workers = dict(sorted(workers.items()))
         is_new = step not in self.at
         self.at[step] = workers
-        names = self._share(frozenset(workers))
+        names = self._sharing.share(frozenset(workers))
         self.workers_by_step[step] = names
         if not names <= self.workers:
             self.workers |= names
@@ -207,30 +362,29 @@ class RunIndex:
             _insert(self._steps.setdefault(one.mode, []), one.mode_step)
         self._layouts_by_mode.setdefault(one.mode, {})[one.layout] = None
 
-    def _worker_step(self, arrival: Arrival) -> WorkerStep:
-        file = arrival.file
-        records = file.shape_records
-        key = (file.names, tuple([record.name for record in records]) if records else ())
-        layout = self._layouts.get(key)
-        if layout is None:
-            layout = self._layouts[key] = Layout(*key)
-        places = (file.starts, file.lengths)
-        spans = self._shared.get(places)
-        if spans is None:
-            spans = self._shared[places] = Spans(*places)
-        return WorkerStep(
-            arrival,
-            layout,
-            spans,  # type: ignore[arg-type]
-            self._share(file.shapes) if file.shapes else None,
-            self._share(records) if records else (),
-        )
 
-    def _share(self, value: T) -> T:
-        return self._shared.setdefault(value, value)  # type: ignore[return-value]
+def written_by(workers: Workers, name: str, worker: str | None = None) -> Written:
+    """Those of the workers that wrote a tensor; that one alone, if it did."""
+    if worker is not None:
+        one = workers.get(worker)
+        if one is not None and (places := one.places.get(name)) is not None:
+            return [(one, places)]
+    return [
+        (one, places) for one in workers.values() if (places := one.places.get(name)) is not None
+    ]
 
 
-def _says_something(file: IndexFile) -> bool:
+def original_name_in(workers: Workers, name: str) -> str | None:
+    """What a shape record of a step says a tensor was called."""
+    for one in workers.values():
+        places = one.places.get(name)
+        if places is not None and places.shape is not None:
+            return one.shape_records[places.shape].original_name
+    return None
+
+
+def says_something(file: IndexFile) -> bool:
+    """Does it list anything? If not, its worker counts as not having been there."""
     return bool(file.names or file.shape_records)
 
 

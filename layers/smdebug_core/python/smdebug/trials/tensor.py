@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -19,14 +17,13 @@ from smdebug.exceptions import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import compute_reduction
 from smdebug.trials.progress import StepState
-from smdebug.trials.run_index import Places, WorkerStep
+from smdebug.trials.run_index import Written
 
 if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
 
 GLOBAL = ModeKeys.GLOBAL
 Array = NDArray[Any]
-Written = list[tuple[WorkerStep, Places]]
 
 
 class Tensor:
@@ -39,12 +36,7 @@ class Tensor:
     @property
     def original_name(self) -> str | None:
         """The name before the framework's was made presentable; None if no shape was saved with it."""
-        for workers in list(self.trial.index.at.values()):
-            for one in workers.values():
-                places = one.places.get(self.name)
-                if places is not None and places.shape is not None:
-                    return one.shape_records[places.shape].original_name
-        return None
+        return self.trial.index.original_name(self.name)
 
     def steps(
         self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False
@@ -54,7 +46,14 @@ class Tensor:
         Steps that not all workers have written yet are left out, unless asked for.
         """
         self.trial.maybe_refresh()
-        return list(self._steps(self.trial.mode_meant(mode), show_incomplete_steps))
+        known = self.trial.index.steps_of(self.name, self.trial.mode_meant(mode))
+        settled = self.trial.is_settled
+        return [step for step, at in known if show_incomplete_steps or settled(at)]
+
+    def first_seen(self, mode: ModeKeys | None = GLOBAL) -> int | None:
+        """The global step at which it was first saved in a mode; None if it was not yet."""
+        self.trial.maybe_refresh()
+        return self.trial.index.first_seen(self.name, self.trial.mode_meant(mode))
 
     def value(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
@@ -139,10 +138,11 @@ class Tensor:
     def workers(self, step_num: int, mode: ModeKeys | None = GLOBAL) -> list[str]:
         """The workers that saved it at a step, sorted."""
         mode = self.trial.mode_meant(mode)
-        written = self._known(step_num, mode)
+        index = self.trial.index
+        written = index.written(self.name, step_num, mode)
         if not written:
             self.trial.maybe_refresh()
-            written = self._known(step_num, mode)
+            written = index.written(self.name, step_num, mode)
         if not written:
             raise TensorUnavailableForStep(self.name, step_num, mode)
         return [one.worker for one, _ in written]
@@ -152,12 +152,16 @@ class Tensor:
     ) -> list[int]:
         """The last `n` steps up to and including `step` at which it was saved; all without `n`."""
         self.trial.maybe_refresh()
-        found = []
-        for known in self._steps(self.trial.mode_meant(mode), False, latest_first_from=step):
-            found.append(known)
-            if n and len(found) >= n:
-                break
-        return found[::-1] if n is None or n >= 0 else []
+        found: list[int] = []
+        if n is not None and n < 0:
+            return found
+        settled = self.trial.is_settled
+        for known, at in self.trial.index.back_from(self.name, step, self.trial.mode_meant(mode)):
+            if settled(at):
+                found.append(known)
+                if n and len(found) >= n:
+                    break
+        return found[::-1]
 
     def step(self, step_num: int, mode: ModeKeys = GLOBAL) -> Any:
         raise SMDebugNotImplementedError(
@@ -169,38 +173,13 @@ class Tensor:
 
     # Below: what the index knows of this tensor
 
-    def _steps(
-        self, mode: ModeKeys, incomplete_too: bool, latest_first_from: int | None = None
-    ) -> Iterator[int]:
-        index, settled = self.trial.index, self.trial.is_settled
-        steps = index.steps(mode)
-        if latest_first_from is None:
-            steps = list(steps)
-        else:
-            steps = steps[: bisect_right(steps, latest_first_from)][::-1]
-        global_steps, at, name = index.global_steps.get(mode, {}), index.at, self.name
-        for step in steps:
-            global_step = global_steps[step]
-            if incomplete_too or settled(global_step):
-                for one in at[global_step].values():
-                    if name in one.places:
-                        yield step
-                        break
-
-    def _known(self, step: int, mode: ModeKeys) -> Written:
-        workers = self.trial.index.workers_at(step, mode) or {}
-        return [
-            (one, places)
-            for one in workers.values()
-            if (places := one.places.get(self.name)) is not None
-        ]
-
     def _written(self, step: int, mode: ModeKeys, worker: str | None) -> Written:
         """What was saved of it at that step, by that worker or any, in order of the workers."""
-        written = self._known(step, mode)
-        if not written or (worker is not None and all(one.worker != worker for one, _ in written)):
+        index = self.trial.index
+        written = index.written(self.name, step, mode, worker)
+        if not written or (worker is not None and written[0][0].worker != worker):
             self.trial.maybe_refresh()
-            written = self._known(step, mode)
+            written = index.written(self.name, step, mode, worker)
         if not written:
             match self.trial.state_of(step, mode):
                 case StepState.NOT_YET_AVAILABLE:
@@ -208,10 +187,7 @@ class Tensor:
                 case StepState.UNAVAILABLE:
                     raise StepUnavailable(step, mode)
             raise TensorUnavailableForStep(self.name, step, mode)
-        if worker is None:
-            return written
-        written = [(one, places) for one, places in written if one.worker == worker]
-        if not written:
+        if worker is not None and written[0][0].worker != worker:
             raise InvalidWorker(worker)
         return written
 

@@ -34,7 +34,7 @@ from smdebug.trials.listing import Damaged, IndexListing
 from smdebug.trials.opening import look, wait_for_run
 from smdebug.trials.patience import EVENT_FILE_PAUSE, Clock, Patience
 from smdebug.trials.progress import RunProgress, StepState
-from smdebug.trials.run_index import Arrival, RunIndex, WorkerStep
+from smdebug.trials.run_index import Arrival, KnownSteps, RunIndex, WorkerStep
 from smdebug.trials.tensor import NamedTensor, Tensor
 
 GLOBAL = ModeKeys.GLOBAL
@@ -65,36 +65,64 @@ class Trial:
         patience: Patience | None = None,
         clock: Clock | None = None,
     ):
+        patience = patience or Patience.from_environment()
+        clock = clock or Clock()
+        if wait_seconds is None:
+            wait_seconds = patience.for_the_run
+        range_steps = _checked_range(range_steps)
+        run = wait_for_run(storage, wait_seconds, clock, get_logger())
+        self._gathered = RunIndex()
+        self._set_up(
+            name,
+            storage,
+            path=path,
+            index=self._gathered,
+            event_files=EventFiles(storage),
+            collections=run.collections,
+            progress=RunProgress(
+                num_workers=run.num_workers,
+                workers_by_step=self._gathered.workers_by_step,
+                wait_window=patience.incomplete_steps,
+            ),
+            range_steps=range_steps,
+        )
+        self.last_index_token: str | None = None
+        self._patience = patience
+        self._clock = clock
+        self._listing = IndexListing(storage, range_steps)
+        self._read_behind_token: set[str] = set()
+        self._expected_workers = run.workers
+        self._open()
+
+    def _set_up(
+        self,
+        name: str,
+        storage: Storage,
+        *,
+        path: str | None,
+        index: KnownSteps,
+        event_files: EventFiles,
+        collections: CollectionManager,
+        progress: RunProgress,
+        range_steps: tuple[int | None, int | None] | None = None,
+    ) -> None:
+        """What every trial has, whatever tells it of the run's steps."""
         self.name = name
         self.path = storage.location if path is None else path
-        self.range_steps = _checked_range(range_steps)
+        self.range_steps = range_steps
         self.logger = get_logger()
         self.storage = storage
-        self.index = RunIndex()
-        self.event_files = EventFiles(storage)
-        self.last_index_token: str | None = None
+        self.index = index
+        self.event_files = event_files
+        self.collection_manager = collections
         #: Index files that could not be understood, and why; their steps may lack a worker.
         self.damaged_files: dict[str, SMDebugError] = {}
-        self._patience = patience or Patience.from_environment()
-        self._clock = clock or Clock()
-        self._listing = IndexListing(storage, self.range_steps)
-        self._read_behind_token: set[str] = set()
+        self._progress = progress
         self._refreshing = threading.RLock()
         self._dynamic_refresh = True
         self._refresh_overrides: list[_Override] = []
         self._tensors: dict[str, Tensor] = {}
         self._matches: dict[tuple[str, ...], dict[str, bool]] = {}
-        if wait_seconds is None:
-            wait_seconds = self._patience.for_the_run
-        run = wait_for_run(storage, wait_seconds, self._clock, self.logger)
-        self.collection_manager: CollectionManager = run.collections
-        self._expected_workers = run.workers
-        self._progress = RunProgress(
-            num_workers=run.num_workers,
-            workers_by_step=self.index.workers_by_step,
-            wait_window=self._patience.incomplete_steps,
-        )
-        self._open()
 
     # Steps, modes, workers
 
@@ -104,11 +132,10 @@ class Trial:
         """The steps that can be read, counted within `mode`; those some workers still owe on request."""
         self.maybe_refresh()
         mode = self.mode_meant(mode)
-        steps = list(self.index.steps(mode))
         if show_incomplete_steps or self.loaded_all_steps:
-            return steps
-        of, settled = self.index.global_steps.get(mode, {}), self._progress.is_settled
-        return [step for step in steps if settled(of[step])]
+            return list(self.index.steps(mode))
+        settled = self._progress.is_settled
+        return [step for step, at in self.index.numbered(mode) if settled(at)]
 
     def available_steps(self, mode: ModeKeys | None = GLOBAL) -> list[int]:
         """`steps` under its older name."""
@@ -138,7 +165,7 @@ class Trial:
         mode = self.mode_meant(mode)
         if mode is GLOBAL:
             return mode_step
-        return self.index.global_steps.get(mode, {}).get(mode_step)
+        return self.index.global_step(mode_step, mode)
 
     def workers(self) -> list[str]:
         """The workers that have saved something, sorted."""
@@ -336,12 +363,12 @@ class Trial:
     def refresh_data(self) -> None:
         """Read the index files that are new, now."""
         with self._refreshing:
-            known = self.index.layouts()
-            news = self.index.add(self._arrivals())
+            known = self._gathered.layouts()
+            news = self._gathered.add(self._arrivals())
             if news:
                 self._progress = self._progress.with_news(news)
                 self._move_token()
-            if self.index.layouts() > known > 0:
+            if self._gathered.layouts() > known > 0:
                 self._look_at_collections()  # new names: the hook may have told of them
 
     def _open(self) -> None:
@@ -369,7 +396,7 @@ class Trial:
     def _finish(self) -> None:
         self._progress = self._progress.at_the_end()
         self._move_token()
-        if not self.index.at and self.range_steps is None and self._has_events():
+        if not self._gathered.at and self.range_steps is None and self._has_events():
             self.logger.warning(
                 f"The run at {self.path} has event files and no index files, so none of its steps can "
                 "be read. If it was copied, copy its index folder too."
@@ -433,8 +460,8 @@ class Trial:
         try:
             if mode is GLOBAL:
                 return self._progress.state_of(step)
-            steps = self.index.steps(mode)
-            return self._progress.state_in_mode(step, steps, self.index.global_steps.get(mode, {}))
+            steps, of = self._gathered.steps(mode), self._gathered.global_steps.get(mode, {})
+            return self._progress.state_in_mode(step, steps, of)
         except TypeError as error:
             raise SMDebugTypeError(f"A step is a whole number, not {step!r}") from error
 
@@ -506,10 +533,7 @@ class Trial:
     def _names(self, step: int | None, mode: ModeKeys) -> Iterable[str]:
         if step is None:
             return self.index.tensor_names(mode)
-        layouts = {one.layout for one in (self.index.workers_at(step, mode) or {}).values()}
-        if len(layouts) == 1:
-            return layouts.pop().tensor_names
-        return sorted({name for layout in layouts for name in layout.tensor_names})
+        return self.index.tensor_names_at(step, mode)
 
     def _chosen_by(
         self, regex: str | Iterable[str] | None, collection: str | Collection | None
