@@ -6,6 +6,7 @@
     ├── SMDebug{Type,Runtime,NotImplemented,Value}Error   you asked wrongly (also the built-in of that name)
     │   ├── DamagedFile            (Runtime)    the file is damaged: restore it or leave that step out
     │   ├── RunEnded               (Runtime)    the folder holds a finished run: choose another
+    │   ├── RulesFileError         (Value)      put right the entry of rules.json that it names
     │   └── StorageError           (Runtime)    a place could not be read or written
     │       ├── ObjectMissing                   there is nothing under that key
     │       ├── AccessDenied                    the credentials do not allow it
@@ -18,6 +19,7 @@
     │   InsufficientInformationForRuleInvocation,
     │   IndexReaderException                    you asked wrongly, or the file is damaged
     ├── MissingCollectionFiles                  the run ended without saving anything
+    ├── TrainingStopped                         not an error: somebody asked the training to end
     └── RuleEvaluationConditionMet              not an error: the rule found what it looks for
 
 Every exception is rebuilt from `args` when pickled, so the arguments are the attributes and the text
@@ -100,6 +102,19 @@ class RunEnded(SMDebugRuntimeError):
             f"{self.path} holds a run that has ended (training_job_end.ts). "
             "Choose another out_dir, or remove the old run first."
         )
+
+
+class RulesFileError(SMDebugValueError):
+    """What is said about the rules of a run makes no sense: put right the entry that is named."""
+
+    def __init__(self, file: str, entry: str, problem: str):
+        super().__init__(file, entry, problem)
+        self.file = file
+        self.entry = entry  # "" if it is the file as a whole
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.entry}: {self.problem}" if self.entry else f"{self.file}: {self.problem}"
 
 
 class StorageError(SMDebugRuntimeError):
@@ -262,6 +277,19 @@ class NoMoreProfilerData(SMDebugError):
 
     def __str__(self) -> str:
         return f"Looking for timestamp {self.timestamp} and reached the end of the profiler's data."
+
+
+class TrainingStopped(SMDebugError):
+    """Somebody, or a rule, asked the training to end here: let it end, everything saved is written."""
+
+    def __init__(self, reason: str, step: int, finding_id: str | None = None):
+        super().__init__(reason, step, finding_id)
+        self.reason = reason
+        self.step = step
+        self.finding_id = finding_id
+
+    def __str__(self) -> str:
+        return f"The training was asked to stop, and did after step {self.step}: {self.reason}"
 
 
 class RuleEvaluationConditionMet(SMDebugError):

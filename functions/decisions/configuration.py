@@ -1,0 +1,162 @@
+"""Which rules watch a run, whether they can, and what a new rules.json changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules import parameters as read
+from smdebug.service.records import BUILT_IN, RuleConfiguration
+from smdebug.service.rules_file import RulesFile, nearest_of, parse_rules, read_rules
+
+if TYPE_CHECKING:
+    from smdebug_rules.catalog import Parameter, RuleEntry
+
+__all__ = [
+    "Changes",
+    "RulesFile",
+    "check",
+    "default_rules",
+    "group_of",
+    "parse_rules",
+    "read_rules",
+    "what_changed",
+]
+
+MODES = ("TRAIN", "EVAL", "PREDICT", "GLOBAL")
+
+
+class Changes(NamedTuple):
+    """What a new rules.json asks for: these end, and those begin at the run's first step."""
+
+    stopped: tuple[RuleConfiguration, ...]
+    attached: tuple[RuleConfiguration, ...]
+
+
+def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
+    """The rules of a run that brings none of its own: each once, all at their defaults."""
+    known = dict.fromkeys(name.strip() for name in names)
+    return tuple(RuleConfiguration(name=name, rule=name) for name in known if name)
+
+
+def what_changed(
+    before: Iterable[RuleConfiguration], after: Iterable[RuleConfiguration]
+) -> Changes:
+    """The difference between two sets of rules. One that was changed ends, and begins anew."""
+    old, new = ({rule.id: rule for rule in rules} for rules in (before, after))
+    return Changes(
+        tuple(rule for known, rule in old.items() if known not in new),
+        tuple(rule for known, rule in new.items() if known not in old),
+    )
+
+
+def group_of(configuration: RuleConfiguration, deployed: Collection[str] = ()) -> str:
+    """The group that evaluates the rule: all built-in ones together, each custom one by itself.
+
+    `deployed` names the custom rules that have a function of their own. A rule that nobody knows stays
+    with the built-in ones, where `check` says what is wrong with it.
+    """
+    is_custom = configuration.source is not None or configuration.rule in deployed
+    return f"custom-{configuration.id}" if is_custom else BUILT_IN
+
+
+def check(
+    configuration: RuleConfiguration,
+    catalog: Mapping[str, RuleEntry],
+    deployed: Collection[str] = (),
+) -> str | None:
+    """Why the rule cannot be evaluated as it is configured, in a sentence; None if it can.
+
+    Of a custom rule nothing is known before its code is run.
+    """
+    if group_of(configuration, deployed) != BUILT_IN:
+        return None
+    entry = _entry(configuration.rule, catalog)
+    if entry is None:
+        known = [*catalog, *deployed]
+        nearest = nearest_of(configuration.rule, known)
+        hint = f"Did you mean {nearest}?" if nearest else f"There are {', '.join(known)}."
+        return (
+            f"There is no rule {configuration.rule}. {hint} "
+            "A rule of your own needs its source (s3://bucket/rule.py), or a file in rules/custom/."
+        )
+    problems = [
+        *_unknown_parameters(configuration, entry),
+        *_missing_parameters(configuration, entry),
+        *_unreadable_parameters(configuration, entry),
+    ]
+    return " ".join(problems) or None
+
+
+def _entry(rule: str, catalog: Mapping[str, RuleEntry]) -> RuleEntry | None:
+    wanted = rule.lower()
+    for entry in catalog.values():
+        if wanted in (entry.name.lower(), *map(str.lower, entry.aliases)):
+            return entry
+    return None
+
+
+def _names(parameter: Parameter) -> tuple[str, ...]:
+    return (parameter.name, *parameter.aliases)
+
+
+def _unknown_parameters(configuration: RuleConfiguration, entry: RuleEntry) -> Iterable[str]:
+    known = [name for parameter in entry.parameters for name in _names(parameter)]
+    for given in configuration.parameters:
+        if given in known:
+            continue
+        if given in ("start_step", "end_step", "other_trials", "logging_level"):
+            hint = f"The configuration itself has {given}, beside the parameters."
+        elif nearest := nearest_of(given, known):
+            hint = f"Did you mean {nearest!r}?"
+        else:
+            hint = f"It takes {', '.join(known)}." if known else "It takes none."
+        yield f"{entry.name} takes no parameter {given!r}. {hint}"
+
+
+def _missing_parameters(configuration: RuleConfiguration, entry: RuleEntry) -> Iterable[str]:
+    for parameter in entry.parameters:
+        if not parameter.required or any(n in configuration.parameters for n in _names(parameter)):
+            continue
+        if parameter.type == "trial":
+            if not configuration.other_trials:
+                yield f"{entry.name} needs another run to compare with: name it in other_trials."
+        else:
+            yield f"{entry.name} needs the parameter {parameter.name!r}: {parameter.sentence}."
+
+
+def _unreadable_parameters(configuration: RuleConfiguration, entry: RuleEntry) -> Iterable[str]:
+    for parameter in entry.parameters:
+        for name in _names(parameter):
+            value = configuration.parameters.get(name)
+            if value is None:
+                continue
+            try:
+                _READERS.get(parameter.type, _as_it_is)(name, value)
+            except SMDebugValueError as problem:
+                yield f"{entry.name}: {problem}."
+
+
+def _mode(name: str, value: Any) -> str:
+    mode = str(value).strip().upper().removeprefix("MODES.")
+    if mode not in MODES:
+        raise SMDebugValueError(f"{name} has to be one of {', '.join(MODES)}, not {value!r}")
+    return mode
+
+
+def _list(name: str, value: Any) -> list[str]:
+    return (read.patterns if "regex" in name or name == "include" else read.strings)(name, value)
+
+
+def _as_it_is(name: str, value: Any) -> Any:
+    return value
+
+
+_READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "float": read.number,
+    "int": read.integer,
+    "bool": read.boolean,
+    "list": _list,
+    "mode": _mode,
+}

@@ -1,0 +1,363 @@
+"""rules.json in its three forms, and what strangers write into it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smdebug.exceptions import RulesFileError, SMDebugValueError
+from smdebug.service.records import RuleConfiguration
+from smdebug.service.rules_file import (
+    MAX_BYTES,
+    MAX_RULES,
+    RulesFile,
+    in_our_form,
+    parse_rules,
+    read_rules,
+)
+
+FILE = "s3://bucket/run/rules.json"
+
+
+def parse(told):
+    return parse_rules(json.dumps(told).encode(), file=FILE)
+
+
+def only(told):
+    (rule,) = parse(told)
+    return rule
+
+
+def problem_of(told):
+    with pytest.raises(RulesFileError) as caught:
+        parse(told)
+    return str(caught.value)
+
+
+def ours(**entry):
+    return {"version": 1, "rules": [{"name": "mine", "rule": "VanishingGradient", **entry}]}
+
+
+def sagemaker(**parameters):
+    return {
+        "DebugRuleConfigurations": [
+            {
+                "RuleConfigurationName": "mine",
+                "RuleEvaluatorImage": "DEFAULT_RULE_EVALUATOR_IMAGE",
+                "RuleParameters": {"rule_to_invoke": "VanishingGradient", **parameters},
+            }
+        ]
+    }
+
+
+def tornasole(**runtime):
+    return {
+        "rules_specification": [
+            {"RuleName": "VanishingGradient", "RuntimeConfigurations": runtime},
+        ]
+    }
+
+
+def test_our_form_says_everything_about_a_rule():
+    rule = only(
+        ours(
+            parameters={"threshold": 1e-6, "flag": True, "names": ["a", "b"], "nothing": None},
+            source="s3://bucket/rules/mine.py",
+            other_trials=["s3://bucket/before/"],
+            start_step=10,
+            end_step=20,
+            actions=[{"name": "StopTraining"}, {"name": "email", "endpoint": "A@b.org"}],
+            repeat="every_step",
+            logging_level="debug",
+        )
+    )
+    assert rule == RuleConfiguration(
+        name="mine",
+        rule="VanishingGradient",
+        parameters={"threshold": "1e-06", "flag": "True", "names": '["a", "b"]'},
+        source="s3://bucket/rules/mine.py",
+        other_trials=("s3://bucket/before",),
+        start_step=10,
+        end_step=20,
+        actions=({"name": "stoptraining"}, {"name": "email", "endpoint": "A@b.org"}),
+        repeat="every_step",
+        logging_level="DEBUG",
+    )
+
+
+def test_what_is_written_in_our_form_is_read_as_it_was():
+    rules = (
+        RuleConfiguration("a", "AllZero", {"threshold": "50"}, other_trials=("s3://bucket/run",)),
+        RuleConfiguration("b", "Mine", source="s3://bucket/x.py", end_step=7, repeat="every_step"),
+    )
+    assert parse(in_our_form(rules)) == rules
+
+
+def test_the_name_of_a_rule_is_enough():
+    assert parse(["VanishingGradient"]) == (
+        RuleConfiguration("VanishingGradient", "VanishingGradient"),
+    )
+    assert only({"rules": [{"rule": "AllZero"}]}).name == "AllZero"
+
+
+def test_what_the_sdk_writes_for_a_built_in_rule_is_read():
+    # Rule.sagemaker(rule_configs.similar_across_runs(), other_trials_s3_input_paths=[…], rule_parameters={…})
+    rule = only(
+        sagemaker(
+            other_trial_0="s3://bucket/first",
+            other_trial_1="s3://bucket/second/",
+            collection_names="gradients",
+        )
+    )
+    assert rule.rule == "VanishingGradient"
+    assert rule.other_trials == ("s3://bucket/first", "s3://bucket/second")
+    assert rule.parameters == {"collection_names": "gradients"}
+    assert rule.source is None
+
+
+def test_what_the_sdk_writes_for_a_custom_rule_is_read_and_what_means_nothing_here_is_noted():
+    read = read_rules(
+        {
+            "DebugRuleConfigurations": [
+                {
+                    "RuleConfigurationName": "VGRule",
+                    "InstanceType": "ml.t3.medium",
+                    "VolumeSizeInGB": 30,
+                    "S3OutputPath": "s3://bucket/out",
+                    "LocalPath": "/opt/ml/processing/output",
+                    "RuleEvaluatorImage": "864354269164.dkr.ecr.us-east-1.amazonaws.com/x:latest",
+                    "RuleParameters": {
+                        "source_s3_uri": "s3://path/to/vanishing_gradient_rule.py",
+                        "rule_to_invoke": "VanishingGradient",
+                        "threshold": "20.0",
+                    },
+                }
+            ],
+            "TrainingJobName": "the rest of the request is no matter",
+        },
+        file=FILE,
+    )
+    assert read.rules == (
+        RuleConfiguration(
+            "VGRule",
+            "VanishingGradient",
+            {"threshold": "20.0"},
+            source="s3://path/to/vanishing_gradient_rule.py",
+        ),
+    )
+    assert [note.split(": ")[1] for note in read.notes] == [
+        "InstanceType is ignored",
+        "VolumeSizeInGB is ignored",
+        "S3OutputPath is ignored",
+        "LocalPath is ignored",
+    ]
+    assert read.notes[0].startswith("DebugRuleConfigurations[0] (VGRule): ")
+
+
+def test_tornasoles_runtime_configurations_are_parameters_and_how_to_evaluate():
+    rule = only(
+        {
+            "rules_specification": [
+                {
+                    "RuleName": "CustomGradientRule",
+                    "SourceS3Uri": "s3://tornasole-external-preview-use1/rules/my_custom_rule.py",
+                    "InstanceType": "ml.c5.4xlarge",
+                    "VolumeSizeInGB": 10,
+                    "RuntimeConfigurations": {
+                        "threshold": "20.0",
+                        "start-step": "5",
+                        "end-step": "100",
+                        "other-trials-paths": "s3://bucket/a;s3://bucket/b",
+                        "logging-level": "WARN",
+                    },
+                }
+            ]
+        }
+    )
+    assert rule == RuleConfiguration(
+        "CustomGradientRule",
+        "CustomGradientRule",
+        {"threshold": "20.0"},
+        source="s3://tornasole-external-preview-use1/rules/my_custom_rule.py",
+        other_trials=("s3://bucket/a", "s3://bucket/b"),
+        start_step=5,
+        end_step=100,
+        logging_level="WARN",
+    )
+
+
+def test_a_parameter_called_start_step_stays_the_rules_own():
+    rule = only(sagemaker(start_step="7"))
+    assert rule.parameters == {"start_step": "7"}
+    assert rule.start_step == 0
+
+
+@pytest.mark.parametrize("form", [sagemaker, tornasole])
+@pytest.mark.parametrize(
+    "written",
+    [
+        '[{"name": "stoptraining", "training_job_prefix": "Mnist-1"}]',
+        '{"name": "stoptraining", "training_job_prefix": "Mnist-1"}',
+        '[{\\"name\\": \\"stoptraining\\", \\"training_job_prefix\\": \\"Mnist-1\\"}]',
+        '"[{\\"name\\": \\"stoptraining\\", \\"training_job_prefix\\": \\"Mnist-1\\"}]"',
+    ],
+)
+def test_actions_are_read_as_the_sdk_writes_them(form, written):
+    rule = only(form(action_json=written))
+    assert rule.actions == ({"name": "stoptraining", "training_job_prefix": "Mnist-1"},)
+    assert rule.parameters == {}
+
+
+def test_two_tornasole_rules_of_one_kind_are_told_apart_by_what_they_want():
+    loose, strict = parse(
+        {
+            "rules_specification": [
+                {"RuleName": "AllZero", "RuntimeConfigurations": {"threshold": "50"}},
+                {"RuleName": "AllZero", "RuntimeConfigurations": {"threshold": "90"}},
+            ]
+        }
+    )
+    assert loose.name != strict.name
+    assert {loose.rule, strict.rule} == {"AllZero"}
+    # What a rule is called does not depend on which others are there in what order.
+    again, _ = parse(
+        {
+            "rules_specification": [
+                {"RuleName": "AllZero", "RuntimeConfigurations": {"threshold": "90"}},
+                {"RuleName": "AllZero", "RuntimeConfigurations": {"threshold": "10"}},
+            ]
+        }
+    )
+    assert again == strict
+
+
+def test_the_same_rule_twice_is_one():
+    read = read_rules(["AllZero", "AllZero"], file=FILE)
+    assert len(read.rules) == 1
+    assert not read.problems
+    assert "AllZero is there twice" in read.notes[0]
+
+
+def test_two_different_rules_of_one_name_are_refused():
+    entries = [{"name": "a", "rule": "AllZero"}, {"name": "a", "rule": "ExplodingTensor"}]
+    assert "rules (a): another rule has this name" in problem_of(entries)
+
+
+def test_an_entry_that_cannot_be_read_takes_nothing_from_the_others():
+    read = read_rules(["AllZero", {"name": "lost", "rul": "X"}, "ExplodingTensor"], file=FILE)
+    assert [rule.rule for rule in read.rules] == ["AllZero", "ExplodingTensor"]
+    assert [problem.entry for problem in read.problems] == ["rules[1] (lost)"]
+    assert "Did you mean 'rule'?" in read.trouble
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (ours(paramters={}), "there is no 'paramters'. Did you mean 'parameters'?"),
+        (ours(rule="Vanishing Gradient"), "the rule has to be the name of a class"),
+        ({"rules": [{"name": "a"}]}, "rules[0] (a): it has no 'rule'"),
+        (ours(name="../../other"), "has characters that a name cannot have"),
+        (ours(name=".."), "has characters that a name cannot have"),
+        (ours(name=""), "1 to 256 characters"),
+        (ours(name="x" * 257), "1 to 256 characters"),
+        (ours(name="two\nlines"), "has characters that a name cannot have"),
+        (ours(parameters=[1]), "parameters has to be an object, not a list"),
+        (ours(parameters={"a": {}}), "parameter a has to be a text, a number"),
+        (ours(parameters={"a-b": 1}), "'a-b' cannot be the name of a parameter"),
+        (ours(parameters={"a": "x" * 3000}), "3000 characters, and 2048 are allowed"),
+        (ours(parameters={"a": "\ud800"}), "half a character"),
+        (ours(source="rule.py"), "the source has to be at s3://bucket/…, and is 'rule.py'"),
+        (ours(source="s3://bucket/rule.zip"), "has to be a Python file"),
+        (ours(source="s3://bucket/a/../../b.py"), "the source has to be at s3://bucket"),
+        (ours(other_trials=["my-job"]), "another trial has to be at s3://bucket"),
+        (ours(other_trials=["s3://bucket/a/../b"]), "another trial has to be at s3://bucket"),
+        (ours(start_step=-1), "start_step has to be the number of a step, not -1"),
+        (ours(start_step=True), "start_step has to be the number of a step, not True"),
+        (ours(start_step=10, end_step=10), "it would look at no step"),
+        (ours(actions=[{"name": "reboot"}]), "there is no action 'reboot'"),
+        (ours(actions=[{"name": "email", "to": "x"}]), "the action email takes no 'to'"),
+        (ours(actions="{"), "the actions are no JSON"),
+        (ours(repeat="daily"), "repeat has to be 'every_step'"),
+        (ours(logging_level="LOUD"), "the logging level is one of"),
+        (tornasole(**{"start-step": "soon"}), "start-step has to be the number of a step"),
+        ({"rules_specification": [{"RuleNmae": "X"}]}, "Did you mean 'RuleName'?"),
+        ({"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}, "no 'rule_to_invoke'"),
+        ({"DebugRuleConfiguration": []}, "Did you mean 'DebugRuleConfigurations'?"),
+        ({"rules": [], "rules_specification": []}, "both rules and rules_specification"),
+        ({"version": 2, "rules": []}, "it is of version 2, and 1 is known here"),
+        ({"rules": {}}, "rules has to be a list, not an object"),
+        (7, "rules has to be a list, not a number"),
+        ([7], "rules[0]: a rule has to be an object, not a number"),
+        (["AllZero"] * (MAX_RULES + 1), f"{MAX_RULES} are allowed"),
+    ],
+)
+def test_an_error_says_which_entry_is_wrong_and_what_is_known(told, said):
+    assert said in problem_of(told)
+    assert problem_of(told).startswith(FILE)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe\xff",
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b'{"rules": [NaN]}',
+        b"9" * 5000,
+        b" " * (MAX_BYTES + 1),
+        b'{"version": 1, "rules": ["AllZero"',
+    ],
+)
+def test_bytes_that_are_no_json_are_refused_as_a_whole(data):
+    with pytest.raises(SMDebugValueError, match=r"rules\.json"):
+        parse_rules(data, file=FILE)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *("name", "rule", "rules", "parameters", "actions", "source", "end_step"),
+                    *("RuleConfigurationName", "RuleParameters", "rule_to_invoke", "RuleName"),
+                    *("DebugRuleConfigurations", "rules_specification", "RuntimeConfigurations"),
+                    *(
+                        "action_json",
+                        "start-step",
+                        "other_trial_0",
+                        "other-trials-paths",
+                        "version",
+                    ),
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(ANYTHING)
+def test_whatever_it_holds_there_are_sound_rules_or_a_typed_error(told):
+    try:
+        read = read_rules(told, file=FILE)
+    except RulesFileError as problem:
+        read = RulesFile(problems=(problem,))
+    assert all(len(str(problem)) < 1000 for problem in read.problems)
+    for rule in read.rules:
+        assert rule.rule.isidentifier()
+        assert not set("/\\") & set(rule.id)
+        json.dumps(rule.to_dict(), allow_nan=False).encode()
+    assert parse(in_our_form(read.rules)) == read.rules
+
+
+def test_a_rules_file_error_survives_pickling():
+    import pickle
+
+    error = RulesFileError(FILE, "rules[0]", "no")
+    assert str(pickle.loads(pickle.dumps(error))) == f"{FILE}: rules[0]: no"
