@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := layers/smdebug_core/python rules tests bench examples
+SOURCES := layers/smdebug_core/python functions infra rules tests bench examples
 ARGS ?=
 
 .DEFAULT_GOAL := help

@@ -1,0 +1,121 @@
+"""Queue, workflow, schedules and objects of AWS, as our functions see them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from smdebug.exceptions import AccessDenied, ObjectMissing, StorageUnavailable
+
+Client = Callable[[], Any]
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> float:
+        return time.time()
+
+
+class Workflows:
+    """The state machine that evaluates steps."""
+
+    def __init__(self, arn: str, client: Client):
+        self._arn = arn
+        self._client = client
+
+    def start(self, name: str, told: Mapping[str, Any]) -> None:
+        client = self._client()
+        # One of that name runs, or has run: the check that was left looks after the rest.
+        with suppress(client.exceptions.ExecutionAlreadyExists):
+            client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(told))
+
+
+class CheckQueueInSqs:
+    """The queue of messages to ourselves."""
+
+    def __init__(self, url: str, client: Client):
+        self._url = url
+        self._client = client
+
+    def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
+        self._client().send_message(
+            QueueUrl=self._url, MessageBody=json.dumps(message), DelaySeconds=after_seconds
+        )
+
+
+class OneShotSchedules:
+    """A schedule of EventBridge per run, that fires once and is put off or made anew."""
+
+    def __init__(self, *, group: str, role: str, target: str, client: Client):
+        self._group = group
+        self._role = role
+        self._target = target
+        self._client = client
+
+    def wake(self, run: str, *, at: float) -> None:
+        client = self._client()
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        schedule = {
+            "Name": f"run-{sha256(run.encode()).hexdigest()[:40]}",
+            "GroupName": self._group,
+            "ScheduleExpression": f"at({moment})",
+            "ScheduleExpressionTimezone": "UTC",
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "ActionAfterCompletion": "DELETE",
+            "Target": {
+                "Arn": self._target,
+                "RoleArn": self._role,
+                "Input": json.dumps({"run": run}),
+            },
+        }
+        try:
+            client.create_schedule(**schedule)
+        except client.exceptions.ConflictException:
+            client.update_schedule(**schedule)
+
+
+class S3Object(NamedTuple):
+    """An object as a listing tells of it."""
+
+    key: str
+    modified: float
+
+
+class ObjectsInS3:
+    """Whole objects, and listings."""
+
+    def __init__(self, client: Client):
+        self._client = client
+
+    def read(self, bucket: str, key: str) -> bytes:
+        place = f"s3://{bucket}/{key}"
+        try:
+            body: bytes = self._client().get_object(Bucket=bucket, Key=key)["Body"].read()
+            return body
+        except Exception as error:
+            raise _spoken(error, place) from error
+
+    def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterator[S3Object]:
+        request = {"Bucket": bucket, "Prefix": prefix, **({"StartAfter": after} if after else {})}
+        try:
+            for page in self._client().get_paginator("list_objects_v2").paginate(**request):
+                for found in page.get("Contents", ()):
+                    yield S3Object(found["Key"], found["LastModified"].timestamp())
+        except Exception as error:
+            raise _spoken(error, f"s3://{bucket}/{prefix}") from error
+
+
+def _spoken(error: Exception, place: str) -> Exception:
+    """S3's answer in our words."""
+    code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+    if code in ("NoSuchKey", "404", "NoSuchBucket"):
+        return ObjectMissing(place)
+    if code in ("AccessDenied", "403"):
+        return AccessDenied(place, f"this function's role does not allow to read it ({error})")
+    return StorageUnavailable(place, str(error))

@@ -1,0 +1,218 @@
+"""A DynamoDB table as our functions see it: items in, items out, no expressions past this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from functions.ports import ALWAYS, Item, Only, Refused, TooMuch
+
+_SLOW_DOWN = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "InternalServerError",
+        "TransactionConflictException",
+    }
+)
+
+
+class DynamoItems:
+    """The items of one table."""
+
+    def __init__(self, table: str, client: Any):
+        self._table = table
+        self._client = client
+
+    def get(self, pk: str, sk: str) -> Item | None:
+        answer = self._ask("get_item", Key=_key(pk, sk), ConsistentRead=True)
+        return _read(answer["Item"]) if "Item" in answer else None
+
+    def query(
+        self,
+        pk: str,
+        *,
+        first: str = "",
+        last: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[Item]:
+        values = {":pk": {"S": pk}}
+        condition = "pk = :pk"
+        if first and last is not None:
+            condition += " AND sk BETWEEN :first AND :last"
+        elif first:
+            condition += " AND sk >= :first"
+        elif last is not None:
+            condition += " AND sk <= :last"
+        if first:
+            values[":first"] = {"S": first}
+        if last is not None:
+            values[":last"] = {"S": last}
+        request: dict[str, Any] = {
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            "ConsistentRead": True,
+            "ScanIndexForward": not newest_first,
+        }
+        items: list[Item] = []
+        while limit is None or len(items) < limit:
+            if limit is not None:
+                request["Limit"] = limit - len(items)
+            answer = self._ask("query", **request)
+            items += map(_read, answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                break
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return items
+
+    def put(self, item: Item, only: Only = ALWAYS) -> None:
+        words = _Words()
+        condition = words.condition(only)
+        self._ask("put_item", Item=_written(item), **condition, **words.used())
+
+    def update(
+        self,
+        pk: str,
+        sk: str,
+        *,
+        set: Mapping[str, Any] | None = None,
+        set_once: Mapping[str, Any] | None = None,
+        add: Mapping[str, Any] | None = None,
+        put_in: Mapping[str, Mapping[str, Any]] | None = None,
+        remove_from: Mapping[str, Iterable[str]] | None = None,
+        remove: Sequence[str] = (),
+        only: Only = ALWAYS,
+    ) -> Item:
+        words = _Words()
+        name, value = words.name, words.value
+        sets = [f"{name(key)} = {value(one)}" for key, one in (set or {}).items()]
+        for key, one in (set_once or {}).items():
+            sets.append(f"{name(key)} = if_not_exists({name(key)}, {value(one)})")
+        removes = [name(key) for key in remove]
+        for key, entries in (put_in or {}).items():
+            sets += [f"{name(key)}.{name(at)} = {value(one)}" for at, one in entries.items()]
+        for key, gone in (remove_from or {}).items():
+            removes += [f"{name(key)}.{name(at)}" for at in gone]
+        adds = [f"{name(key)} {value(one)}" for key, one in (add or {}).items()]
+        clauses = {"SET": sets, "REMOVE": removes, "ADD": adds}
+        expression = " ".join(f"{verb} {', '.join(told)}" for verb, told in clauses.items() if told)
+        answer = self._ask(
+            "update_item",
+            Key=_key(pk, sk),
+            UpdateExpression=expression,
+            ReturnValues="ALL_NEW",
+            **words.condition(only),
+            **words.used(),
+        )
+        return _read(answer["Attributes"])
+
+    def delete(self, pk: str, sk: str) -> None:
+        self._ask("delete_item", Key=_key(pk, sk))
+
+    def _ask(self, what: str, **request: Any) -> Any:
+        from botocore.exceptions import ClientError, HTTPClientError
+        from botocore.exceptions import ConnectionError as NotConnected
+
+        try:
+            return getattr(self._client, what)(TableName=self._table, **request)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "ConditionalCheckFailedException":
+                raise Refused(error.response["Error"].get("Message", code)) from error
+            if code in _SLOW_DOWN:
+                raise TooMuch(f"{what} on table {self._table}: {code}") from error
+            raise
+        except (NotConnected, HTTPClientError) as error:
+            raise TooMuch(f"{what} on table {self._table}: {error}") from error
+
+
+class _Words:
+    """The names and values of one request, numbered: any attribute name is allowed that way."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+
+    def name(self, name: str) -> str:
+        return self._names.setdefault(name, f"#n{len(self._names)}")
+
+    def value(self, value: Any) -> str:
+        placeholder = f":v{len(self._values)}"
+        self._values[placeholder] = _as_attribute(value)
+        return placeholder
+
+    def condition(self, only: Only) -> dict[str, str]:
+        told = []
+        if only.absent:
+            told.append(f"attribute_not_exists({self.name('pk')})")
+        if only.present:
+            told.append(f"attribute_exists({self.name('pk')})")
+        told += [f"{self.name(key)} = {self.value(one)}" for key, one in only.equal.items()]
+        told += [
+            f"(attribute_not_exists({self.name(key)}) OR {self.name(key)} < {self.value(one)})"
+            for key, one in only.below.items()
+        ]
+        return {"ConditionExpression": " AND ".join(told)} if told else {}
+
+    def used(self) -> dict[str, Any]:
+        used: dict[str, Any] = {}
+        if self._names:
+            used["ExpressionAttributeNames"] = {short: name for name, short in self._names.items()}
+        if self._values:
+            used["ExpressionAttributeValues"] = self._values
+        return used
+
+
+def _key(pk: str, sk: str) -> dict[str, Any]:
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
+
+
+def _written(item: Item) -> dict[str, Any]:
+    return {name: _as_attribute(value) for name, value in item.items() if value != frozenset()}
+
+
+def _read(attributes: Mapping[str, Any]) -> Item:
+    return {name: _of_attribute(attribute) for name, attribute in attributes.items()}
+
+
+def _as_attribute(value: Any) -> dict[str, Any]:
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int() | float():
+            return {"N": repr(value)}
+        case bytes():
+            return {"B": value}
+        case frozenset():
+            return {"SS": sorted(value)}
+        case Mapping():
+            return {"M": {key: _as_attribute(one) for key, one in value.items()}}
+        case list() | tuple():
+            return {"L": [_as_attribute(one) for one in value]}
+    raise TypeError(f"A table does not hold a {type(value).__name__}")
+
+
+def _of_attribute(attribute: Mapping[str, Any]) -> Any:
+    ((kind, value),) = attribute.items()
+    match kind:
+        case "S" | "BOOL":
+            return value
+        case "N":
+            return int(value) if value.lstrip("-").isdigit() else float(value)
+        case "B":
+            return bytes(value)
+        case "SS":
+            return frozenset(value)
+        case "M":
+            return _read(value)
+        case "L":
+            return [_of_attribute(one) for one in value]
+        case "NULL":
+            return None
+    raise TypeError(f"The table holds an attribute of type {kind}, which nothing here writes")

@@ -1,0 +1,65 @@
+"""A batch of messages from a queue: what they tell, and which of them have to be seen again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from functions.decisions.arrivals import Arrival, JobEnded, NotUnderstood, arrivals_in, by_run
+from functions.telemetry import log_problem
+
+
+class Batch:
+    """The messages, by what they are about."""
+
+    def __init__(self) -> None:
+        self.arrivals: list[Arrival] = []
+        self.ended_jobs: list[JobEnded] = []
+        self.attempt = ""
+        self._messages: dict[Hashable, set[str]] = {}
+        self._again: set[str] = set()
+
+    def by_run(self) -> Iterator[tuple[str, list[Arrival]]]:
+        """What arrived, run by run."""
+        yield from by_run(self.arrivals).items()
+
+    @contextmanager
+    def seen_again_if_it_fails(self, about: Hashable) -> Iterator[None]:
+        """Where the block raises, the messages about this come again, and the others do not."""
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it must not take others along
+            log_problem(f"{about} could not be taken in", problem)
+            self._again |= self._messages.get(about, set())
+
+    def answer(self) -> dict[str, Any]:
+        """The messages that are to be seen again, as Lambda wants to be told."""
+        return {"batchItemFailures": [{"itemIdentifier": one} for one in sorted(self._again)]}
+
+    def _add(self, message: dict[str, Any]) -> None:
+        identifier = message["messageId"]
+        try:
+            told = arrivals_in(message["body"])
+        except NotUnderstood as problem:
+            log_problem("A message was not understood; it goes to the dead letters", problem)
+            self._again.add(identifier)
+            return
+        received = message.get("attributes", {}).get("ApproximateReceiveCount", "1")
+        if received != "1":
+            self.attempt = max(self.attempt, f"{identifier}-{received}")
+        for one in told:
+            if isinstance(one, JobEnded):
+                self.ended_jobs.append(one)
+                self._messages.setdefault(one, set()).add(identifier)
+            else:
+                self.arrivals.append(one)
+                self._messages.setdefault(one.run, set()).add(identifier)
+
+
+def read_batch(event: dict[str, Any]) -> Batch:
+    """What arrived, and which messages to see again."""
+    batch = Batch()
+    for message in event["Records"]:
+        batch._add(message)
+    return batch

@@ -1,0 +1,188 @@
+"""What a message from S3 tells: which run, and which of its files has arrived.
+
+S3 tells it in two forms, its own notification and an event of EventBridge, and encodes the key in one of
+them. The run is everything before the last folders that a run's own files have, so it may be the root
+of the bucket, and may itself lie below a folder that is called `events`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.files.names import STEPS_PER_INDEX_FOLDER, worker_in
+
+_LARGEST_STEP = 10**12
+_SAGEMAKER_FOLDER = "debug-output"
+
+
+class Kind(Enum):
+    """Which of a run's files it is."""
+
+    EVENT = "event"
+    INDEX = "index"
+    COLLECTIONS = "collections"
+    RULES = "rules"
+    END = "end"
+
+
+class Arrival(NamedTuple):
+    """A file of a run that has arrived."""
+
+    run: str
+    kind: Kind
+    key: str
+    step: int = -1
+    worker: str = ""
+    uploaded: float = 0.0
+    sequencer: str = ""
+
+
+class JobEnded(NamedTuple):
+    """A SageMaker training job that will write no more."""
+
+    job: str
+    status: str
+
+
+class NotUnderstood(SMDebugValueError):
+    """The message is none that S3 or SageMaker would send: it belongs with the dead letters."""
+
+
+def arrivals_in(body: str) -> list[Arrival | JobEnded]:
+    """The files of runs that a message tells of; none if it tells of other things."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise NotUnderstood(f"The message is not JSON ({error}): {body[:200]!r}") from error
+    if not isinstance(told, dict):
+        raise NotUnderstood(f"The message is not a JSON object: {body[:200]!r}")
+    if told.get("Event") == "s3:TestEvent":
+        return []
+    try:
+        if "Records" in told:
+            return [one for record in told["Records"] for one in _of_record(record)]
+        if told.get("source") == "aws.s3":
+            return list(_of_event(told))
+        if told.get("source") == "aws.sagemaker":
+            return _of_job(told["detail"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise NotUnderstood(
+            f"The message looks like one of S3 and is not: {error!r} in {body[:200]!r}"
+        ) from error
+    raise NotUnderstood(f"The message is neither of S3 nor of SageMaker: {body[:200]!r}")
+
+
+def arrival_of(
+    bucket: str, key: str, *, uploaded: float = 0.0, sequencer: str = ""
+) -> Arrival | None:
+    """Which file of which run lies under that key; None if it is no file of a run."""
+    for pattern, kind in _KEYS:
+        match = pattern.fullmatch(key)
+        if match is None:
+            continue
+        prefix, step, worker = match["prefix"], -1, ""
+        if prefix is not None and not _is_plain(prefix):
+            return None
+        if kind in (Kind.EVENT, Kind.INDEX):
+            step, worker = int(match["step"]), worker_in(match["worker"])
+            folder = step if kind is Kind.EVENT else step // STEPS_PER_INDEX_FOLDER
+            if step >= _LARGEST_STEP or int(match["folder"]) != folder:
+                return None
+        elif kind is Kind.COLLECTIONS:
+            worker = worker_in(match["worker"])
+        run = bucket if prefix is None else f"{bucket}/{prefix}"
+        return Arrival(run, kind, key, step, worker, uploaded, sequencer)
+    return None
+
+
+def by_run(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
+    """The arrivals of each run."""
+    runs: dict[str, list[Arrival]] = {}
+    for arrival in arrivals:
+        runs.setdefault(arrival.run, []).append(arrival)
+    return runs
+
+
+def job_of(run: str) -> str | None:
+    """The SageMaker training job whose run this is: `…/<job>/debug-output`."""
+    parts = run.split("/")
+    return parts[-2] if len(parts) > 2 and parts[-1] == _SAGEMAKER_FOLDER else None
+
+
+def bucket_and_prefix(run: str) -> tuple[str, str]:
+    """Where a run lies: its bucket, and what its keys begin with."""
+    bucket, slash, prefix = run.partition("/")
+    return bucket, f"{prefix}/" if slash else ""
+
+
+_PREFIX = r"(?:(?P<prefix>.*)/)?"
+_KEYS = tuple(
+    (re.compile(_PREFIX + pattern, re.DOTALL), kind)
+    for pattern, kind in (
+        (r"index/(?P<folder>[0-9]{9})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.json", Kind.INDEX),
+        (r"events/(?P<folder>[0-9]{12})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.tfevents", Kind.EVENT),
+        (r"collections/[0-9]{9}/(?P<worker>[^/]+)_collections\.json", Kind.COLLECTIONS),
+        (r"rules\.json", Kind.RULES),
+        (r"training_job_end\.ts", Kind.END),
+    )
+)
+_NO_FOLDERS = frozenset({"", ".", ".."})
+
+
+def _is_plain(prefix: str) -> bool:
+    """Can this be the place of a run: no empty or dotted folders, no control characters?"""
+    return _NO_FOLDERS.isdisjoint(prefix.split("/")) and prefix.isprintable()
+
+
+def _of_record(record: Mapping[str, Any]) -> Iterator[Arrival]:
+    if not record["eventName"].startswith("ObjectCreated:"):
+        return
+    told = record["s3"]
+    arrival = arrival_of(
+        _text(told["bucket"]["name"]),
+        unquote_plus(_text(told["object"]["key"]), errors="strict"),
+        uploaded=_seconds(record.get("eventTime")),
+        sequencer=str(told["object"].get("sequencer", "")),
+    )
+    if arrival is not None:
+        yield arrival
+
+
+def _of_event(told: Mapping[str, Any]) -> Iterator[Arrival]:
+    if told.get("detail-type") != "Object Created":
+        return
+    detail = told["detail"]
+    arrival = arrival_of(
+        _text(detail["bucket"]["name"]),
+        _text(detail["object"]["key"]),
+        uploaded=_seconds(told.get("time")),
+        sequencer=str(detail["object"].get("sequencer", "")),
+    )
+    if arrival is not None:
+        yield arrival
+
+
+def _of_job(detail: Mapping[str, Any]) -> list[Arrival | JobEnded]:
+    job, status = _text(detail["TrainingJobName"]), _text(detail["TrainingJobStatus"])
+    return [JobEnded(job, status)] if status in ("Completed", "Failed", "Stopped") else []
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value
+
+
+def _seconds(time: Any) -> float:
+    """A time of S3, in seconds; 0 if it tells none: it only serves to say how long things took."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (TypeError, ValueError):
+        return 0.0

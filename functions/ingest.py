@@ -1,0 +1,21 @@
+"""Batches of S3 events -> step index: note who has written which step, start what became complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functions import wiring
+from functions.batch import read_batch
+from functions.intake import job_ended, take_in
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    batch = read_batch(event)
+    world = wiring.world()
+    for run, together in batch.by_run():
+        with batch.seen_again_if_it_fails(run):
+            take_in(world, run, together, attempt=batch.attempt)
+    for ended in batch.ended_jobs:
+        with batch.seen_again_if_it_fails(ended):
+            job_ended(world, ended)
+    return batch.answer()

@@ -1,0 +1,122 @@
+"""What the functions ask of the world, in our words. Each method is one call.
+
+AWS and memory, in `functions.adapters`, keep the same promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Item = dict[str, Any]
+
+
+class Refused(Exception):
+    """The condition of a write did not hold: somebody else was there in between. Look again."""
+
+
+class TooMuch(Exception):
+    """The service asks to slow down, or was not there; the same call may succeed later."""
+
+
+@dataclass(frozen=True)
+class Only:
+    """What has to hold for a write to happen, all of it."""
+
+    absent: bool = False  # there is no such item yet
+    present: bool = False
+    equal: Mapping[str, Any] = field(default_factory=dict)
+    below: Mapping[str, float] = field(default_factory=dict)  # the attribute is lower, or not there
+
+
+ALWAYS = Only()
+
+
+class ItemStore(Protocol):
+    """A table of items under a partition key `pk` and a sort key `sk`. Reads see every earlier write."""
+
+    def get(self, pk: str, sk: str) -> Item | None:
+        """The item, or None."""
+
+    def query(
+        self,
+        pk: str,
+        *,
+        first: str = "",
+        last: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[Item]:
+        """The items whose sort keys lie from `first` to `last`, both included, in their order."""
+
+    def put(self, item: Item, only: Only = ALWAYS) -> None:
+        """Write the item, replacing what was there. `Refused` if `only` does not hold."""
+
+    def update(
+        self,
+        pk: str,
+        sk: str,
+        *,
+        set: Mapping[str, Any] | None = None,
+        set_once: Mapping[str, Any] | None = None,
+        add: Mapping[str, Any] | None = None,
+        put_in: Mapping[str, Mapping[str, Any]] | None = None,
+        remove_from: Mapping[str, Iterable[str]] | None = None,
+        remove: Sequence[str] = (),
+        only: Only = ALWAYS,
+    ) -> Item:
+        """Change attributes, all or none, and give back the whole item as it is then.
+
+        `set_once` sets what is not there yet; `add` adds to a number or unites sets; `put_in` and
+        `remove_from` change entries of a map that exists. `Refused` if `only` does not hold.
+        """
+
+    def delete(self, pk: str, sk: str) -> None:
+        """Remove the item; nothing happens if there is none."""
+
+
+class Workflow(Protocol):
+    """The state machine that evaluates a step."""
+
+    def start(self, name: str, told: Mapping[str, Any]) -> None:
+        """Start an execution; one of that name that runs already will do."""
+
+
+class CheckQueue(Protocol):
+    """Messages to ourselves, seen after a while."""
+
+    def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
+        """Leave a message that is delivered no sooner than that (900 s at most)."""
+
+
+class Schedules(Protocol):
+    """One-shot wake-ups, one per run."""
+
+    def wake(self, run: str, *, at: float) -> None:
+        """Have `functions.watch` called for the run at that time, instead of any time told before."""
+
+
+class Listed(Protocol):
+    """An object as a listing tells of it."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def modified(self) -> float: ...
+
+
+class Objects(Protocol):
+    """The objects of a bucket, by full key."""
+
+    def read(self, bucket: str, key: str) -> bytes:
+        """The object. `ObjectMissing`, `AccessDenied`, `StorageUnavailable`."""
+
+    def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterable[Listed]:
+        """The objects below a prefix whose keys sort after `after`, in order."""
+
+
+class Clock(Protocol):
+    """The time of day, in seconds."""
+
+    def now(self) -> float: ...

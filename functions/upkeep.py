@@ -1,0 +1,155 @@
+"""Looking after runs: checking that what was started happened, ending them, waking up for the silent ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.decisions.events import run_entry
+
+from functions.decisions.arrivals import Arrival, Kind, arrival_of, bucket_and_prefix
+from functions.intake import announce_end, change, list_run, take_in, unseen_steps
+from functions.starting import leave_check, start_evaluation
+from functions.telemetry import metrics
+from functions.world import World
+from smdebug.files.names import index_key
+from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
+
+
+def check(world: World, run: str, attempt: str) -> bool:
+    """Was every complete step of the run evaluated, and everything found published? If not, start again.
+
+    The mark of this check is taken away first: what becomes complete from here on leaves a new one.
+    """
+    record = world.index.run(run)
+    if record is None:
+        return False
+    world.index.note_check(run, 0)
+    record = replace(record, check_until=0.0)
+    steps = unseen_steps(world, record)
+    groups = world.index.groups(run)
+    _measure(world, record, steps)
+    newest = max((one.step for one in steps if one.is_complete(record.num_workers)), default=None)
+    to_do = newest is not None or _is_behind(record, groups) or record.outbox
+    unfinished = record.state is RunState.ENDED
+    if to_do or unfinished:
+        start_evaluation(world, run, newest or 0, attempt=attempt, finish=unfinished)
+        return True
+    if steps:  # of which workers are missing: time may settle them
+        leave_check(world, record, after=900)
+    return False
+
+
+def finish(world: World, run: str, attempt: str) -> None:
+    """The grace period after a run's end is over: see what is there, and settle the rest."""
+    record = world.index.run(run)
+    if record is None or record.state is not RunState.ENDING:
+        return
+    list_run(world, record)
+    change(
+        world,
+        record,
+        lambda known: (
+            replace(known, state=RunState.ENDED) if known.state is RunState.ENDING else None
+        ),
+    )
+    start_evaluation(world, run, 0, attempt=f"finish-{attempt}", finish=True)
+
+
+def watch(world: World, run: str) -> None:
+    """The wake-up of a run: is it silent, and since when? Then sleep again until it could be."""
+    record = world.index.run(run)
+    if record is None or record.has_ended:
+        return
+    now = world.clock.now()
+    newest = world.index.steps(run, record.training_run, limit=1, newest_first=True)
+    last = max([record.first_seen, *(step.indexed for step in newest)])
+    settings = world.settings
+    if now - last >= settings.silence_timeout:
+        announce_end(world, run, f"nothing has come for {now - last:.0f} s")
+        return
+    if now - last < settings.stall_timeout:
+        world.schedules.wake(run, at=last + settings.stall_timeout)
+        return
+    world.schedules.wake(run, at=last + settings.silence_timeout)
+    if record.state is RunState.RUNNING:
+        change(world, record, lambda known: _silent(known, last, now))
+        start_evaluation(world, run, 0, attempt=f"silent-{last:.0f}")
+
+
+def sweep(world: World) -> int:
+    """Find what S3 never told of, for every run that is being watched; how many files that were."""
+    missed = 0
+    for run, watermark in world.index.watched_runs():
+        record = world.index.run(run)
+        if record is None:
+            world.index.unlist_run(run)
+            continue
+        missed += _sweep_run(world, record, watermark)
+        if record.state is RunState.FINISHED:
+            world.index.unlist_run(run)
+    metrics({"MissedNotifications": (missed, "Count")})
+    return missed
+
+
+def _sweep_run(world: World, record: RunRecord, watermark: str) -> int:
+    """List what sorts behind the steps that were evaluated, and take in what is not known."""
+    bucket, prefix = bucket_and_prefix(record.run)
+    group = world.index.group(record.run, BUILT_IN)
+    cursor = max(-1, group.cursor) if group and group.training_run == record.training_run else -1
+    steps = world.index.steps(record.run, record.training_run, first=cursor + 1)
+    known = {step.step: step for step in steps}
+    missed: list[Arrival] = []
+    beginnings = {
+        "index/": index_key(cursor + 1, "")[: -len("_.json")],
+        "events/": f"events/{cursor + 1:012}/",
+        "collections/": "" if record.num_workers is None else None,
+        "rules.json": "" if not record.rules_version else None,
+        "training_job_end.ts": "" if record.state in (RunState.RUNNING, RunState.SILENT) else None,
+    }
+    for folder, beginning in beginnings.items():
+        if beginning is None:
+            continue
+        after = prefix + beginning if beginning else None
+        for listed in world.objects.list(bucket, prefix + folder, after):
+            arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
+            # A notification needs a moment: what is younger may still be told.
+            on_its_way = world.clock.now() - listed.modified < 60
+            if arrival is None or arrival.run != record.run or on_its_way:
+                continue
+            if not _is_known(arrival, known, cursor):
+                missed.append(arrival)
+    if missed:
+        take_in(world, record.run, missed, attempt=f"sweep-{world.clock.now():.0f}")
+    return len(missed)
+
+
+def _is_known(arrival: Arrival, known: dict[int, StepRecord], cursor: int) -> bool:
+    if arrival.kind not in (Kind.EVENT, Kind.INDEX):
+        return False
+    if arrival.step <= cursor:
+        return True
+    step = known.get(arrival.step, StepRecord(arrival.step))
+    return arrival.worker in (step.with_index if arrival.kind is Kind.INDEX else step.with_event)
+
+
+def _silent(known: RunRecord, last: float, now: float) -> RunRecord | None:
+    if known.state is not RunState.RUNNING:
+        return None
+    silent = replace(known, state=RunState.SILENT)
+    entry = run_entry(silent, f"silent-{last:.0f}", now)
+    return replace(silent, outbox={**known.outbox, **dict([entry])})
+
+
+def _is_behind(record: RunRecord, groups: list[GroupRecord]) -> bool:
+    """Has a group something left to publish, or steps to look at that another has seen?"""
+    furthest = max((group.cursor for group in groups), default=-1)
+    return any(
+        group.outbox or group.cursor < furthest or group.training_run != record.training_run
+        for group in groups
+    )
+
+
+def _measure(world: World, record: RunRecord, steps: list[StepRecord]) -> None:
+    waiting = [one.indexed for one in steps if one.is_complete(record.num_workers)]
+    age = world.clock.now() - min(waiting) if waiting else 0.0
+    metrics({"OldestUnevaluatedStep": (round(age, 1), "Seconds")})

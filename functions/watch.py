@@ -1,0 +1,9 @@
+"""The wake-up of a run -> has it fallen silent? Then say so, and sleep until it is time to look again."""
+
+from __future__ import annotations
+
+from functions import upkeep, wiring
+
+
+def handler(event: dict[str, str], context: object) -> None:
+    upkeep.watch(wiring.world(), event["run"])

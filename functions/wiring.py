@@ -1,0 +1,70 @@
+"""From the environment to the ports: each is made on first use, and kept."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any, cast
+
+from functions.world import Settings, World
+
+
+@cache
+def world() -> World:
+    """Everything this function may touch. What a function was not given, it finds out when it asks."""
+    from functions.adapters.aws import (
+        CheckQueueInSqs,
+        ObjectsInS3,
+        OneShotSchedules,
+        SystemClock,
+        Workflows,
+    )
+    from functions.adapters.dynamodb import DynamoItems
+    from functions.step_index import StepIndex
+    from smdebug.storage import open_storage
+
+    told = os.environ
+    return World(
+        index=StepIndex(DynamoItems(told["SMDEBUG_TABLE"], client("dynamodb"))),
+        objects=ObjectsInS3(lambda: client("s3")),
+        workflow=Workflows(told.get("SMDEBUG_WORKFLOW", ""), lambda: client("stepfunctions")),
+        checks=CheckQueueInSqs(told.get("SMDEBUG_CHECKS_QUEUE", ""), lambda: client("sqs")),
+        schedules=OneShotSchedules(
+            group=told.get("SMDEBUG_SCHEDULE_GROUP", ""),
+            role=told.get("SMDEBUG_SCHEDULE_ROLE", ""),
+            target=told.get("SMDEBUG_WATCH_ARN", ""),
+            client=lambda: client("scheduler"),
+        ),
+        clock=SystemClock(),
+        open_run=lambda run: open_storage(f"s3://{run}"),
+        settings=settings(told),
+    )
+
+
+def settings(told: Any) -> Settings:
+    """What was decided at deployment; what is not told stays at its default."""
+    known = Settings()
+    rules = told.get("SMDEBUG_DEFAULT_RULES")
+    return Settings(
+        default_rules=tuple(filter(None, rules.split(",")))
+        if rules is not None
+        else known.default_rules,
+        incomplete_step_timeout=float(
+            told.get("SMDEBUG_INCOMPLETE_STEP_TIMEOUT", known.incomplete_step_timeout)
+        ),
+        stall_timeout=float(told.get("SMDEBUG_STALL_TIMEOUT", known.stall_timeout)),
+        silence_timeout=float(told.get("SMDEBUG_SILENCE_TIMEOUT", known.silence_timeout)),
+        end_grace=int(told.get("SMDEBUG_END_GRACE", known.end_grace)),
+    )
+
+
+@cache
+def client(service: str) -> Any:
+    """One client of a service for as long as this process lives."""
+    import boto3
+    from botocore.config import Config
+
+    patient = Config(
+        retries={"mode": "adaptive", "total_max_attempts": 5}, connect_timeout=5, read_timeout=30
+    )
+    return cast(Any, boto3).client(service, config=patient)

@@ -1,0 +1,45 @@
+"""Everything a function may touch, in one value: AWS by `functions.wiring`, memory in tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from functions.ports import CheckQueue, Clock, Objects, Schedules, Workflow
+from functions.step_index import StepIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smdebug.storage import Storage
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What whoever deployed the stack has decided; all times in seconds."""
+
+    default_rules: tuple[str, ...] = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing")
+    incomplete_step_timeout: float = 900.0
+    stall_timeout: float = 1800.0  # without a step for so long, a run counts as silent
+    silence_timeout: float = 6 * 3600.0  # and after so long, as ended
+    end_grace: int = 60
+    lease: float = 130.0
+    work: float = 45.0  # no new step is begun after so much work
+    check_delay: int = 300
+    largest_outbox: int = 100_000
+    longest_backlog: int = 50  # steps looked at together
+    custom_functions: dict[str, str] = field(default_factory=dict)  # deployed rules, by name
+
+
+@dataclass(frozen=True)
+class World:
+    """The ports, and the settings."""
+
+    index: StepIndex
+    objects: Objects
+    workflow: Workflow
+    checks: CheckQueue
+    schedules: Schedules
+    clock: Clock
+    open_run: Callable[[str], Storage]
+    settings: Settings = field(default_factory=Settings)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
+from smdebug.service.records import StepRecord
+
+
+def written(step: int, *workers: str, indexed: float = 100.0, **more) -> StepRecord:
+    return StepRecord(
+        step,
+        with_event=frozenset(workers),
+        with_index=frozenset(workers),
+        indexed=indexed,
+        **more,
+    )
+
+
+def settling(workers: int, **changes) -> Settling:
+    told = {
+        "cursor": -1,
+        "tells_previous_steps": True,
+        "ended": False,
+        "timeout": 900.0,
+        "now": 101.0,
+        **changes,
+    }
+    return Settling(num_workers=workers, **told)
+
+
+def saved_by(plan: Mapping[str, list[int]]):
+    """What each worker's index files say, given the steps that it saves."""
+
+    def previous(step: int, worker: str) -> int | None:
+        before = [one for one in plan[worker] if one < step]
+        return before[-1] if before else None
+
+    return previous
+
+
+BOTH = saved_by({"a": [0, 10, 20], "b": [0, 10, 20]})
+
+
+def test_a_complete_step_whose_predecessors_were_evaluated_is_due():
+    ten = written(10, "a", "b")
+    assert next_step([ten], settling(2, cursor=0), BOTH) == Ready(ten)
+
+
+def test_the_lowest_complete_step_comes_first():
+    steps = [written(20, "a", "b"), written(0, "a", "b"), written(10, "a", "b")]
+    assert next_step(steps, settling(2), BOTH).step.step == 0
+
+
+def test_nothing_is_due_while_a_worker_owes_a_file():
+    without_event = StepRecord(0, with_event=frozenset("a"), with_index=frozenset("ab"))
+    assert next_step([written(0, "a")], settling(2), BOTH) is None
+    assert next_step([without_event], settling(2), BOTH) is None
+    assert next_step([], settling(2), BOTH) is None
+
+
+def test_a_step_waits_for_the_one_that_its_workers_name():
+    ten = written(10, "a", "b")
+    assert next_step([ten], settling(2), BOTH) == Waiting(ten, missing=0, until=1000.0)
+    half = written(0, "a")
+    assert next_step([half, ten], settling(2), BOTH) == Waiting(ten, missing=0, until=1000.0)
+
+
+def test_what_a_worker_skipped_is_passed_over():
+    previous = saved_by({"a": [0, 5, 10], "b": [0, 10]})
+    ten = written(10, "a", "b")
+    steps = [written(5, "a"), ten]
+    assert next_step(steps, settling(2, cursor=0), previous) == Ready(ten, frozenset({5}))
+
+
+def test_one_that_was_skipped_by_some_and_is_on_its_way_from_others_is_waited_for():
+    previous = saved_by({"a": [0, 5, 10], "b": [0, 10]})
+    ten = written(10, "a", "b")
+    verdict = next_step([ten], settling(2, cursor=0), previous)
+    assert verdict == Waiting(ten, missing=5, until=1000.0)
+
+
+def test_a_chain_is_followed_through_steps_that_others_skipped():
+    previous = saved_by({"a": [0, 3, 5, 10], "b": [0, 3, 7, 10]})
+    ten = written(10, "a", "b")
+    steps = [written(5, "a"), written(7, "b"), ten]  # 3 has not shown itself yet
+    assert next_step(steps, settling(2, cursor=0), previous).missing == 3
+
+
+def test_time_or_the_end_settles_what_does_not_come():
+    ten = written(10, "a", "b", indexed=100)
+    for given_up in (settling(2, now=1000.0), settling(2, ended=True)):
+        assert next_step([ten], given_up, BOTH) == Ready(ten, frozenset({0}))
+
+
+def test_runs_of_the_old_library_are_taken_in_the_order_of_completion():
+    ten = written(10, "a", "b")
+
+    def nobody_knows(step: int, worker: str) -> int | None:
+        raise AssertionError("old index files do not say")
+
+    verdict = next_step([ten], settling(2, tells_previous_steps=False), nobody_knows)
+    assert verdict == Ready(ten)
+
+
+def test_an_index_file_that_names_a_later_step_leads_nowhere():
+    ten = written(10, "a")
+    steps = [written(5), written(6), ten]
+    odd = {(10, "a"): 5, (5, "a"): 6, (6, "a"): 5}
+    steps = [
+        StepRecord(5, with_index=frozenset("a")),
+        StepRecord(6, with_index=frozenset("a")),
+        ten,
+    ]
+    verdict = next_step(steps, settling(1), lambda step, worker: odd[step, worker])
+    assert isinstance(verdict, Ready)
+
+
+@given(st.data())
+def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
+    """Every complete step is due once, in order, and none that is still to come is passed."""
+    workers = ["a", "b", "c"][: data.draw(st.integers(1, 3))]
+    plan = {
+        worker: sorted(data.draw(st.sets(st.integers(0, 8), max_size=6), label=worker))
+        for worker in workers
+    }
+    files = [(step, worker) for worker, steps in plan.items() for step in steps]
+    order = data.draw(st.permutations(files))
+    arrived: dict[int, set[str]] = {}
+    cursor, taken = -1, []
+    passed: set[int] = set()
+    for step, worker in order:
+        arrived.setdefault(step, set()).add(worker)
+        while True:
+            steps = [written(one, *who) for one, who in arrived.items()]
+            verdict = next_step(steps, settling(len(workers), cursor=cursor), saved_by(plan))
+            if not isinstance(verdict, Ready):
+                break
+            taken.append(verdict.step.step)
+            passed |= verdict.passed
+            cursor = verdict.step.step
+    complete = set.intersection(*map(set, plan.values()))
+    assert taken == sorted(complete)
+    assert not passed & complete
+
+
+def test_a_step_that_was_passed_and_comes_after_all_is_late_once():
+    after_ten = settling(1, cursor=10)
+    steps = [written(0, "a"), written(5, "a"), written(10, "a"), written(20, "a")]
+    told = {"group": "builtin", "passed": {5}}
+    assert late_steps(steps, after_ten, **told, done=()) == [written(5, "a")]
+    assert late_steps(steps, after_ten, **told, done={5}) == []
+    assert late_steps([StepRecord(5)], after_ten, **told, done=()) == []
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
+    by = frozenset({"builtin"}) if marked else frozenset({"custom-x"})
+    five = written(5, "a", evaluated_by=by)
+    old = settling(1, cursor=10, tells_previous_steps=False)
+    late = late_steps([five], old, group="builtin", passed=(), done=())
+    assert late == ([] if marked else [five])
