@@ -195,6 +195,12 @@ class StepIndex:
             add=by,
         )
 
+    # Findings
+
+    def put_finding(self, run: str, step: int, id: str, detail: Mapping[str, Any]) -> None:
+        """Keep what a rule found, under an id that is the same however often it is found."""
+        self._store.put(items.item_of_finding(run, step, id, detail))
+
     # Groups of rules
 
     def group(self, run: str, group: str) -> GroupRecord | None:

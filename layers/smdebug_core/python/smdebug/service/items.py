@@ -4,6 +4,7 @@
     RUN#<run>   RULES, COLLECTIONS                        what the run's files say, parsed and packed
     RUN#<run>   LAYOUT#<digest>                           names of tensors that steps share
     RUN#<run>   GROUP#<group>                             a GroupRecord
+    RUN#<run>   FINDING#<step>#<id>                       what a rule found
     RUN#<run>   STEP#<training run>#<step>#<shard>        who has written what of a step
     RUNS        <run>                                     the runs that are being watched
     JOB#<job>   <run>                                     the runs of a SageMaker training job
@@ -42,6 +43,7 @@ RULES = "RULES"
 COLLECTIONS = "COLLECTIONS"
 GROUP_PREFIX = "GROUP#"
 LAYOUT_PREFIX = "LAYOUT#"
+FINDING_PREFIX = "FINDING#"
 STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
@@ -292,6 +294,20 @@ def layout_of(item: Item) -> Layout:
         first_step=int(item["first"]),
         workers=tuple(body["workers"]),
     )
+
+
+def item_of_finding(run: str, step: int, id: str, detail: Mapping[str, Any]) -> Item:
+    """The item of what a rule found at a step, as its event tells it."""
+    sk = f"{FINDING_PREFIX}{step:012}#{id}"
+    return {"pk": run_pk(run), "sk": sk, "body": packed(detail)}
+
+
+def finding_of(item: Item) -> dict[str, Any]:
+    """The finding of an item."""
+    found = unpacked(item["body"])
+    if not isinstance(found, dict):
+        raise DamagedRecord(f"{item['sk']} of {item['pk']} is no finding")
+    return found
 
 
 def packed(value: Any) -> bytes:
