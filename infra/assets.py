@@ -1,0 +1,76 @@
+"""Folders that are put together at synthesis and uploaded on deployment."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_lambda as lambda_
+
+ROOT = Path(__file__).parents[1]
+_NOT_SHIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
+
+
+def bundle(source: Path, fill: Callable[[Path], None], fingerprint: str) -> lambda_.Code:
+    """The folder that `fill` fills, as the code of a function or layer; no Docker takes part.
+
+    Nothing is filled while an asset of that fingerprint is there, nor if the app says not to bundle
+    (`aws:cdk:bundling-stacks`): then the asset is `source` as it is.
+    """
+    return lambda_.Code.from_asset(
+        str(source),
+        asset_hash=fingerprint,
+        asset_hash_type=cdk.AssetHashType.CUSTOM,
+        bundling=cdk.BundlingOptions(
+            image=cdk.DockerImage.from_registry("never-pulled"),  # asked for, never used
+            local=_Filled(fill),
+        ),
+    )
+
+
+def copied(*folders: Path) -> Callable[[Path], None]:
+    """Fills a folder with copies of these, without what Python leaves in them."""
+
+    def fill(target: Path) -> None:
+        for folder in folders:
+            shutil.copytree(folder, target / folder.name, ignore=_NOT_SHIPPED)
+
+    return fill
+
+
+def fingerprint_of(paths: Iterable[Path], *told: str) -> str:
+    """The same for the same files and words, wherever the checkout lies."""
+    digest = hashlib.sha256("\0".join(told).encode())
+    for path in paths:
+        for file in sorted(files_of(path)):
+            digest.update(f"\0{path.name}/{file.relative_to(path)}\0".encode())
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def files_of(path: Path) -> Iterable[Path]:
+    """The file itself, or what of a folder is shipped."""
+    if path.is_file():
+        return [path]
+    return [
+        file
+        for file in path.rglob("*")
+        if file.is_file()
+        and file.suffix != ".pyc"
+        and not any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(path).parts)
+    ]
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Filled:
+    def __init__(self, fill: Callable[[Path], None]) -> None:
+        self._fill = fill
+
+    def try_bundle(self, output_dir: str, options: Any = None, **_: Any) -> bool:
+        self._fill(Path(output_dir))
+        return True
