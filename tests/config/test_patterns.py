@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smdebug.config.backtracking import explosive
-from smdebug.config.patterns import compiled, matches_any
+from smdebug.config.patterns import compiled, matches_any, searcher
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 ORDINARY = [
@@ -128,6 +128,51 @@ def test_a_name_matches_if_any_pattern_occurs_in_it():
     assert not matches_any("conv/relu_output", [])
 
 
+# Powers of the length of a name
+
+POWERS = {
+    ".*relu_output.*": 10**6,
+    "^(?!gradient).*weight": 5000,
+    ".*conv.*weight.*bias.*": 500,
+    ".*layer.*attention.*self.*query.*weight.*": 200,
+    "^(\\w+/)*\\w+:\\d+$": 500,
+    "(a)?(b)?(c)?": 5000,
+}
+
+
+@pytest.mark.parametrize("pattern", POWERS)
+def test_ordinary_patterns_are_tried_on_names_of_every_likely_length(pattern):
+    assert not searcher(pattern)("." * POWERS[pattern]) or pattern.endswith("?")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        ".*a.*a.*a.*b",
+        "a.*a.*a.*a.*a.*b",
+        "(a.*){3}(?!b.*b.*b)c",
+        "[a-z]*a[a-z]*a\\w*a[^/]*b",
+        "\\w*(x|a)\\w*(y|a)\\w*a\\w*!",
+        "a?" * 40 + "a" * 40,
+    ],
+)
+def test_a_name_on_which_a_pattern_would_take_long_is_refused(pattern):
+    with pytest.raises(
+        SMDebugValueError, match=r"could take very long on names .* has 2000\. Write"
+    ):
+        searcher(pattern)("a" * 2000)
+
+
+def test_the_ends_of_a_pattern_cost_nothing_where_they_are_open():
+    assert searcher(".*x.*")("a" * 10**6 + "x")
+    assert not searcher(".*x.*")("a" * 10**6)
+    assert searcher("x\\.*")("x...")
+    assert searcher(".*?x")("ax")
+    assert not searcher(".*+x")("ax")
+    assert searcher(".*a|b.*")("b")
+    assert searcher(".*")("")
+
+
 pieces = st.sampled_from(
     ["a", "b", ".", "[ab]", "\\w", "(", ")", "(?:", "|", "*", "+", "?", "{1,2}", "^", "$"]
 )
@@ -143,6 +188,16 @@ def test_a_pattern_that_is_accepted_ends_soon_on_text_that_does_not_match(patter
     for text in ("a" * 26 + "!", "ab" * 13 + "!", "b" * 26 + "!"):
         ready.search(text)
         ready.fullmatch(text)
+
+
+@given(st.lists(pieces, max_size=14).map("".join), st.integers(1, 3000))
+def test_a_name_that_a_pattern_is_tried_on_is_told_soon_and_rightly(pattern, length):
+    for name in ("a" * length + "!", ("ab" * length)[:length] + "!"):
+        try:
+            found = searcher(pattern)(name)
+        except SMDebugValueError:
+            continue
+        assert bool(found) == bool(re.search(pattern, name))
 
 
 @given(st.text(max_size=20))

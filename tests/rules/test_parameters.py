@@ -52,8 +52,9 @@ def test_a_large_whole_number_is_exact():
         (integer, "inf", "flag has to be a whole number"),
         (strings, 5, "flag has to be a list of strings"),
         (strings, "[1, 2]", "flag has to be a list of strings"),
-        (patterns, "a(", "'a\\(' is no regular expression"),
+        (patterns, "a(", "flag: The pattern 'a\\(' is not a valid regex"),
         (patterns, "a{1,2}(", "write the list as JSON"),
+        (patterns, "(a+)+$", "flag: The pattern .* could take forever"),
     ],
 )
 def test_what_cannot_be_parsed_is_named(parse, told, complaint):

@@ -103,5 +103,5 @@ def test_a_parameter_that_makes_no_sense_is_refused():
     trial = made_run(STEPS).trial()
     with pytest.raises(SMDebugValueError, match="only_nan has to be True or False, not 'nan'"):
         ExplodingTensor(trial, only_nan="nan")
-    with pytest.raises(SMDebugValueError, match="is no regular expression"):
+    with pytest.raises(SMDebugValueError, match="is not a valid regex"):
         ExplodingTensor(trial, tensor_regex="*")

@@ -4,10 +4,14 @@ The matcher tries one way after the other, so its time explodes exactly when a r
 same text in two ways: each round then doubles the ways. The pattern becomes a graph (Glushkov's): one
 node for each character it consumes, one edge for each way from one to the next. Two different walks
 from a node back to itself over the same text are that repetition.
+
+Repetitions one behind the other share a text in as many ways as it has places to cut it, which is a power
+of its length: `.*a.*a.*a` takes long on long names only. How long they may be is said by `Growth`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import re._constants as op  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
@@ -43,6 +47,33 @@ def explosive(pattern: str, flags: int = 0) -> str:
     return ""
 
 
+class Growth(NamedTuple):
+    """How many steps a search takes at most: `factor` times n choose `power`, about, for n letters."""
+
+    power: int
+    factor: float
+
+    def longest_within(self, steps: float) -> int:
+        """How long a text may be, so that no more steps are taken."""
+        return int((steps / self.factor * math.factorial(self.power)) ** (1 / self.power))
+
+
+def growth(pattern: str, flags: int = 0) -> Growth:
+    """How the time for the pattern grows with the text; it is not one of the explosive ones."""
+    tree = parser.parse(pattern, flags)
+    graph = _Graph(set(_letters_in(tree)) | set(_SAMPLES), bool(tree.state.flags & re.IGNORECASE))
+    pending = [tree]
+    power, factor = 1, 1.0  # the search begins at each letter
+    while pending:
+        graph.clear()
+        graph.add_sequence(pending.pop())
+        pending += graph.lookarounds
+        chain = graph.longest_chain()
+        power += chain.power
+        factor *= chain.factor * graph.optional
+    return Growth(power, factor)
+
+
 class _Part(NamedTuple):
     """A piece of the pattern: where it can begin and end, and in how many ways it can be empty."""
 
@@ -67,6 +98,7 @@ class _Graph:
         self.accepts: list[frozenset[str]] = []
         self.edges: Counter[tuple[int, int]] = Counter()
         self.lookarounds: list[Any] = []
+        self.optional = 1  # ways to have bounded repetitions
         self.most_loops_in_a_row = 0
         self.depth = 0
         self.repeated_nodes = 0
@@ -137,6 +169,7 @@ class _Graph:
         self.depth += high > 1
         try:
             if high <= _WRITTEN_OUT and not self.too_many_nodes:
+                self.optional *= high - low + 1
                 return self._written_out(low, high, body)
             return self._endless(low, body)
         finally:
@@ -212,6 +245,50 @@ class _Graph:
             if self._diverges(inside):
                 return True
         return False
+
+    def longest_chain(self) -> Growth:
+        """The repetitions that can share a text among them, one behind the other."""
+        onward: dict[int, list[int]] = {}
+        for one, two in self.edges:
+            onward.setdefault(one, []).append(two)
+        best: list[tuple[set[int], frozenset[str], Growth]] = []
+        # Those that can be reached come first, so whatever follows a repetition is known already.
+        for circle in _circles(range(len(self.accepts)), onward):
+            letters = frozenset().union(*(self.accepts[node] for node in circle))
+            mine = Growth(1, 1.0)
+            between = self._letters_between(circle, letters, onward)
+            for others, their_letters, theirs in best:
+                ways = [between[node] for node in others if node in between]
+                if ways and letters & their_letters:
+                    chain = Growth(theirs.power + 1, theirs.factor / max(1, min(ways)))
+                    mine = max(mine, chain)
+            best.append((circle, letters, mine))
+        return max((mine for _, _, mine in best), default=Growth(0, 1.0))
+
+    def _letters_between(
+        self, circle: set[int], letters: frozenset[str], onward: dict[int, list[int]]
+    ) -> dict[int, int]:
+        """What can be reached from a repetition over text that it takes itself, and how many different
+        letters that text must have: so many places are between two that it ends at, at least."""
+        reached: dict[int, frozenset[str]] = dict.fromkeys(circle, frozenset())
+        pending = list(circle)
+        while pending:
+            node = pending.pop(0)
+            for other in onward.get(node, ()):
+                if other in reached or not self.accepts[other] & letters:
+                    continue
+                only = self.accepts[other] if len(self.accepts[other]) == 1 else frozenset()
+                reached[other] = reached[node] | only
+                pending.append(other)
+        # The last one is of the repetition that was reached, and not before it.
+        return {
+            node: min(
+                (len(reached[one]) for one, two in self.edges if two == node and one in reached),
+                default=0,
+            )
+            for node in reached
+            if node not in circle
+        }
 
     def _diverges(self, inside: dict[int, list[int]]) -> bool:
         """Can two walkers part at one node, read the same letters, and meet there again?"""

@@ -2,23 +2,47 @@
 
 A pattern comes from a rule's parameters, a collections file or a JSON configuration, so somebody else may
 have written it. `(a+)+$` takes minutes on a name of thirty letters: such a pattern is refused before its
-first use, with the reason and a way out.
+first use, with the reason and a way out. `.*a.*a.*a.*b` takes minutes on a name of a thousand: it is
+refused such a name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 LONGEST_PATTERN = 100_000
+MOST_STEPS = 3e7
+"""Of the matcher, for one name: some hundredths of a second."""
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
     """Does any of the patterns occur in `name`? No pattern, no match."""
-    return any(compiled(pattern).search(name) for pattern in patterns)
+    return any(searcher(pattern)(name) for pattern in patterns)
+
+
+@lru_cache(maxsize=1024)
+def searcher(pattern: str) -> Callable[[str], object]:
+    """Does the pattern occur in a name? `SMDebugValueError` if it would take too long to say."""
+    compiled(pattern)  # as it is, for what it may be refused for
+    bare = _without_open_ends(pattern)
+    search = compiled(bare).search
+    longest = _longest_name(bare)
+
+    def occurs_in(name: str) -> object:
+        if len(name) > longest:
+            raise SMDebugValueError(
+                f"The pattern {pattern!r} could take very long on names of more than {longest} letters, "
+                f"and {name[:60]!r}… has {len(name)}. Write it with fewer repetitions, or with some that "
+                "cannot take the same text: a/[^/]*/b for a.*b."
+            )
+        return search(name)
+
+    return occurs_in
 
 
 @lru_cache(maxsize=1024)
@@ -34,7 +58,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         ready = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise SMDebugValueError(f"The pattern {pattern!r} is not a valid regex: {error}") from error
+        raise SMDebugValueError(
+            f"The pattern {pattern!r} is not a valid regex: {error}."
+        ) from error
     if culprit := _explosive(pattern):
         raise SMDebugValueError(
             f"The pattern {pattern!r} could take forever on some names, for it has {culprit}. "
@@ -53,3 +79,26 @@ def _explosive(pattern: str) -> str:
         return explosive(pattern)
     except RecursionError:
         return "groups nested too deeply to be followed"
+
+
+def _longest_name(pattern: str) -> int:
+    """How long a name may be, so that the pattern takes no more than `MOST_STEPS`."""
+    repetitions = sum(map(pattern.count, "*+{"))
+    if not repetitions and "?" not in pattern:
+        return sys.maxsize
+    if repetitions == 1 and "?" not in pattern:
+        return int((2 * MOST_STEPS) ** 0.5)
+    from smdebug.config.backtracking import growth
+
+    return growth(pattern).longest_within(MOST_STEPS)
+
+
+def _without_open_ends(pattern: str) -> str:
+    """The pattern without `.*` where it begins or ends, which occurs in the same names and sooner."""
+    if "|" in pattern:
+        return pattern
+    if pattern.startswith(".*") and pattern[2:3] not in ("?", "+", "{"):
+        pattern = pattern[2:]
+    if pattern.endswith(".*") and pattern[-3:-2] != "\\":
+        pattern = pattern[:-2]
+    return pattern

@@ -13,6 +13,7 @@ import math
 import re
 from typing import Any
 
+from smdebug.config.patterns import compiled
 from smdebug.exceptions import SMDebugValueError
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
@@ -68,15 +69,15 @@ def strings(name: str, value: Any) -> list[str]:
 
 
 def patterns(name: str, value: Any) -> list[str]:
-    """A list of regular expressions, each of which compiles."""
+    """A list of regular expressions, each of which is valid and ends."""
     found = strings(name, value)
     for pattern in found:
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compiled(pattern)
+        except SMDebugValueError as error:
+            comma = " Where a pattern has a comma, write the list as JSON."
             raise SMDebugValueError(
-                f"{name}: {pattern!r} is no regular expression ({error}). "
-                "Where a pattern has a comma, write the list as JSON."
+                f"{name}: {error}{comma if isinstance(value, str) else ''}"
             ) from None
     return found
 

@@ -10,7 +10,6 @@ different ones occur, so that what they want together is worked out once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from smdebug.config.keys import (
     TRAINING_ONLY_COLLECTIONS,
     CollectionKeys,
 )
-from smdebug.config.patterns import compiled
+from smdebug.config.patterns import searcher
 from smdebug.config.reduction_config import Reduction, ReductionConfig
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import InvalidCollectionConfiguration
@@ -195,9 +194,11 @@ def _reductions(collection: Collection) -> ReductionConfig:
 
 
 def _matcher(collection: Collection) -> Callable[[str], bool]:
-    regexes = tuple(map(compiled, collection.include_regex))
-    return partial(_belongs, frozenset(collection.tensor_names), regexes)
+    searches = tuple(map(searcher, collection.include_regex))
+    return partial(_belongs, frozenset(collection.tensor_names), searches)
 
 
-def _belongs(names: frozenset[str], regexes: tuple[re.Pattern[str], ...], tensor_name: str) -> bool:
-    return tensor_name in names or any(regex.search(tensor_name) for regex in regexes)
+def _belongs(
+    names: frozenset[str], searches: tuple[Callable[[str], object], ...], tensor_name: str
+) -> bool:
+    return tensor_name in names or any(search(tensor_name) for search in searches)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.patterns import compiled
+from smdebug.config.patterns import searcher
 from smdebug.exceptions import (
     DamagedFile,
     NoMoreData,
@@ -554,7 +554,7 @@ class Trial:
 
     def _matching(self, patterns: tuple[str, ...]) -> Callable[[str], bool]:
         """Does one of the patterns match? Each name is tried once, however often it is asked for."""
-        searches = [compiled(pattern).search for pattern in patterns]
+        searches = [searcher(pattern) for pattern in patterns]
         if len(self._matches) > 256:
             self._matches.clear()
         known = self._matches.setdefault(patterns, {})
