@@ -9,6 +9,8 @@ from smdebug.core.reader import FileReader
 from smdebug.core.writer import FileWriter
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugRuntimeError, SMDebugValueError
 from smdebug.files.events import record_spans
+from smdebug.files.framing import frame
+from smdebug.files.wire import delimited
 from smdebug.mode_keys import ModeKeys
 from tests.support.trees import files_below
 
@@ -136,3 +138,24 @@ def test_damage_is_a_runtime_error(tmp_path, check):
     with pytest.raises(SMDebugRuntimeError):
         list(reader.read_tensors(check=check))
     assert [name for name, *_ in reader.read_tensors(check=None)] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        ([], (ModeKeys.GLOBAL, 7)),
+        ([(b"mode", b"1")], (ModeKeys.TRAIN, 7)),
+        ([(b"mode_step", b"3")], (ModeKeys.GLOBAL, 3)),
+    ],
+)
+def test_a_record_without_a_mode_is_of_the_global_step(tmp_path, plugins, expected):
+    tensor = b"\x08\x01" + delimited(b"\x12", b"") + delimited(b"\x22", bytes(4))
+    metadata = b"".join(
+        delimited(b"\x0a", delimited(b"\x0a", name) + delimited(b"\x12", content))
+        for name, content in plugins
+    )
+    value = delimited(b"\x0a", b"x") + delimited(b"\x42", tensor) + delimited(b"\x4a", metadata)
+    event = b"\x10\x07" + delimited(b"\x2a", delimited(b"\x0a", value))
+    (tmp_path / "e.tfevents").write_bytes(b"".join(frame(event, "constant").pieces))
+    ((name, step, _, mode, mode_step),) = FileReader(tmp_path / "e.tfevents").read_tensors()
+    assert (name, step, mode, mode_step) == ("x", 7, *expected)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from smdebug.config.patterns import matches_any
 from smdebug.exceptions import SMDebugNotImplementedError
 from smdebug.files.events import Check, Event, iterate_records
 from smdebug.mode_keys import ModeKeys
@@ -42,10 +42,12 @@ class FileReader:
 
     def read_tensors(
         self, check: str | bool | None = "minimal"
-    ) -> Iterator[tuple[str, int, Any, ModeKeys | None, int | None]]:
-        """Name, step, value, mode and mode step of each tensor."""
+    ) -> Iterator[tuple[str, int, Any, ModeKeys, int]]:
+        """Name, step, value, mode and mode step of each tensor; without a mode, GLOBAL and the step."""
         for event in self._events(check):
-            yield event.name, event.step, event.value, event.mode, event.mode_step
+            mode = ModeKeys.GLOBAL if event.mode is None else event.mode
+            mode_step = event.step if event.mode_step is None else event.mode_step
+            yield event.name, event.step, event.value, mode, mode_step
 
     def read_events(
         self, check: str | bool | None = "minimal", regex_list: Sequence[str] | None = None
@@ -59,7 +61,7 @@ class FileReader:
                 "value": event.value,
             }
             for event in self._events(check)
-            if not regex_list or any(re.search(regex, event.name) for regex in regex_list)
+            if not regex_list or matches_any(event.name, regex_list)
         ]
 
     def _events(self, check: str | bool | None) -> Iterator[Event]:
