@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from functions.ports import ALWAYS, Item, Only, Refused, TooMuch
+from smdebug.service.attributes import as_attribute, as_attributes, item_in
 
 _SLOW_DOWN = frozenset(
     {
@@ -27,7 +28,7 @@ class DynamoItems:
 
     def get(self, pk: str, sk: str) -> Item | None:
         answer = self._ask("get_item", Key=_key(pk, sk), ConsistentRead=True)
-        return _read(answer["Item"]) if "Item" in answer else None
+        return item_in(answer["Item"]) if "Item" in answer else None
 
     def query(
         self,
@@ -61,7 +62,7 @@ class DynamoItems:
             if limit is not None:
                 request["Limit"] = limit - len(items)
             answer = self._ask("query", **request)
-            items += map(_read, answer["Items"])
+            items += map(item_in, answer["Items"])
             if "LastEvaluatedKey" not in answer:
                 break
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -70,7 +71,7 @@ class DynamoItems:
     def put(self, item: Item, only: Only = ALWAYS) -> None:
         words = _Words()
         condition = words.condition(only)
-        self._ask("put_item", Item=_written(item), **condition, **words.used())
+        self._ask("put_item", Item=as_attributes(item), **condition, **words.used())
 
     def update(
         self,
@@ -106,7 +107,7 @@ class DynamoItems:
             **words.condition(only),
             **words.used(),
         )
-        return _read(answer["Attributes"])
+        return item_in(answer["Attributes"])
 
     def delete(self, pk: str, sk: str) -> None:
         self._ask("delete_item", Key=_key(pk, sk))
@@ -140,7 +141,7 @@ class _Words:
 
     def value(self, value: Any) -> str:
         placeholder = f":v{len(self._values)}"
-        self._values[placeholder] = _as_attribute(value)
+        self._values[placeholder] = as_attribute(value)
         return placeholder
 
     def condition(self, only: Only) -> dict[str, str]:
@@ -167,52 +168,3 @@ class _Words:
 
 def _key(pk: str, sk: str) -> dict[str, Any]:
     return {"pk": {"S": pk}, "sk": {"S": sk}}
-
-
-def _written(item: Item) -> dict[str, Any]:
-    return {name: _as_attribute(value) for name, value in item.items() if value != frozenset()}
-
-
-def _read(attributes: Mapping[str, Any]) -> Item:
-    return {name: _of_attribute(attribute) for name, attribute in attributes.items()}
-
-
-def _as_attribute(value: Any) -> dict[str, Any]:
-    match value:
-        case None:
-            return {"NULL": True}
-        case bool():
-            return {"BOOL": value}
-        case str():
-            return {"S": value}
-        case int() | float():
-            return {"N": repr(value)}
-        case bytes():
-            return {"B": value}
-        case frozenset():
-            return {"SS": sorted(value)}
-        case Mapping():
-            return {"M": {key: _as_attribute(one) for key, one in value.items()}}
-        case list() | tuple():
-            return {"L": [_as_attribute(one) for one in value]}
-    raise TypeError(f"A table does not hold a {type(value).__name__}")
-
-
-def _of_attribute(attribute: Mapping[str, Any]) -> Any:
-    ((kind, value),) = attribute.items()
-    match kind:
-        case "S" | "BOOL":
-            return value
-        case "N":
-            return int(value) if value.lstrip("-").isdigit() else float(value)
-        case "B":
-            return bytes(value)
-        case "SS":
-            return frozenset(value)
-        case "M":
-            return _read(value)
-        case "L":
-            return [_of_attribute(one) for one in value]
-        case "NULL":
-            return None
-    raise TypeError(f"The table holds an attribute of type {kind}, which nothing here writes")

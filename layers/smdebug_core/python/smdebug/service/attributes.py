@@ -1,0 +1,63 @@
+"""Items as DynamoDB's API has them, and back: each value with the letter of its type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from smdebug.exceptions import SMDebugTypeError
+
+
+def as_attributes(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The item as a request has it. There are no empty sets in a table: an empty one is left out."""
+    return {name: as_attribute(value) for name, value in item.items() if value != frozenset()}
+
+
+def item_in(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The item in an answer."""
+    return {name: value_in(attribute) for name, attribute in attributes.items()}
+
+
+def as_attribute(value: Any) -> dict[str, Any]:
+    """One value, with its type."""
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int() | float():
+            return {"N": repr(value)}
+        case bytes():
+            return {"B": value}
+        case frozenset():
+            return {"SS": sorted(value)}
+        case Mapping():
+            return {"M": {key: as_attribute(one) for key, one in value.items()}}
+        case list() | tuple():
+            return {"L": [as_attribute(one) for one in value]}
+    raise SMDebugTypeError(f"A table does not hold a {type(value).__name__}")
+
+
+def value_in(attribute: Mapping[str, Any]) -> Any:
+    """The value of an attribute."""
+    ((kind, value),) = attribute.items()
+    match kind:
+        case "S" | "BOOL":
+            return value
+        case "N":
+            return int(value) if value.lstrip("-").isdigit() else float(value)
+        case "B":
+            return bytes(value)
+        case "SS":
+            return frozenset(value)
+        case "M":
+            return item_in(value)
+        case "L":
+            return [value_in(one) for one in value]
+        case "NULL":
+            return None
+    raise SMDebugTypeError(
+        f"The table holds an attribute of type {kind}, which nothing here writes"
+    )
