@@ -135,7 +135,7 @@ def _unreadable_parameters(configuration: RuleConfiguration, entry: RuleEntry) -
             try:
                 _READERS.get(parameter.type, _as_it_is)(name, value)
             except SMDebugValueError as problem:
-                yield f"{entry.name}: {problem}."
+                yield f"{entry.name}: {str(problem).rstrip('.')}."
 
 
 def _mode(name: str, value: Any) -> str:

@@ -1,0 +1,13 @@
+"""The kinds of events that there are, as EventBridge calls them."""
+
+CONDITION_MET = "Rule Evaluation Condition Met"
+ISSUE_RESOLVED = "Rule Issue Resolved"
+STATUS_CHANGE = "Rule Evaluation Status Change"
+RUN_STATE_CHANGE = "Run State Change"
+ACTION_OUTCOME = "Rule Action Outcome"
+OLD_STATE_CHANGE = "SageMaker Training Job State Change"  # for those who migrate
+
+DETAIL_TYPES = (
+    *(CONDITION_MET, ISSUE_RESOLVED, STATUS_CHANGE),
+    *(RUN_STATE_CHANGE, ACTION_OUTCOME, OLD_STATE_CHANGE),
+)

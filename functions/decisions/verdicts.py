@@ -1,0 +1,220 @@
+"""What becomes of a rule by what it saw: its status, its issue, and what the world is told.
+
+    verdict = judge(rule, configuration, Found(findings), moment)
+    group = group.with_rule(verdict.rule); outbox |= as_outbox(verdict.outbox)
+
+A rule that finds something opens an issue, and says so once. While the issue is open nothing is repeated
+(unless the configuration wants every step), and only a step at which the rule looked and found nothing
+resolves it: one at which there was nothing to look at says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from functions.decisions.events import (
+    MAX_STATUS_DETAILS,
+    Moment,
+    OutboxEntry,
+    condition_met,
+    issue_resolved,
+    sentence,
+    status_changed,
+)
+from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
+from smdebug.service.rules_file import EVERY_STEP
+
+__all__ = [
+    "Clear",
+    "DidNotLook",
+    "Found",
+    "Moment",
+    "OutboxEntry",
+    "Outcome",
+    "Raised",
+    "Verdict",
+    "begin_again",
+    "fail",
+    "finish",
+    "judge",
+    "reopen",
+    "stop",
+]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The condition was met; the evidence, each as `Finding.to_dict` tells it."""
+
+    findings: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Clear:
+    """The rule looked, and all was well."""
+
+
+@dataclass(frozen=True)
+class DidNotLook:
+    """There was nothing to look at, so it says nothing."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The rule failed; what it said."""
+
+    message: str
+
+
+Outcome = Found | Clear | DidNotLook | Raised
+
+
+class Verdict(NamedTuple):
+    """The rule as it is now, and what is to be published."""
+
+    rule: RuleRecord
+    outbox: tuple[OutboxEntry, ...] = ()
+
+
+def judge(
+    rule: RuleRecord, configuration: RuleConfiguration, outcome: Outcome, moment: Moment
+) -> Verdict:
+    """What becomes of the rule by what it saw at this moment. One that has ended stays as it is."""
+    if rule.status.is_final:
+        return Verdict(rule)
+    match outcome:
+        case Found(findings):
+            return _found(rule, configuration, findings, moment)
+        case Clear():
+            return _clear(rule, configuration, moment)
+        case DidNotLook():
+            return Verdict(rule)
+        case Raised(message):
+            return fail(rule, configuration, f"at step {moment.step}: {message}", moment)
+
+
+def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+    """The run has ended and the rule has seen all of it: what found something stays so."""
+    if rule.status is RuleStatus.STOPPING:
+        return stop(rule, configuration, rule.reason, moment)
+    if rule.status is not RuleStatus.IN_PROGRESS:
+        return Verdict(rule)
+    looked = rule.last_good is not None
+    reason = (
+        "The run ended without the rule having found anything."
+        if looked
+        else "The run ended, and at none of its steps was there anything for this rule to look at: "
+        "check which tensors are saved."
+    )
+    return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
+
+
+def stop(
+    rule: RuleRecord, configuration: RuleConfiguration, reason: str, moment: Moment
+) -> Verdict:
+    """The rule is not wanted any more. What was found stays found, and is not looked at again."""
+    if rule.status.is_final:
+        return Verdict(rule)
+    return _with_status(rule, configuration, RuleStatus.STOPPED, reason, moment)
+
+
+def fail(
+    rule: RuleRecord, configuration: RuleConfiguration, message: str, moment: Moment
+) -> Verdict:
+    """The rule cannot be evaluated, from now on; the others go on."""
+    if rule.status.is_final:
+        return Verdict(rule)
+    return _with_status(rule, configuration, RuleStatus.ERROR, message, moment)
+
+
+def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+    """The run goes on after its end: what was finished without an issue looks again."""
+    if rule.status is not RuleStatus.NO_ISSUES_FOUND:
+        return Verdict(rule)
+    reason = "The run goes on after its end."
+    return _with_status(rule, configuration, RuleStatus.IN_PROGRESS, reason, moment)
+
+
+def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+    """The training was started again and counts its steps anew, so the rule forgets those it saw.
+
+    An open issue stays open: only a clear step resolves it.
+    """
+    opened = rule.issue_since is not None
+    forgetful = replace(
+        rule,
+        state=b"",
+        state_key="",
+        issue_since=moment.step if opened else None,
+        last_found=None,
+        last_good=None,
+        catch_up_through=-1,
+    )
+    return reopen(forgetful, configuration, moment)
+
+
+def _found(
+    rule: RuleRecord,
+    configuration: RuleConfiguration,
+    findings: tuple[Mapping[str, Any], ...],
+    moment: Moment,
+) -> Verdict:
+    step = moment.step
+    # A step that came late and was followed by clear ones tells of an issue that is over.
+    is_over = moment.late and rule.last_good is not None and rule.last_good > step
+    # What was found before the rule was attached led to no actions: the first live step does.
+    is_news = not rule.has_open_issue or _was_open_before_attachment(rule, moment)
+    seen = replace(
+        rule,
+        last_found=step if rule.last_found is None else max(rule.last_found, step),
+        issue_since=rule.issue_since if is_over else _earlier(rule.issue_since, step),
+    )
+    reason = sentence(configuration.rule, step)
+    if not is_news and configuration.repeat != EVERY_STEP:
+        return Verdict(seen)
+    after, outbox = _with_status(seen, configuration, RuleStatus.ISSUES_FOUND, reason, moment)
+    acts = is_news and not is_over and not moment.catch_up
+    told = condition_met(
+        configuration,
+        after,
+        findings,
+        moment,
+        actions=configuration.actions if acts else (),
+    )
+    return Verdict(after, (told, *outbox))
+
+
+def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+    step = moment.step
+    after = replace(rule, last_good=step if rule.last_good is None else max(rule.last_good, step))
+    # A step that came late does not resolve what a later one has found.
+    is_newest = rule.last_found is None or step > rule.last_found
+    if not rule.has_open_issue or not is_newest:
+        return Verdict(after)
+    resolved = replace(after, issue_since=None)
+    return Verdict(resolved, (issue_resolved(configuration, rule, moment),))
+
+
+def _was_open_before_attachment(rule: RuleRecord, moment: Moment) -> bool:
+    last = rule.last_found
+    return not moment.catch_up and last is not None and last <= rule.catch_up_through
+
+
+def _earlier(since: int | None, step: int) -> int:
+    return step if since is None else min(since, step)
+
+
+def _with_status(
+    rule: RuleRecord,
+    configuration: RuleConfiguration,
+    status: RuleStatus,
+    reason: str,
+    moment: Moment,
+) -> Verdict:
+    reason = reason if len(reason) <= MAX_STATUS_DETAILS else f"{reason[: MAX_STATUS_DETAILS - 1]}…"
+    if status is rule.status:
+        return Verdict(replace(rule, reason=reason))
+    after = replace(rule, status=status, reason=reason, changed_at=moment.evaluated)
+    return Verdict(after, (status_changed(configuration, rule, after, moment),))

@@ -1,0 +1,152 @@
+"""Events in words: whoever gets the message knows what happened, to which run, and what to do."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.decisions import alerts
+from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES
+from functions.decisions.events import put_events_batches
+from tests.functions.decisions.told import NOON, every_kind
+
+KINDS = every_kind()
+
+
+def letter(kind):
+    entry = KINDS[kind]
+    ((sent,),) = put_events_batches({entry.id: entry.as_item()}, now=NOON + 2.7)
+    return alerts.email(entry.detail_type, json.loads(sent["Detail"]))
+
+
+def test_the_letter_about_a_finding_says_what_where_since_when_and_what_to_do():
+    assert letter("found") == (
+        """\
+The rule fc-gradients (VanishingGradient) has found something wrong in a training.
+
+  gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07 at step 400
+  gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07 at step 400
+
+Run:        s3://my-bucket/mnist-1
+Rule:       VanishingGradient (threshold=1e-07)
+Step:       400 (step 400 of TRAIN)
+Last good:  step 300
+Told after: 2.6 s from being saved
+
+Being done now: stop the training.
+Being done now: email to me@example.org.
+What to do next:
+  look at it:
+    from smdebug.trials import create_trial
+    trial = create_trial('s3://my-bucket/mnist-1')
+    trial.tensor('gradient/fc2_weight').value(400)
+  compare with step 300, or go back to a checkpoint of it
+  if this is no problem: loosen the rule in rules.json beside the run, or take it out there
+"""
+        f"The event has the id {KINDS['found'].id}.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("resolved", "The issue was open from step 400, last seen at step 400."),
+        ("error", "at step 400: KeyError: 'fc2'"),
+        ("error", "put the rule right in rules.json"),
+        ("finished", "IssuesFound    fc-gradients, last at step 400"),
+        ("silent", "Is the training still running?"),
+        ("in trouble", "Trouble:    s3://my-bucket/mnist-1/rules.json: it is not JSON"),
+        ("action", "The action stop the training was done."),
+        ("action", f"Finding:    {KINDS['found'].id}"),
+    ],
+)
+def test_every_letter_says_what_matters(kind, said):
+    assert said in letter(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_letter_names_the_run(kind):
+    assert "s3://my-bucket/mnist-1" in letter(kind)
+
+
+def test_a_subject_and_a_text_message_say_which_rule_and_which_run():
+    entry = KINDS["found"]
+    headline = "fc-gradients (VanishingGradient) found something at step 400 of my-bucket/mnist-1"
+    assert alerts.subject(entry.detail_type, entry.detail) == headline
+    told = alerts.sms(entry.detail_type, entry.detail)
+    assert told.startswith(f"{headline}. gradient/fc2_weight: the mean of |gradient| is")
+
+
+def test_a_chat_gets_one_line():
+    entry = KINDS["found"]
+    assert alerts.webhook(entry.detail_type, entry.detail) == {
+        "text": "fc-gradients (VanishingGradient) found something at step 400 of my-bucket/mnist-1 · "
+        "gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07 at step 400 · "
+        "and 1 more · s3://my-bucket/mnist-1"
+    }
+    assert entry.detail["text"] == alerts.line(entry.detail_type, entry.detail)
+
+
+def test_a_finding_without_a_sentence_is_told_by_its_numbers():
+    detail = {
+        "evidence": {
+            "count": 30,
+            "worst": [
+                {"tensor": "w", "statistic": "mean", "value": 1.5, "threshold": 1, "step": 4}
+            ],
+            "rest": "s3://b/r/report/findings/1.json",
+        }
+    }
+    told = alerts.email(CONDITION_MET, detail)
+    assert "  w: mean is 1.5, the limit is 1 at step 4\n" in told
+    assert "  … and 29 more, all in s3://b/r/report/findings/1.json\n" in told
+
+
+def test_how_long_it_took_is_told_from_saving_or_else_from_uploading():
+    times = {"saved": None, "uploaded": "2026-11-21T12:00:00.000Z"}
+    evaluated = {"times": {**times, "evaluated": "2026-11-21T12:00:03.500Z", "published": None}}
+    assert alerts.seconds_to_alert(evaluated) == 3.5
+    assert alerts.seconds_to_alert({"times": times}) is None
+    assert alerts.seconds_to_alert({}) is None
+
+
+HOSTILE = st.text(max_size=300) | st.sampled_from(["a\nSubject: b", 'x"y\\', "\u202e", "🙂" * 200])
+
+
+@given(
+    st.sampled_from(DETAIL_TYPES),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "run": HOSTILE,
+            "job": HOSTILE,
+            "rule": HOSTILE,
+            "reason": HOSTILE,
+            "trouble": HOSTILE,
+            "message": HOSTILE,
+            "TrainingJobName": HOSTILE,
+            "location": HOSTILE,
+            "configuration": st.fixed_dictionaries({"name": HOSTILE}),
+            "evidence": st.fixed_dictionaries(
+                {
+                    "count": st.integers(0, 50),
+                    "worst": st.lists(
+                        st.fixed_dictionaries({"message": HOSTILE, "tensor": HOSTILE}), max_size=3
+                    ),
+                }
+            ),
+        },
+    ),
+)
+def test_whatever_an_event_holds_its_messages_can_be_sent(detail_type, detail):
+    subject = alerts.subject(detail_type, detail)
+    assert len(subject) <= 100
+    assert subject.isascii()
+    assert not subject or subject.isprintable()
+    assert len(alerts.sms(detail_type, detail)) <= 140
+    line = alerts.line(detail_type, detail)
+    assert len(line) <= 1000
+    # An input transformer puts it into JSON as it is.
+    assert json.loads(f'{{"text": "{line}"}}') == {"text": line}
+    assert alerts.email(detail_type, detail).endswith("\n")

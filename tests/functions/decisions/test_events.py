@@ -1,0 +1,247 @@
+"""What is told to the world: by schema, by size, with the same id for the same cause."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from functions.decisions import events
+from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, OLD_STATE_CHANGE
+from functions.decisions.events import (
+    MAX_BATCH,
+    MAX_DETAIL,
+    MAX_ENTRIES,
+    OutboxEntry,
+    as_outbox,
+    id_of,
+    put_events_batches,
+    run_entry,
+    when,
+    worst,
+)
+from functions.decisions.verdicts import Found, judge
+from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
+from tests.functions.decisions.told import FINDINGS, NOON, RUN, VANISHING, every_kind, moment, rule
+
+DOCS = Path(__file__).parents[3] / "docs"
+KINDS = every_kind()
+
+
+@cache
+def schema_of(detail_type):
+    name = detail_type.lower().replace(" ", "-")
+    return json.loads((DOCS / "events" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def published(entry):
+    (batch,) = put_events_batches(as_outbox([entry]), now=NOON + 2.7)
+    (sent,) = batch
+    return json.loads(sent["Detail"])
+
+
+def complaints_about(detail_type, detail):
+    return [
+        error.message for error in Draft202012Validator(schema_of(detail_type)).iter_errors(detail)
+    ]
+
+
+def found(findings, configuration=VANISHING, at=None, **more):
+    verdict = judge(
+        rule(configuration), configuration, Found(tuple(findings)), at or moment(**more)
+    )
+    return verdict.outbox[0]
+
+
+@pytest.mark.parametrize("detail_type", DETAIL_TYPES)
+def test_every_kind_of_event_has_a_schema_and_an_example(detail_type):
+    schema = schema_of(detail_type)
+    Draft202012Validator.check_schema(schema)
+    assert schema["title"] == detail_type
+    assert schema["additionalProperties"] is False
+    assert detail_type in {entry.detail_type for entry in KINDS.values()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_event_is_as_its_schema_says(kind):
+    entry = KINDS[kind]
+    assert not complaints_about(entry.detail_type, entry.detail)
+    assert not complaints_about(entry.detail_type, published(entry))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_schema_notices_what_is_missing_and_what_nobody_told_of(kind):
+    entry = KINDS[kind]
+    lacking = {key: value for key, value in entry.detail.items() if key != "id"}
+    assert complaints_about(entry.detail_type, lacking)
+    assert complaints_about(entry.detail_type, {**entry.detail, "surprise": 1})
+
+
+@pytest.mark.parametrize("kind", ["found", "resolved", "error", "finished", "action", "old"])
+def test_the_documentation_shows_what_is_sent(kind):
+    page = (DOCS / "events.md").read_text(encoding="utf-8")
+    example = json.dumps(published(KINDS[kind]), indent=2, ensure_ascii=False)
+    assert f"```json\n{example}\n```" in page
+
+
+def test_a_finding_carries_the_times_from_saving_to_publishing():
+    assert published(KINDS["found"])["times"] == {
+        "saved": "2026-11-21T12:00:00.120Z",
+        "uploaded": "2026-11-21T12:00:00.900Z",
+        "indexed": "2026-11-21T12:00:01.600Z",
+        "evaluated": "2026-11-21T12:00:02.400Z",
+        "published": "2026-11-21T12:00:02.700Z",
+    }
+    assert when(None) is None
+
+
+def test_the_same_cause_has_the_same_id_and_any_other_another():
+    assert found(FINDINGS).id == found(FINDINGS[:1], evaluated=NOON + 99).id
+    others = [
+        found(FINDINGS, step=401),
+        found(FINDINGS, training_run=1),
+        found(FINDINGS, at=replace(moment(), run="my-bucket/mnist-2")),
+        found(FINDINGS, replace(VANISHING, parameters={"threshold": "1"})),
+        KINDS["issues found"],
+    ]
+    assert len({found(FINDINGS).id, *(entry.id for entry in others)}) == len(others) + 1
+
+
+def test_parts_of_an_id_cannot_be_shifted_into_each_other():
+    assert id_of("a", 1, "b", 2, "c") != id_of("a", 1, "b2", 2, "c")
+    assert id_of("a", 0, 'b", 1', 1, "c") != id_of("a", 0, "b", 1, '1", "c')
+
+
+def test_what_a_run_has_become_is_an_entry_of_its_outbox_that_can_be_made_again():
+    known, kept = run_entry(RUN, "begin", NOON)
+    assert (known, kept["detail_type"]) == (
+        run_entry(RUN, "begin", NOON + 5)[0],
+        "Run State Change",
+    )
+    assert json.loads(kept["detail"])["state"] == "Running"
+    assert known != run_entry(RUN, "silent-3", NOON)[0]
+
+
+def test_of_many_findings_the_worst_are_told_and_all_are_kept_beside_the_run():
+    many = [{"tensor": f"t{n}", "value": 10.0**-n, "threshold": 1.0} for n in range(1, 101)]
+    entry = found(many)
+    told = entry.detail["evidence"]
+    assert told["count"] == 100
+    assert [one["tensor"] for one in told["worst"]] == [f"t{n}" for n in range(100, 80, -1)]
+    assert told["rest"] == f"s3://my-bucket/mnist-1/report/findings/{entry.id}.json"
+    assert entry.overflow.key == f"report/findings/{entry.id}.json"
+    kept = json.loads(entry.overflow.body)
+    assert kept["count"] == len(kept["findings"]) == 100
+    assert found(FINDINGS).overflow is None
+
+
+def test_the_worst_is_what_is_farthest_beyond_its_limit():
+    def finding(value, limit=None):
+        return {"value": value, "threshold": limit}
+
+    ordered = [
+        *(finding("NaN"), finding("Infinity", 1.0), finding(0, 1e-7), finding(1e6, 1.0)),
+        *(
+            finding(1e-9, 1e-7),
+            finding(2.0, 1.0),
+            finding(5),
+            finding("text", 1),
+            {},
+            finding(True),
+        ),
+    ]
+    assert worst(ordered, 20) == ordered
+    assert worst(list(reversed(ordered[2:6])), 20) == ordered[2:6]
+
+
+HUGE = "x" * 100_000
+
+
+def test_an_event_that_would_be_too_large_is_cut_and_says_so():
+    findings = [
+        {"tensor": HUGE + str(n), "message": HUGE, "value": HUGE, "details": {"a": HUGE}}
+        for n in range(20)
+    ]
+    parameters = {f"parameter_{n}_{'y' * 200}": "ü" * 2000 for n in range(100)}
+    entry = found(findings, RuleConfiguration("n" * 250, "MyRule", parameters))
+    assert len(json.dumps(entry.detail).encode()) < 1.2 * MAX_DETAIL
+    assert entry.detail["cut"][0] == "configuration.parameters"
+    assert not complaints_about(CONDITION_MET, entry.detail)
+    assert entry.detail["evidence"]["worst"][0]["tensor"].endswith("…")
+    assert entry.detail["evidence"]["worst"][0]["details"] == {"left_out": "100008 bytes"}
+
+
+def test_a_run_with_many_rules_has_its_summary_and_its_old_event_cut():
+    rules = [RuleRecord(f"{n}", "n" * 250, RuleStatus.ERROR, "w" * 1024) for n in range(100)]
+    summary = events.summary_of(
+        [(RuleConfiguration("n", "N"), one) for one in rules], steps=1, not_evaluated=3
+    )
+    assert summary["statuses"] == {"Error": 100}
+    old = events.old_state_change(RUN, rules, NOON)
+    assert len(json.dumps(old.detail)) < MAX_DETAIL
+    assert old.detail["cut"] == ["DebugRuleEvaluationStatuses"]
+    assert not complaints_about(OLD_STATE_CHANGE, old.detail)
+    whole = events.run_state_changed(RUN, "x", NOON, summary=summary)
+    assert len(json.dumps(whole.detail)) < 1.05 * MAX_DETAIL
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "value": PLAIN,
+                "threshold": PLAIN,
+                "details": st.dictionaries(st.text(max_size=5), PLAIN, max_size=3),
+                "message": st.text(max_size=600),
+                "tensor": st.text(max_size=600),
+                "surprise": PLAIN,
+            },
+        ),
+        max_size=30,
+    )
+)
+def test_whatever_a_rule_finds_the_event_is_as_the_schema_says(findings):
+    entry = found(findings)
+    assert not complaints_about(CONDITION_MET, entry.detail)
+    assert published(entry)["id"] == entry.id
+    if entry.overflow is not None:
+        assert json.loads(entry.overflow.body)["count"] == len(findings)
+
+
+@given(st.lists(st.integers(0, 90_000), max_size=30))
+def test_calls_of_put_events_hold_what_they_may_and_nothing_is_left_out(sizes):
+    outbox = as_outbox(
+        OutboxEntry(str(n), CONDITION_MET, {"id": str(n), "text": "x" * size})
+        for n, size in enumerate(sizes)
+    )
+    batches = put_events_batches(outbox, now=NOON)
+    assert [json.loads(one["Detail"])["id"] for batch in batches for one in batch] == list(outbox)
+    for batch in batches:
+        assert len(batch) <= MAX_ENTRIES
+        assert sum(len(text) for one in batch for text in one.values()) <= MAX_BATCH
+        assert all(set(one) == {"Source", "DetailType", "Detail"} for one in batch)
+
+
+def test_the_old_event_is_one_that_a_function_written_for_sagemaker_can_read():
+    detail = published(KINDS["old"])
+    issues = [
+        status["RuleConfigurationName"]
+        for status in detail["DebugRuleEvaluationStatuses"]
+        if status["RuleEvaluationStatus"] == "IssuesFound"
+    ]
+    assert (detail["TrainingJobName"], issues) == ("mnist-1", ["fc-gradients"])
+    assert "RuleEvaluationConditionMet" in detail["DebugRuleEvaluationStatuses"][0]["StatusDetails"]

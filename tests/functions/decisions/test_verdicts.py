@@ -1,0 +1,312 @@
+"""Issues open, stay open and are resolved; statuses change as SageMaker's do; each is told once."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from functions.decisions.detail_types import CONDITION_MET, ISSUE_RESOLVED, STATUS_CHANGE
+from functions.decisions.verdicts import (
+    Clear,
+    DidNotLook,
+    Found,
+    Moment,
+    Raised,
+    begin_again,
+    fail,
+    finish,
+    judge,
+    reopen,
+    stop,
+)
+from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
+
+STOP = {"name": "stoptraining"}
+CONFIGURATION = RuleConfiguration("mine", "VanishingGradient", actions=(STOP,))
+EVERY_STEP = replace(CONFIGURATION, repeat="every_step")
+NEW = RuleRecord(CONFIGURATION.id, CONFIGURATION.name)
+FOUND = Found(({"tensor": "w", "message": "w is small"},))
+
+
+def at(step, **more):
+    return Moment("bucket/run", step, evaluated=1000.0 + step, **more)
+
+
+def after(*outcomes, configuration=CONFIGURATION, rule=NEW):
+    """The rule after those outcomes at steps 0, 1, …, and everything that was told."""
+    told = []
+    for step, outcome in enumerate(outcomes):
+        rule, outbox = judge(rule, configuration, outcome, at(step))
+        told += outbox
+    return rule, told
+
+
+def types(told):
+    return [entry.detail_type for entry in told]
+
+
+def test_the_first_finding_opens_an_issue_and_is_told_with_its_actions():
+    rule, told = after(Clear(), FOUND)
+    assert types(told) == [CONDITION_MET, STATUS_CHANGE]
+    assert (rule.status, rule.issue_since, rule.last_good) == (RuleStatus.ISSUES_FOUND, 1, 0)
+    assert rule.changed_at == 1001.0
+    assert rule.reason == (
+        "RuleEvaluationConditionMet: Evaluation of the rule VanishingGradient at step 1 "
+        "resulted in the condition being met"
+    )
+    detail = told[0].detail
+    assert detail["evidence"]["worst"] == [{"tensor": "w", "message": "w is small"}]
+    assert detail["actions"] == [STOP]
+    assert detail["issue"] == {"since": 1, "last_found": 1, "open": True}
+    assert detail["last_good_step"] == 0
+
+
+def test_while_an_issue_is_open_nothing_is_repeated():
+    rule, told = after(FOUND, FOUND, DidNotLook(), FOUND)
+    assert types(told) == [CONDITION_MET, STATUS_CHANGE]
+    assert (rule.issue_since, rule.last_found) == (0, 3)
+
+
+def test_every_step_is_told_if_that_is_wanted_and_acted_upon_once():
+    _, told = after(FOUND, FOUND, FOUND, configuration=EVERY_STEP)
+    assert types(told) == [CONDITION_MET, STATUS_CHANGE, CONDITION_MET, CONDITION_MET]
+    findings = [entry.detail for entry in told if entry.detail_type == CONDITION_MET]
+    assert [one["has_actions"] for one in findings] == [True, False, False]
+    assert [one["issue"]["since"] for one in findings] == [0, 0, 0]
+
+
+def test_only_a_clear_step_resolves_an_issue():
+    rule, told = after(FOUND, DidNotLook(), DidNotLook())
+    assert rule.has_open_issue
+    rule, told = after(FOUND, DidNotLook(), Clear())
+    assert types(told) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED]
+    assert told[-1].detail["issue"] == {"since": 0, "last_found": 0, "open": False}
+    assert not rule.has_open_issue
+    assert rule.status is RuleStatus.ISSUES_FOUND
+
+
+def test_an_issue_that_comes_back_is_told_again_and_the_status_is_not():
+    rule, told = after(FOUND, Clear(), FOUND)
+    assert types(told) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED, CONDITION_MET]
+    assert told[0].id != told[-1].id
+    assert rule.reason.endswith("at step 2 resulted in the condition being met")
+
+
+def test_a_rule_that_did_not_look_is_as_it_was():
+    for before, _ in (after(), after(Clear()), after(FOUND), after(Raised("x"))):
+        assert judge(before, CONFIGURATION, DidNotLook(), at(9)) == (before, ())
+
+
+def test_a_rule_that_raises_is_an_error_with_step_and_message_and_is_not_asked_again():
+    rule, told = after(Clear(), Raised("KeyError: 'w'"), FOUND, Clear())
+    assert types(told) == [STATUS_CHANGE]
+    assert (rule.status, rule.reason) == (RuleStatus.ERROR, "at step 1: KeyError: 'w'")
+    assert told[0].detail["previous_status"] == "InProgress"
+
+
+def test_an_error_of_any_length_fits_into_a_status():
+    rule, told = after(Raised("x" * 5000))
+    assert len(rule.reason) == len(told[0].detail["reason"]) == 1024
+
+
+def test_what_was_there_before_the_rule_leads_to_no_actions():
+    rule = replace(NEW, catch_up_through=5)
+    rule, told = judge(rule, CONFIGURATION, FOUND, at(3, catch_up=True))
+    assert told[0].detail["catch_up"] is True
+    assert told[0].detail["actions"] == []
+    assert told[0].detail["has_actions"] is False
+    # It is still so when the rule has caught up: now something is done about it, once.
+    rule, told = judge(rule, CONFIGURATION, FOUND, at(6))
+    assert types(told) == [CONDITION_MET]
+    assert told[0].detail["actions"] == [STOP]
+    assert told[0].detail["issue"]["since"] == 3
+    assert judge(rule, CONFIGURATION, FOUND, at(7)).outbox == ()
+
+
+def test_a_late_finding_that_later_steps_have_overtaken_is_told_and_not_acted_upon():
+    rule, _ = judge(NEW, CONFIGURATION, Clear(), at(9))
+    rule, told = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
+    assert types(told) == [CONDITION_MET, STATUS_CHANGE]
+    assert told[0].detail["late"] is True
+    assert told[0].detail["actions"] == []
+    assert told[0].detail["issue"] == {"since": None, "last_found": 5, "open": False}
+    assert not rule.has_open_issue
+
+
+def test_a_late_clear_step_does_not_resolve_what_a_later_one_found():
+    rule, _ = judge(NEW, CONFIGURATION, FOUND, at(9))
+    rule, told = judge(rule, CONFIGURATION, Clear(), at(5, late=True))
+    assert (rule.issue_since, rule.last_good, told) == (9, 5, ())
+    rule, told = judge(rule, CONFIGURATION, Clear(), at(10))
+    assert types(told) == [ISSUE_RESOLVED]
+
+
+def test_a_late_finding_of_an_issue_that_is_open_makes_it_older():
+    rule, _ = judge(NEW, CONFIGURATION, FOUND, at(9))
+    rule, told = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
+    assert (rule.issue_since, rule.last_found, told) == (5, 9, ())
+
+
+def test_at_the_end_a_rule_that_found_nothing_says_so_and_what_was_found_stays():
+    rule, _ = after(Clear())
+    finished, told = finish(rule, CONFIGURATION, at(1))
+    assert (finished.status, types(told)) == (RuleStatus.NO_ISSUES_FOUND, [STATUS_CHANGE])
+    assert finish(finished, CONFIGURATION, at(1)) == (finished, ())
+    for rule, _ in (after(FOUND), after(FOUND, Clear()), after(Raised("x"))):
+        assert finish(rule, CONFIGURATION, at(2)) == (rule, ())
+
+
+def test_a_rule_that_never_had_anything_to_look_at_says_that_at_the_end():
+    rule, _ = after(DidNotLook(), DidNotLook())
+    rule, told = finish(rule, CONFIGURATION, at(2))
+    assert "check which tensors are saved" in rule.reason
+    assert told[0].detail["reason"] == rule.reason
+
+
+def test_a_run_that_goes_on_has_its_finished_rules_look_again():
+    finished = finish(after(Clear())[0], CONFIGURATION, at(1)).rule
+    rule, told = reopen(finished, CONFIGURATION, at(1))
+    assert (rule.status, types(told)) == (RuleStatus.IN_PROGRESS, [STATUS_CHANGE])
+    for other, _ in (after(FOUND), after(Raised("x")), after()):
+        assert reopen(other, CONFIGURATION, at(1)) == (other, ())
+
+
+def test_a_rule_that_is_not_wanted_any_more_is_stopped():
+    rule, told = stop(after(FOUND)[0], CONFIGURATION, "rules.json was changed", at(1))
+    assert (rule.status, types(told)) == (RuleStatus.STOPPED, [STATUS_CHANGE])
+    assert judge(rule, CONFIGURATION, Clear(), at(2)) == (rule, ())
+    assert stop(rule, CONFIGURATION, "again", at(2)) == (rule, ())
+    assert fail(rule, CONFIGURATION, "no", at(2)) == (rule, ())
+
+
+def test_a_stopping_rule_has_stopped_when_the_run_ends():
+    rule = replace(NEW, status=RuleStatus.STOPPING, reason="not wanted")
+    rule, told = finish(rule, CONFIGURATION, at(1))
+    assert (rule.status, rule.reason, len(told)) == (RuleStatus.STOPPED, "not wanted", 1)
+
+
+def test_a_training_that_starts_again_is_looked_at_afresh_and_its_issue_stays_open():
+    before = replace(after(Clear(), FOUND)[0], state=b"seen", state_key="k")
+    rule, told = begin_again(before, CONFIGURATION, at(0, training_run=1))
+    assert told == ()
+    assert (rule.state, rule.state_key, rule.last_good, rule.last_found) == (b"", "", None, None)
+    assert rule.has_open_issue
+    rule, told = judge(rule, CONFIGURATION, Clear(), at(0, training_run=1))
+    assert types(told) == [ISSUE_RESOLVED]
+
+
+LEGAL = {
+    RuleStatus.IN_PROGRESS: {"NoIssuesFound", "IssuesFound", "Error", "Stopped"},
+    RuleStatus.NO_ISSUES_FOUND: {"InProgress", "IssuesFound", "Error", "Stopped"},
+    RuleStatus.ISSUES_FOUND: {"Error", "Stopped"},
+    RuleStatus.ERROR: set(),
+    RuleStatus.STOPPED: set(),
+}
+
+OUTCOMES = st.sampled_from([FOUND, Found(), Clear(), DidNotLook(), Raised("it broke")])
+
+
+class RunOfARule(RuleBasedStateMachine):
+    """Steps in order and late ones, an end, a new beginning: whatever comes, the rule makes sense."""
+
+    @initialize(repeat=st.sampled_from([None, "every_step"]), attached_at=st.integers(-1, 5))
+    def begin(self, repeat, attached_at):
+        self.configuration = replace(CONFIGURATION, repeat=repeat)
+        self.rule = replace(NEW, catch_up_through=attached_at)
+        self.step = -1
+        self.opened = 0  # issues told of and not told to be resolved
+        self.ids = set()
+        self.acted_in_issue = 0
+        self.skipped = []
+
+    def take(self, verdict):
+        for entry in verdict.outbox:
+            assert entry.id not in self.ids or entry.detail_type == STATUS_CHANGE
+            self.ids.add(entry.id)
+            if entry.detail_type == STATUS_CHANGE:
+                before = RuleStatus(entry.detail["previous_status"])
+                assert before is self.rule.status
+                assert entry.detail["status"] in LEGAL[before]
+                assert entry.detail["status"] == verdict.rule.status
+            if entry.detail_type == ISSUE_RESOLVED:
+                assert self.opened == 1
+                self.opened = 0
+                self.acted_in_issue = 0
+            if entry.detail_type == CONDITION_MET:
+                self.opened = int(entry.detail["issue"]["open"])
+                self.acted_in_issue += entry.detail["has_actions"]
+                assert not (entry.detail["catch_up"] and entry.detail["has_actions"])
+                assert self.acted_in_issue <= 1
+        changed = verdict.rule.status is not self.rule.status
+        assert changed == any(entry.detail_type == STATUS_CHANGE for entry in verdict.outbox)
+        self.rule = verdict.rule
+
+    @rule(outcome=OUTCOMES)
+    def look(self, outcome):
+        self.step += 1
+        moment = at(self.step, catch_up=self.step <= self.rule.catch_up_through)
+        once = judge(self.rule, self.configuration, outcome, moment)
+        assert once == judge(self.rule, self.configuration, outcome, moment)
+        if outcome == DidNotLook():
+            assert once == (self.rule, ())
+        self.take(once)
+
+    @rule()
+    def skip(self):
+        self.step += 1
+        self.skipped.append(self.step)
+
+    @precondition(lambda self: self.skipped)
+    @rule(outcome=OUTCOMES, data=st.data())
+    def look_late(self, outcome, data):
+        step = data.draw(st.sampled_from(self.skipped))
+        self.skipped.remove(step)
+        catch_up = step <= self.rule.catch_up_through
+        late = step < self.step
+        self.take(
+            judge(self.rule, self.configuration, outcome, at(step, late=late, catch_up=catch_up))
+        )
+
+    @rule()
+    def end(self):
+        self.take(finish(self.rule, self.configuration, at(max(self.step, 0))))
+        assert self.rule.status is not RuleStatus.IN_PROGRESS
+
+    @rule()
+    def go_on(self):
+        self.take(reopen(self.rule, self.configuration, at(max(self.step, 0))))
+
+    @rule()
+    def detach(self):
+        self.take(stop(self.rule, self.configuration, "changed", at(max(self.step, 0))))
+        assert self.rule.status.is_final
+
+    @invariant()
+    def what_was_told_is_what_is(self):
+        if not hasattr(self, "rule"):
+            return
+        assert self.rule.has_open_issue == bool(self.opened)
+        if self.rule.has_open_issue:
+            assert self.rule.issue_since <= self.rule.last_found
+        if self.rule.last_found is not None and not self.rule.status.is_final:
+            assert self.rule.status is RuleStatus.ISSUES_FOUND
+
+
+TestARunOfARule = RunOfARule.TestCase
+TestARunOfARule.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+
+
+@given(st.lists(OUTCOMES, max_size=12))
+def test_the_same_steps_tell_the_same_in_the_same_order(outcomes):
+    first, second = after(*outcomes), after(*outcomes)
+    assert [entry.id for entry in first[1]] == [entry.id for entry in second[1]]
+    assert first == second
+
+
+@pytest.mark.parametrize("status", RuleStatus)
+def test_every_status_can_be_finished_and_stopped(status):
+    rule = replace(NEW, status=status)
+    assert finish(rule, CONFIGURATION, at(0)).rule.status is not RuleStatus.STOPPING
+    assert stop(rule, CONFIGURATION, "x", at(0)).rule.status.is_final
