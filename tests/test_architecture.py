@@ -23,7 +23,7 @@ ARROWS = {
     "storage": {"files.names"},
     "config": {"numbers", "files", "storage", "logger"},
     "saving": {"files", "storage", "config", "numbers", "logger"},
-    "trials": {"files", "storage", "config", "numbers", "logger"},
+    "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
     "analysis": {"trials", "logger"},
     "rules": {"trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"},
     "profiler": {"config", "logger"},

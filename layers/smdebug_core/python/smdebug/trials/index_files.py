@@ -1,0 +1,141 @@
+"""What index files say, fetched when it is asked for, and only so much of it kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from smdebug.exceptions import IndexReaderException, ObjectMissing, SMDebugError
+from smdebug.files.alike import AlikeIndexFiles
+from smdebug.files.names import index_key
+from smdebug.storage import Storage
+from smdebug.trials.run_index import Arrival, Sharing, Workers, WorkerStep, says_something
+
+KEPT = 64 << 20
+_SHARED_AT_MOST = 32 << 20
+
+
+class IndexFiles:
+    """What the workers of a run wrote at single steps: one read for each worker and step, several at a time.
+
+    The steps used last are kept, up to `budget` bytes or so, and the newest always. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        report: Callable[[str, SMDebugError], None],
+        budget: int = KEPT,
+    ):
+        self._storage = storage
+        self._report = report
+        self._budget = budget
+        self._parse = AlikeIndexFiles().parse
+        self._sharing = Sharing()
+        self._steps: OrderedDict[int, _Step] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._being_read: dict[int, threading.Lock] = {}
+        self._readers: ThreadPoolExecutor | None = None
+
+    def of(self, step: int, workers: Iterable[str]) -> Workers:
+        """What these workers wrote at a step, in order of their names.
+
+        A worker is left out whose index file is gone, damaged (which is reported) or lists nothing.
+        """
+        wanted = tuple(workers)
+        known = self._known(step, wanted)
+        if known is None:
+            with self._lock:
+                turn = self._being_read.setdefault(step, threading.Lock())
+            with turn:  # who comes second finds what the first one read
+                known = self._known(step, wanted) or self._fetched(step, wanted)
+            with self._lock:
+                self._being_read.pop(step, None)
+        return known
+
+    def forget_before(self, step: int) -> None:
+        """Keep nothing of the steps below this one."""
+        with self._lock:
+            for old in [known for known in self._steps if known < step]:
+                self._bytes -= self._steps.pop(old).size
+
+    def forget(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._steps.clear()
+            self._bytes = 0
+            self._sharing = Sharing()
+
+    def _known(self, step: int, workers: tuple[str, ...]) -> Workers | None:
+        with self._lock:
+            known = self._steps.get(step)
+            if known is None:
+                return None
+            self._steps.move_to_end(step)
+            if workers == known.read:
+                return known.workers
+            if not known.read_names.issuperset(workers):
+                return None
+            chosen = frozenset(workers)
+            return {name: one for name, one in known.workers.items() if name in chosen}
+
+    def _fetched(self, step: int, workers: tuple[str, ...]) -> Workers:
+        with self._lock:
+            old = self._steps.get(step)
+            if self._sharing.size > _SHARED_AT_MOST:
+                self._sharing = Sharing()
+            sharing = self._sharing
+        missing = [name for name in workers if old is None or name not in old.read_names]
+        arrived = self._read_all(step, missing)
+        with self._lock:
+            shared_before = sharing.size
+            written: dict[str, WorkerStep] = dict(old.workers) if old else {}
+            written |= {one.worker: sharing.worker_step(one) for one in arrived}
+            size = (
+                sharing.size - shared_before + sum(400 + 4 * len(one.file.names) for one in arrived)
+            )
+            names = workers if old is None else (*old.read, *missing)
+            new = _Step(names, dict(sorted(written.items())), size + (old.size if old else 0))
+            if (replaced := self._steps.pop(step, None)) is not None:
+                self._bytes -= replaced.size
+            self._steps[step] = new
+            self._bytes += new.size
+            while self._bytes > self._budget and len(self._steps) > 1:
+                self._bytes -= self._steps.popitem(last=False)[1].size
+        chosen = frozenset(workers)
+        return {name: one for name, one in new.workers.items() if name in chosen}
+
+    def _read_all(self, step: int, workers: list[str]) -> list[Arrival]:
+        at_a_time = min(self._storage.concurrency, len(workers))
+        if at_a_time <= 1:
+            read = [self._read(step, worker) for worker in workers]
+        else:
+            # Of its own: whoever reads values in parallel waits here for index files.
+            if self._readers is None:
+                self._readers = ThreadPoolExecutor(self._storage.concurrency, "smdebug-index")
+            read = list(self._readers.map(lambda worker: self._read(step, worker), workers))
+        return [one for one in read if one is not None]
+
+    def _read(self, step: int, worker: str) -> Arrival | None:
+        key = index_key(step, worker)
+        try:
+            file = self._parse(self._storage.read(key), file=key)
+        except IndexReaderException as error:
+            self._report(key, error)
+            return None
+        except ObjectMissing:  # removed since it was announced
+            return None
+        return Arrival(key, step, worker, file) if says_something(file) else None
+
+
+class _Step:
+    """What was read of a step, and from which workers."""
+
+    def __init__(self, read: tuple[str, ...], workers: Workers, size: int):
+        self.read = read
+        self.read_names = frozenset(read)
+        self.workers = workers
+        self.size = size

@@ -1,0 +1,234 @@
+"""A view as of a step against its oracle: a trial over a copy of the run that ends there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smdebug.exceptions import (
+    SMDebugError,
+)
+from smdebug.files import names
+from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.reductions import get_reduction_tensor_name
+from smdebug.storage.memory import MemoryStorage
+from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory, StepSummary
+from tests.trials.viewing import FarStorage, plain, recorded, through, view_of, written_by
+from tests.trials.writing import begin, write_step
+
+GLOBAL, TRAIN, EVAL, PREDICT = ModeKeys.GLOBAL, ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
+NAMES = ["loss", "x:0", "weight/1", "weight/2", "gradient/1"]
+COLLECTIONS = {
+    "losses": {"include_regex": ["loss"]},
+    "w": {"include_regex": ["^weight"]},
+    "all": {},
+}
+REDUCTIONS = [("mean", False), ("max", True)]
+
+HELD = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.sampled_from(["value", "reductions", "shape", "both", "text"]),
+    min_size=1,
+)
+
+
+@st.composite
+def runs(draw: Any) -> MemoryStorage:
+    """A run of up to three workers, some of which skip steps, with tensors that come and go."""
+    workers = draw(st.integers(1, 3))
+    modes = draw(st.sampled_from([[GLOBAL], [TRAIN], [TRAIN, EVAL], [EVAL, GLOBAL, PREDICT]]))
+    storage = MemoryStorage()
+    begin(storage, workers, COLLECTIONS)
+    step, mode_steps = -1, dict.fromkeys(modes, -1)
+    for _ in range(draw(st.integers(1, 6))):
+        gap = draw(st.sampled_from([1, 1, 2, 5, 1500]))
+        step += gap
+        mode = draw(st.sampled_from(modes))
+        mode_steps[mode] += draw(st.integers(1, min(gap, 3)))
+        there = draw(st.sets(st.integers(0, workers - 1), min_size=1))
+        for worker in sorted(there if draw(st.booleans()) else range(workers)):
+            tensors, shapes = made_of(draw(HELD), step * 10 + worker)
+            write_step(
+                storage,
+                step,
+                tensors,
+                worker=worker,
+                mode=mode,
+                mode_step=mode_steps[mode],
+                shapes=shapes,
+            )
+    return storage
+
+
+def made_of(held: dict[str, str], number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    tensors: dict[str, Any] = {}
+    shapes = {}
+    for name, kind in held.items():
+        if kind == "text":
+            tensors[name] = np.array(["a", str(number)])
+        if kind in ("value", "both"):
+            tensors[name] = np.array([number, 1.5], np.float32)
+        if kind in ("reductions", "both"):
+            for reduction, of_abs in REDUCTIONS:
+                saved = get_reduction_tensor_name(name, reduction, of_abs)
+                tensors[saved] = np.float32(number + of_abs)
+        if kind in ("shape", "both"):
+            shapes[name] = (2, number)
+    return tensors, shapes
+
+
+def plainly(answer: Any) -> Any:
+    """The answer as something that can be compared."""
+    if isinstance(answer, np.ndarray | np.generic):
+        return (str(answer.dtype), answer.shape, answer.tolist())
+    if isinstance(answer, dict):
+        return {key: plainly(value) for key, value in answer.items()}
+    if isinstance(answer, list | tuple):
+        return [plainly(value) for value in answer]
+    return answer
+
+
+def outcome(question: Callable[[], Any]) -> Any:
+    try:
+        return plainly(question())
+    except SMDebugError as error:
+        return (type(error), error.args)
+
+
+def questions(trial: Any, steps: list[int]) -> Iterator[tuple[Any, Callable[[], Any]]]:
+    """Whatever can be asked of a trial and its tensors, about these steps."""
+    yield "modes", lambda: list(trial.modes())
+    yield "workers", trial.workers
+    yield "num_workers", lambda: trial.num_workers
+    yield "collections", lambda: sorted(trial.collections())
+    yield "losses", lambda: trial.collection("losses").include_regex
+    yield "ended", lambda: trial.loaded_all_steps
+    yield "last complete", lambda: trial.last_complete_step
+    yield "by workers", lambda: trial.workers_for_global_step
+    yield "in w", lambda: [str(one) for one in trial.tensors_in_collection("w")]
+    for mode in (None, GLOBAL, TRAIN, EVAL, PREDICT):
+        yield ("steps", mode), lambda mode=mode: trial.steps(mode)
+        yield ("all steps", mode), lambda mode=mode: trial.steps(mode, show_incomplete_steps=True)
+        yield ("names", mode), lambda mode=mode: trial.tensor_names(mode=mode)
+        yield ("losses", mode), lambda mode=mode: trial.tensor_names(mode=mode, collection="losses")
+    for step in steps:
+        yield ("mode", step), lambda step=step: trial.mode_modestep(step)
+        for mode in (GLOBAL, TRAIN, EVAL):
+            at = (step, mode)
+            yield ("state", at), lambda at=at: trial.has_passed_step(*at)
+            yield ("global", at), lambda at=at: trial.global_step(at[1], at[0])
+            yield ("names", at), lambda at=at: trial.tensor_names(step=at[0], mode=at[1])
+            yield (
+                ("regex", at),
+                lambda at=at: trial.tensor_names(step=at[0], mode=at[1], regex="^w"),
+            )
+            yield (
+                ("all", at),
+                lambda at=at: trial.tensor_names(step=at[0], mode=at[1], collection="w"),
+            )
+            yield ("labels", at), lambda at=at: trial.labels(*at)
+    for name in [*NAMES, "x", "nobody"]:
+        yield ("has", name), lambda name=name: trial.has_tensor(name)
+        yield ("tensor", name), lambda name=name: trial.tensor(name).name
+        if not trial.has_tensor(name):
+            continue
+        tensor = trial.tensor(name)
+        yield ("original", name), lambda tensor=tensor: tensor.original_name
+        for mode in (None, TRAIN, EVAL):
+            yield ("steps", name, mode), lambda t=tensor, m=mode: t.steps(m)
+            yield ("incomplete", name, mode), lambda t=tensor, m=mode: t.steps(m, True)
+            yield ("first", name, mode), lambda t=tensor, m=mode: t.first_seen(m)
+            yield ("values", name, mode), lambda t=tensor, m=mode: t.values(m)
+        for step in steps:
+            for mode in (GLOBAL, TRAIN):
+                at = (step, mode)
+                yield ("back", name, at), lambda t=tensor, at=at: t.prev_steps(at[0], 2, at[1])
+                yield (
+                    ("all back", name, at),
+                    lambda t=tensor, at=at: t.prev_steps(at[0], mode=at[1]),
+                )
+                yield ("workers", name, at), lambda t=tensor, at=at: t.workers(*at)
+                yield ("shape", name, at), lambda t=tensor, at=at: t.shape(*at)
+                yield ("reductions", name, at), lambda t=tensor, at=at: t.reduction_values(*at)
+                for worker in (None, "worker_1", "nobody"):
+                    of = (*at, worker)
+                    yield ("value", name, of), lambda t=tensor, of=of: t.value(*of)
+                    yield (
+                        ("max", name, of),
+                        lambda t=tensor, of=of: t.reduction_value(of[0], "max", *of[1:], abs=True),
+                    )
+
+
+def compare(view: Any, oracle: Any, steps: list[int]) -> None:
+    asked = zip(questions(view, steps), questions(oracle, steps), strict=True)
+    for (what, of_view), (_, of_oracle) in asked:
+        assert outcome(of_view) == outcome(of_oracle), what
+
+
+def histories(storage: MemoryStorage, step: int) -> Iterator[Any]:
+    """Ways in which a view may be told of what came before that step."""
+    recorder = recorded(storage, step - 1)
+    yield recorder
+    yield MemoryHistory.from_dict(recorder.memory.to_dict())
+    far = FarStorage(storage, may_list=True)
+    recent = MemoryHistory.recent(recorder, step - 1, steps=2)
+    yield ChainedHistory(recent, ListedHistory(far, step - 1))
+    # Steps at which nobody has looked, but for what they hold.
+    unseen = [StepSummary.not_looked_at(s.step, s.workers) for s in recorder.steps.values()]
+    yield MemoryHistory(unseen, recorder.layouts())
+
+
+@settings(max_examples=60, deadline=None)
+@given(storage=runs(), data=st.data())
+def test_a_view_answers_as_a_trial_would_over_a_run_that_ended_there(
+    storage: MemoryStorage, data: Any
+) -> None:
+    complete = [
+        step for step, names in written_by(storage).items() if len(names) == len(collected(storage))
+    ]
+    for step in complete:
+        kinds = list(histories(storage, step))
+        history = data.draw(st.sampled_from(kinds), label=f"history before {step}")
+        view = view_of(storage, history, far=FarStorage(storage))
+        view.look_at(step, written_by(storage)[step])
+        near = {number for known in written_by(storage) for number in (known, known + 1)}
+        steps = [
+            -1,
+            *(number for number in range(9) if number not in near),
+            *sorted(near),
+            step + 7,
+        ]
+        compare(view, plain(through(storage, step), view.path), steps)
+
+
+def collected(storage: MemoryStorage) -> list[str]:
+    return list(storage.list(names.COLLECTIONS_FOLDER))
+
+
+@settings(max_examples=30, deadline=None)
+@given(storage=runs(), data=st.data())
+def test_a_view_that_moves_about_answers_as_one_that_is_new(
+    storage: MemoryStorage, data: Any
+) -> None:
+    workers = written_by(storage)
+    recorder = recorded(storage, max(workers))
+    moving = view_of(storage, recorder, index_budget=data.draw(st.sampled_from([0, 1 << 20])))
+    for _ in range(4):
+        step = data.draw(st.sampled_from(list(workers)))
+        moving.look_at(step, workers[step])
+        new = view_of(storage, recorder)
+        new.look_at(step, workers[step])
+        compare(moving, new, [0, 1, 2, *workers, step + 1])
+
+
+@settings(max_examples=30, deadline=None)
+@given(storage=runs())
+def test_steps_looked_at_one_after_the_other_need_no_record(storage: MemoryStorage) -> None:
+    alone, helped = view_of(storage, MemoryHistory()), view_of(storage, recorded(storage, 10**6))
+    for step, workers in written_by(storage).items():
+        assert alone.look_at(step, workers) == helped.look_at(step, workers)
+        compare(alone, helped, [0, 1, 2, step - 1, step, step + 1])

@@ -1,0 +1,154 @@
+"""Views of a run as of a step, made the way the application makes them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.files.collections_file import parse_collections
+from smdebug.files.names import COLLECTIONS_FOLDER, INDEX_FOLDER, step_file
+from smdebug.service.records import Layout
+from smdebug.storage import ByteSpan, Storage
+from smdebug.storage.memory import MemoryStorage
+from smdebug.trials import Trial
+from smdebug.trials.as_of import AsOfTrial
+from smdebug.trials.history import History, MemoryHistory, StepSummary
+from smdebug.trials.patience import Clock, Patience
+
+
+def never(seconds: float) -> None:
+    raise AssertionError(f"slept {seconds} s")
+
+
+SLEEPLESS = Clock(now=lambda: 0.0, sleep=never)
+
+
+class FarStorage:
+    """A run far away, which may be read and, if at all, listed; it counts what it is asked."""
+
+    def __init__(self, storage: Storage, *, may_list: bool = False):
+        self._storage = storage
+        self._may_list = may_list
+        self._lock = threading.Lock()
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def location(self) -> str:
+        return self._storage.location
+
+    @property
+    def concurrency(self) -> int:
+        return 4
+
+    def read(self, key: str, span: ByteSpan | None = None) -> bytes:
+        with self._lock:
+            self.asked.append(("get", key))
+        return self._storage.read(key, span)
+
+    def view(self, key: str, span: ByteSpan | None = None) -> memoryview:
+        return memoryview(bytearray(self.read(key, span)))
+
+    def list(self, prefix: str, start_after: str | None = None) -> Iterator[str]:
+        assert self._may_list, f"listed {prefix}"
+        with self._lock:
+            self.asked.append(("list", prefix))
+        return self._storage.list(prefix, start_after)
+
+    def exists(self, key: str) -> bool:
+        raise AssertionError(f"asked whether there is {key}")
+
+    size = write = create = claim = delete = exists
+
+    def gets(self, folder: str = "") -> list[str]:
+        return [key for kind, key in self.asked if kind == "get" and key.startswith(folder)]
+
+
+class Recorder:
+    """The step index, as far as a view needs it: what looks have told, and which layouts there are."""
+
+    def __init__(self) -> None:
+        self.steps: dict[int, StepSummary] = {}
+        self._layouts: dict[str, Layout] = {}
+        self.asked: list[tuple[Any, ...]] = []
+
+    def record(self, trial: AsOfTrial, summary: StepSummary) -> StepSummary:
+        self.steps[summary.step] = summary
+        if summary.workers:
+            layout = trial.layout(summary.layout)
+            known = self._layouts.get(layout.digest)
+            if known is None or layout.first_step < known.first_step:
+                self._layouts[layout.digest] = layout
+        return summary
+
+    @property
+    def memory(self) -> MemoryHistory:
+        return MemoryHistory(self.steps.values(), self._layouts)
+
+    def at(self, step: int) -> StepSummary | None:
+        self.asked.append(("at", step))
+        return self.steps.get(step)
+
+    def before(self, step: int, mode: Any = None) -> Iterator[StepSummary]:
+        self.asked.append(("before", step, mode))
+        return self.memory.before(step, mode)
+
+    def first(self, mode: Any = None) -> StepSummary | None:
+        return self.memory.first(mode)
+
+    def layouts(self) -> Mapping[str, Layout]:
+        self.asked.append(("layouts",))
+        return self._layouts
+
+
+def collections_of(storage: Storage) -> CollectionManager:
+    key = next(iter(storage.list(COLLECTIONS_FOLDER)))
+    return CollectionManager.from_dict(parse_collections(storage.read(key), file=key))
+
+
+def view_of(storage: Storage, history: History, *, far: Any = None, **options: Any) -> AsOfTrial:
+    collections = collections_of(storage)
+    return AsOfTrial(
+        "a run",
+        storage if far is None else far,
+        history=history,
+        collections=collections,
+        num_workers=collections.get_num_workers(),
+        **options,
+    )
+
+
+def written_by(storage: Storage) -> dict[int, tuple[str, ...]]:
+    """The workers of every step, as a listing has them."""
+    workers: dict[int, list[str]] = {}
+    for name in filter(None, map(step_file, storage.list(INDEX_FOLDER))):
+        workers.setdefault(name.step, []).append(name.worker)
+    return {step: tuple(names) for step, names in sorted(workers.items())}
+
+
+def recorded(storage: Storage, through: int, steps: Iterable[int] | None = None) -> Recorder:
+    """What the step index holds after every step up to that one was looked at."""
+    recorder = Recorder()
+    view = view_of(storage, recorder)
+    for step, workers in written_by(storage).items():
+        if step <= through and (steps is None or step in steps):
+            recorder.record(view, view.look_at(step, workers))
+    return recorder
+
+
+def through(storage: Storage, step: int) -> MemoryStorage:
+    """The run as it was when that step had just been written."""
+    then = MemoryStorage()
+    for key in storage.list(""):
+        name = step_file(key)
+        if key.startswith(COLLECTIONS_FOLDER) or (name and name.step <= step):
+            then.write(key, storage.read(key))
+    return then
+
+
+def plain(storage: Storage, path: str) -> Trial:
+    """A trial that lists, and neither waits nor sleeps."""
+    return Trial(
+        "a run", storage, path=path, clock=SLEEPLESS, patience=Patience(incomplete_steps=10**6)
+    )
