@@ -43,6 +43,81 @@ def test_a_process_that_ends_well_ends_its_run(tmp_path):
     assert not (tmp_path / "claim.smd").exists()
 
 
+@pytest.mark.parametrize(
+    "ending",
+    ["sys.exit()", "sys.exit(0)", "try: sys.exit(3)\nexcept SystemExit as e: assert e.code == 3"],
+)
+def test_a_process_that_says_that_it_ended_well_ends_its_run(tmp_path, ending):
+    done = run(tmp_path, ending)
+    assert (done.returncode, has_ended(tmp_path)) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        ("sys.exit(1)", 1),
+        ("sys.exit('out of memory')", 1),
+        ("try: 1 / 0\nexcept ZeroDivisionError: sys.exit(7)", 7),
+        ("def main(): return 5\nsys.exit(main())", 5),
+    ],
+)
+def test_a_process_that_exits_with_an_error_is_no_end(tmp_path, ending, code):
+    done = run(tmp_path, ending)
+    assert (done.returncode, saved(tmp_path), has_ended(tmp_path)) == (code, [0, 1, 2], False)
+
+
+def test_a_thread_that_exits_does_not_end_the_process(tmp_path):
+    done = run(
+        tmp_path,
+        "import threading; t = threading.Thread(target=sys.exit, args=[4]); t.start(); t.join()",
+    )
+    assert (done.returncode, has_ended(tmp_path)) == (0, True)
+
+
+def test_those_who_wrap_sys_exit_as_well_go_on_to_see_it(tmp_path):
+    wrapped = """
+ours = sys.exit
+def theirs(status=None):
+    print("seen", status)
+    ours(status)
+sys.exit = theirs
+hook.close()
+sys.exit(2)
+"""
+    done = run(tmp_path, wrapped)
+    assert (done.returncode, "seen 2" in done.stdout) == (2, True)
+
+
+def test_sys_exit_is_as_it_was_once_no_hook_watches(tmp_path):
+    script = """
+import sys
+before = sys.exit
+from smdebug.saving.process_end import ProcessEnd
+
+one, two = ProcessEnd(), ProcessEnd()
+assert sys.exit is not before
+try:
+    sys.exit("why")
+except SystemExit as left:
+    assert (left.code, left.args) == ("why", ("why",))
+    left.code = 4
+    assert left.code == 4
+one.leave()
+one.leave()
+assert sys.exit is not before
+two.leave()
+assert sys.exit is before
+assert two.is_good()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("crash", ["1 / 0", "raise KeyboardInterrupt"])
 def test_an_unhandled_exception_is_no_end(tmp_path, crash):
     done = run(tmp_path, crash)
@@ -52,7 +127,9 @@ def test_an_unhandled_exception_is_no_end(tmp_path, crash):
 
 
 def test_an_exception_from_before_the_hook_does_not_count(tmp_path):
-    done = run(tmp_path, "hook._error_before = sys.last_value = ValueError('an earlier cell')")
+    done = run(
+        tmp_path, "hook._process_end._error_before = sys.last_value = ValueError('an earlier cell')"
+    )
     assert (done.returncode, has_ended(tmp_path)) == (0, True)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -60,6 +59,7 @@ from smdebug.saving.places import (
     get_tensorboard_dir,
     place_for_a_run,
 )
+from smdebug.saving.process_end import ProcessEnd, is_success
 from smdebug.saving.resume import SavedState, StateStore
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.save_plan import RAW_ONLY, ModePlan, SavePlan, Wanted
@@ -179,7 +179,7 @@ class BaseHook:
         self._quiet = False
         self._closed = False
         self._process = os.getpid()
-        self._error_before = _unhandled_error()
+        self._process_end = ProcessEnd()
         self._step_context = _StepContext(self)
         singleton.set_hook(self)
         ErrorHandlingAgent.get_error_handling_agent().set_hook(self)
@@ -387,7 +387,8 @@ class BaseHook:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close(ended=error is None or _is_success(error))
+        well = error is None or (isinstance(error, SystemExit) and is_success(error.code))
+        self._close(ended=well)
 
     # For the hooks of frameworks
 
@@ -705,7 +706,7 @@ class BaseHook:
 
     def _at_exit(self) -> None:
         if self._ran is not None or self._early:  # a hook that saw nothing leaves nothing
-            self._close(ended=_unhandled_error() is self._error_before)
+            self._close(ended=self._process_end.is_good())
 
     def _close(self, *, ended: bool) -> None:
         if self._closed or os.getpid() != self._process:
@@ -726,6 +727,7 @@ class BaseHook:
             self._stop_recording()
             self._due = None
             atexit.unregister(self._at_exit)
+            self._process_end.leave()
             if self.worker is not None and _writing.get((self.out_dir, self.worker)) is self:
                 del _writing[self.out_dir, self.worker]
 
@@ -806,12 +808,3 @@ class _StepContext:
         trace: TracebackType | None,
     ) -> None:
         self._hook.end_step(interrupted=kind is not None)
-
-
-def _is_success(error: BaseException) -> bool:
-    return isinstance(error, SystemExit) and error.code in (None, 0)
-
-
-def _unhandled_error() -> object:
-    """The exception that nobody caught, if the interpreter has come across one."""
-    return getattr(sys, "last_value", None)
