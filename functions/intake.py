@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from functions.decisions.events import run_entry
-
 from functions.decisions.arrivals import (
     Arrival,
     JobEnded,
@@ -19,13 +17,19 @@ from functions.decisions.arrivals import (
     bucket_and_prefix,
     job_of,
 )
-from functions.decisions.configuration import default_rules, group_of, parse_rules
+from functions.decisions.configuration import (
+    default_rules,
+    group_of,
+    parse_rules,
+    what_changed,
+)
+from functions.decisions.events import run_entry
 from functions.starting import start_evaluation
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError
 from smdebug.files.collections_file import parse_collections
 from smdebug.logger import get_logger
-from smdebug.service.items import shard_of, token_of
+from smdebug.service.items import RulesOfRun, shard_of, token_of
 from smdebug.service.records import (
     BUILT_IN,
     GroupRecord,
@@ -67,8 +71,8 @@ def begin(world: World, run: str) -> RunRecord:
     if job is not None:
         world.index.note_job(job, run)
     world.index.list_run(run, now)
-    world.index.put_rules(run, rules, "")
-    groups = _groups_of(rules)
+    world.index.put_rules(run, RulesOfRun(rules), "")
+    groups = _groups_of(world, rules)
     for group in groups:
         world.index.begin_group(run, GroupRecord(group))
     record = RunRecord(run, groups=groups, job=job, first_seen=now, trouble=trouble)
@@ -176,7 +180,7 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
     except ObjectMissing:
         return record
     except SMDebugError as problem:
-        return _in_trouble(world, record, str(problem))
+        return in_trouble(world, record, str(problem))
     meta = content["_meta"]
     world.index.put_collections(record.run, content, arrival.sequencer)
     before = record
@@ -248,10 +252,12 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
         return record
     rules, trouble = _rules_of(world, record.run)
     if trouble:
-        record = _in_trouble(world, record, trouble)
+        record = in_trouble(world, record, trouble)
         return change(world, record, lambda one: replace(one, rules_version=arrival.sequencer))
-    world.index.put_rules(record.run, rules, arrival.sequencer)
-    groups = _groups_of(rules)
+    before = world.index.rules(record.run)
+    detached = what_changed((*before.wanted, *before.detached), rules).stopped
+    world.index.put_rules(record.run, RulesOfRun(rules, detached), arrival.sequencer)
+    groups = _groups_of(world, rules)
     for group in groups:
         world.index.begin_group(record.run, GroupRecord(group))
     record = change(
@@ -280,11 +286,12 @@ def _rules_of(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...], st
         return default_rules(world.settings.default_rules), str(problem)
 
 
-def _groups_of(rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([BUILT_IN, *map(group_of, rules)]))
+def _groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:
+    deployed = world.settings.custom_functions
+    return tuple(dict.fromkeys([BUILT_IN, *(group_of(rule, deployed) for rule in rules)]))
 
 
-def _in_trouble(world: World, record: RunRecord, problem: str) -> RunRecord:
+def in_trouble(world: World, record: RunRecord, problem: str) -> RunRecord:
     """Say once what is wrong with the run's files; the rest goes on."""
     now = world.clock.now()
 

@@ -14,7 +14,8 @@ from typing import Any
 from functions.ports import ItemStore, Only, Refused
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service import items
-from smdebug.service.records import GroupRecord, Layout, RuleConfiguration, RunRecord, StepRecord
+from smdebug.service.items import RulesOfRun
+from smdebug.service.records import GroupRecord, Layout, RunRecord, StepRecord
 
 KEPT_FOR = 90 * 86_400
 _PRESENT = Only(present=True)
@@ -92,10 +93,10 @@ class StepIndex:
 
     # What a run's files say
 
-    def rules(self, run: str) -> tuple[RuleConfiguration, ...]:
+    def rules(self, run: str) -> RulesOfRun:
         return items.rules_of(self._store.get(items.run_pk(run), items.RULES))
 
-    def put_rules(self, run: str, rules: Iterable[RuleConfiguration], version: str) -> None:
+    def put_rules(self, run: str, rules: RulesOfRun, version: str) -> None:
         self._store.put(items.item_of_rules(run, rules, version))
 
     def collections(self, run: str) -> Mapping[str, Any] | None:
@@ -251,7 +252,7 @@ class StepIndex:
             self._store.update(
                 items.run_pk(run),
                 items.group_sk(record.group),
-                set={**items.progress_of_group(record), "lease": 0, "deaths": 0},
+                set={**items.progress_of_group(record), "lease": 0, "deaths": 0, "alone": []},
                 put_in={"outbox": outbox} if outbox else None,
                 only=Only(equal={"token": record.token}),
             )
@@ -260,13 +261,13 @@ class StepIndex:
                 f"The lease on the rules {record.group} of {run} was taken over; nothing was committed"
             ) from None
 
-    def note_alone(self, run: str, record: GroupRecord) -> None:
-        """Note which rules are tried alone, keeping the lease, so that the one that dies is known."""
+    def note_alone(self, run: str, record: GroupRecord, rule: str) -> None:
+        """Note which rule is tried alone now, and nothing else: if its holder dies, it was that one."""
         try:
             self._store.update(
                 items.run_pk(run),
                 items.group_sk(record.group),
-                set=items.progress_of_group(record),
+                set={"alone": [rule]},
                 only=Only(equal={"token": record.token}),
             )
         except Refused:

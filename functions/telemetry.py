@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
+import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 NAMESPACE = "smdebug"
+_about: ContextVar[Mapping[str, Any] | None] = ContextVar("about", default=None)
 
 
 def log(message: str, **told: Any) -> None:
@@ -41,3 +46,43 @@ def metrics(values: Mapping[str, tuple[float, str]], **dimensions: str) -> None:
         **{name: number for name, (number, _) in values.items()},
     }
     print(json.dumps(line), flush=True)
+
+
+@contextmanager
+def about_rule(run: str, rule: str, step: int, level: str | None = None) -> Iterator[None]:
+    """What a rule logs in this block is told with its run, its name and the step."""
+    logger = _rules_logger()
+    token = _about.set({"run": run, "rule": rule, "step": step})
+    before = logger.level
+    if level:
+        logger.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        _about.reset(token)
+
+
+def _rules_logger() -> logging.Logger:
+    from smdebug.logger import get_logger
+
+    logger = get_logger()
+    if not any(isinstance(handler, _AsJson) for handler in logger.handlers):
+        logger.handlers = [_AsJson()]
+    return logger
+
+
+class _AsJson(logging.Handler):
+    """Log records as lines of JSON, with whatever they are about."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line: dict[str, Any] = {
+            "level": record.levelname,
+            "message": record.getMessage(),
+            "timestamp": round(record.created, 3),
+            "location": f"{record.filename}:{record.lineno}",
+            **(_about.get() or {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["trace"] = "".join(traceback.format_exception(record.exc_info[1]))[-4000:]
+        print(json.dumps(line, default=str), file=sys.stdout, flush=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from smdebug.exceptions import NoMoreData, SMDebugError, SMDebugValueError
+from smdebug.rules.making import GIVEN, accepted_by, make_rule
 from smdebug.rules.rule import Rule
 
 FOUND_NOTHING, FOUND_SOMETHING, ASKED_WRONGLY, CANNOT_LOOK, INTERRUPTED = 0, 1, 2, 3, 130
@@ -150,33 +150,12 @@ def rules_in(module: Any) -> dict[str, type[Rule]]:
     }
 
 
-_GIVEN = frozenset(("self", "base_trial", "other_trials", "other_trial"))
 _ALIASES = {"action_json": "action_str"}
-
-
-class _Accepted(NamedTuple):
-    names: list[str]
-    required: list[str]
-    anything: bool
-
-
-def _accepted(rule_class: type[Rule]) -> _Accepted:
-    parameters = list(signature(rule_class.__init__).parameters.values())[2:]
-    named = [
-        one
-        for one in parameters
-        if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    ]
-    return _Accepted(
-        [one.name for one in named],
-        [one.name for one in named if one.default is Parameter.empty],
-        any(one.kind is Parameter.VAR_KEYWORD for one in parameters),
-    )
 
 
 def _parameters(rule_class: type[Rule], rest: Sequence[str]) -> dict[str, str]:
     """`--any_parameter value`, `--any-parameter=value` and `--flag`, as the rule calls them."""
-    accepted = _accepted(rule_class)
+    accepted = accepted_by(rule_class)
     parameters: dict[str, str] = {}
     waiting = list(rest)
     while waiting:
@@ -187,7 +166,7 @@ def _parameters(rule_class: type[Rule], rest: Sequence[str]) -> dict[str, str]:
         name = told.replace("-", "_")
         name = _ALIASES.get(name, name) if name not in accepted.names else name
         if name not in accepted.names and not accepted.anything:
-            choices = [one for one in accepted.names if one not in _GIVEN]
+            choices = [one for one in accepted.names if one not in GIVEN]
             raise SMDebugValueError(
                 f"{rule_class.__name__} takes no parameter {told!r}{_meant(name, choices)}"
             )
@@ -200,27 +179,14 @@ def _parameters(rule_class: type[Rule], rest: Sequence[str]) -> dict[str, str]:
 
 
 def _rule(rule_class: type[Rule], parameters: Mapping[str, str], options: Any) -> Rule:
-    accepted = _accepted(rule_class)
-    arguments: dict[str, Any] = dict(parameters)
     other_paths = [path.strip() for path in options.other_trials.replace(";", ",").split(",")]
-    if any(other_paths):
-        takes = next(
-            (one for one in ("other_trials", "other_trial") if one in accepted.names), None
-        )
-        if takes is None and not accepted.anything:
-            raise SMDebugValueError(f"{rule_class.__name__} looks at no other trials")
-        others = [_trial(path) for path in other_paths if path]
-        arguments[takes or "other_trials"] = others[0] if takes == "other_trial" else others
-    missing = [name for name in accepted.required if name not in arguments]
-    if missing:
-        option = "--other-trials" if missing[0] in _GIVEN else f"--{missing[0]}"
-        raise SMDebugValueError(f"{rule_class.__name__} needs {option}")
-    try:
-        return rule_class(_trial(options.trial_dir), **arguments)
-    except SMDebugError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise SMDebugValueError(f"{rule_class.__name__} cannot be made: {error}") from error
+    return make_rule(
+        rule_class,
+        lambda: _trial(options.trial_dir),
+        parameters,
+        lambda: [_trial(path) for path in other_paths if path],
+        named=lambda name: "--other-trials" if name in GIVEN else f"--{name}",
+    )
 
 
 def _trial(path: str) -> Any:

@@ -20,7 +20,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service.records import (
@@ -187,6 +187,7 @@ def item_of_group(run: str, record: GroupRecord) -> Item:
         "token": record.token,
         "lease": record.lease_until,
         "deaths": record.deaths,
+        "alone": list(record.alone),
         "outbox": dict(record.outbox),
         **progress_of_group(record),
     }
@@ -198,7 +199,6 @@ def progress_of_group(record: GroupRecord) -> Item:
         "rules": [_told_of_rule(rule) for rule in record.rules],
         "passed": sorted(record.passed),
         "late": sorted(record.late_done),
-        "alone": list(record.alone),
         "finished": record.finished,
     }
     return {
@@ -221,7 +221,7 @@ def group_of(item: Item) -> GroupRecord:
         rules=tuple(_rule_told(rule) for rule in body.get("rules", ())),
         passed=frozenset(body.get("passed", ())),
         late_done=frozenset(body.get("late", ())),
-        alone=tuple(body.get("alone", ())),
+        alone=tuple(item.get("alone", ())),
         finished=bool(body.get("finished", False)),
         outbox=item.get("outbox", {}),
     )
@@ -260,15 +260,25 @@ def _rule_told(told: Mapping[str, Any]) -> RuleRecord:
 # What the run's files say
 
 
-def item_of_rules(run: str, rules: Iterable[RuleConfiguration], version: str) -> Item:
+class RulesOfRun(NamedTuple):
+    """The rules that watch a run, and those that once did."""
+
+    wanted: tuple[RuleConfiguration, ...] = ()
+    detached: tuple[RuleConfiguration, ...] = ()
+
+
+def item_of_rules(run: str, rules: RulesOfRun, version: str) -> Item:
     """The item of a run's configurations."""
-    body = packed([rule.to_dict() for rule in rules])
-    return {"pk": run_pk(run), "sk": RULES, "version": version, "body": body}
+    body = {name: [rule.to_dict() for rule in told] for name, told in rules._asdict().items()}
+    return {"pk": run_pk(run), "sk": RULES, "version": version, "body": packed(body)}
 
 
-def rules_of(item: Item | None) -> tuple[RuleConfiguration, ...]:
+def rules_of(item: Item | None) -> RulesOfRun:
     """The configurations of an item; none of no item."""
-    return tuple(map(configuration_of, unpacked(item["body"]))) if item else ()
+    if item is None:
+        return RulesOfRun()
+    body = unpacked(item["body"])
+    return RulesOfRun(*(tuple(map(configuration_of, body[name])) for name in RulesOfRun._fields))
 
 
 def configuration_of(told: Mapping[str, Any]) -> RuleConfiguration:

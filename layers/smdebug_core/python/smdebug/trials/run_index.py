@@ -80,6 +80,8 @@ class WorkerStep:
         "mode",
         "mode_step",
         "places",
+        "previous_step",
+        "saved_at",
         "shape_records",
         "shapes",
         "spans",
@@ -106,8 +108,19 @@ class WorkerStep:
         self.places = layout.of_tensor
         self.spans = spans
         self.checksums = _compact(file.crcs)
+        #: The step that this worker saved before, and when it saved this one; old runs do not tell.
+        self.previous_step = _whole_number(file.meta.extras.get("previous_step"))
+        self.saved_at = _seconds(file.meta.extras.get("saved_at"))
         self.shapes = shapes
         self.shape_records = shape_records
+
+
+def _whole_number(told: object) -> int | None:
+    return told if type(told) is int and told >= 0 else None
+
+
+def _seconds(told: object) -> float | None:
+    return float(told) if type(told) in (int, float) and 0 < told < 1e11 else None  # type: ignore[operator, arg-type]
 
 
 Workers = Mapping[str, WorkerStep]

@@ -1,0 +1,12 @@
+"""A step is complete -> its rules look at what is due -> what they found, for the workflow to publish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functions import wiring
+from functions.evaluation import evaluate
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    return evaluate(wiring.world(), event["run"], event["group"], event["step"])

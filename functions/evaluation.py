@@ -1,0 +1,407 @@
+"""Evaluating the rules of a group on a run: lease, due steps in order, one commit.
+
+Whatever happens in between, nothing counts before the commit; and a commit counts only if nobody has
+taken over. So every rule sees every due step with exactly one effect, however often this is started,
+killed or started twice at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from functions.answers import answer
+from functions.decisions.configuration import group_of
+from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
+from functions.decisions.events import (
+    Moment,
+    OutboxEntry,
+    Overflow,
+    old_state_change,
+)
+from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
+from functions.decisions.verdicts import Raised, Verdict, begin_again, fail, finish, judge, stop
+from functions.intake import change, in_trouble
+from functions.rule_bench import Behind, RuleBench, StateTooLarge
+from functions.starting import RUN_ITSELF, leave_check
+from functions.telemetry import log, metrics
+from functions.world import World
+from smdebug.service.records import (
+    BUILT_IN,
+    NOTHING_EVALUATED,
+    GroupRecord,
+    RuleConfiguration,
+    RuleRecord,
+    RuleStatus,
+    RunRecord,
+    StepRecord,
+)
+
+KEPT_STEPS = 500  # of those that were passed, or came late
+DEATHS_BEFORE_ALONE = 2
+DEATHS_BEFORE_PASSING = 4
+
+
+def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any]:
+    """Have the rules of a group look at every step that is due; what there is to publish."""
+    record = world.index.run(run)
+    if record is None:
+        return answer(world, run, group, {})
+    if group == RUN_ITSELF:
+        return answer(world, run, None, record.outbox)
+    now = world.clock.now()
+    held = world.index.lease(run, group, now=now, seconds=world.settings.lease)
+    work = Evaluation(world, record, held, begun=now)
+    work.reconcile()
+    more = work.do_what_is_due(hinted_step)
+    if not more:
+        work.finish_if_ended()
+    work.commit()
+    return answer(world, run, group, {**held.outbox, **work.outbox}, more=more)
+
+
+class Evaluation:
+    """One lease: what was read, and what has become of it so far."""
+
+    def __init__(self, world: World, record: RunRecord, held: GroupRecord, *, begun: float):
+        self.world = world
+        self.record = record
+        self.group = held
+        self.begun = begun
+        self.deaths = held.deaths - 1  # this lease is not dead yet
+        self.bench = RuleBench(world, record)
+        self.outbox: dict[str, dict[str, str]] = {}
+        self.configurations: dict[str, RuleConfiguration] = {}
+        self.evaluated = 0
+        self._findings: list[OutboxEntry] = []
+        self._overflows: list[Overflow] = []
+
+    # Rules come and go
+
+    def reconcile(self) -> None:
+        """Take on the rules that were attached, let go of those that were detached."""
+        rules = self.world.index.rules(self.record.run)
+        self.configurations = {one.id: one for one in (*rules.detached, *rules.wanted)}
+        wanted = {one.id for one in rules.wanted}
+        if self.group.training_run < self.record.training_run:
+            self._begin_anew()
+        for rule in self.group.rules:
+            if rule.id not in wanted:
+                reason = "The rule was detached from the run, or its configuration was changed."
+                self._take(stop(rule, self._configuration(rule), reason, self._moment()))
+        for configuration in rules.wanted:
+            if self._group_of(configuration) == self.group.group:
+                self._attach(configuration)
+        for rule in self.group.rules:  # one that was given a lane, and is still on our list
+            if self._group_of(self._configuration(rule)) != self.group.group:
+                self._into_lane(rule, self.group.cursor)
+
+    def _attach(self, configuration: RuleConfiguration) -> None:
+        if any(rule.id == configuration.id for rule in self.group.rules):
+            return
+        rule = RuleRecord(configuration.id, configuration.name, changed_at=self.begun)
+        level = self.group.cursor if self.group.group == BUILT_IN else self._level()
+        rule = replace(rule, catch_up_through=level)
+        if self.group.cursor != NOTHING_EVALUATED:
+            self._into_lane(rule, NOTHING_EVALUATED)
+        else:
+            self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
+
+    def _group_of(self, configuration: RuleConfiguration) -> str:
+        lane = lane_of(configuration.id)
+        if lane in self.record.groups:
+            return lane
+        return group_of(configuration, self.world.settings.custom_functions)
+
+    def _configuration(self, rule: RuleRecord) -> RuleConfiguration:
+        return self.configurations.get(rule.id) or RuleConfiguration(rule.name, rule.name)
+
+    def _level(self) -> int:
+        """How far the built-in rules have come: for a rule attached now, what was before is past."""
+        group = self.world.index.group(self.record.run, BUILT_IN)
+        is_current = group is not None and group.training_run == self.record.training_run
+        return group.cursor if group is not None and is_current else NOTHING_EVALUATED
+
+    def _into_lane(self, rule: RuleRecord, cursor: int) -> None:
+        """Give a rule that is not level with the others a group of its own, from that cursor on."""
+        lane = lane_of(rule.id)
+
+        def with_lane(known: RunRecord) -> RunRecord:
+            groups = dict.fromkeys([*known.groups, lane])
+            return replace(known, groups=tuple(groups))
+
+        self.record = change(self.world, self.record, with_lane)
+        begun = GroupRecord(
+            lane, training_run=self.record.training_run, cursor=cursor, rules=(rule,)
+        )
+        self.world.index.begin_group(self.record.run, begun)
+        others = tuple(one for one in self.group.rules if one.id != rule.id)
+        self.group = replace(self.group, rules=others)
+        leave_check(self.world, self.record, after=1)
+
+    def _begin_anew(self) -> None:
+        """A resumed training writes its steps again, from its checkpoint on."""
+        moment = self._moment()
+        for rule in self.group.rules:
+            self._take(begin_again(rule, self._configuration(rule), moment))
+        self.group = replace(
+            self.group,
+            training_run=self.record.training_run,
+            cursor=NOTHING_EVALUATED,
+            passed=frozenset(),
+            late_done=frozenset(),
+            finished=False,
+        )
+
+    # Steps
+
+    def do_what_is_due(self, hinted_step: int) -> bool:
+        """Evaluate the steps that are due, in order, while there is time. Is there more to do?"""
+        if self.record.num_workers is None:
+            return False
+        if self.deaths >= DEATHS_BEFORE_ALONE and self.group.alone:
+            self._give_up_on(self.group.alone[-1])
+            return True
+        if hinted_step <= self.group.cursor:
+            for step in self._late(hinted_step):
+                self._evaluate(step, late=True)
+        for verdict in self._due():
+            if isinstance(verdict, Waiting):
+                wait = verdict.until - self.world.clock.now()
+                leave_check(self.world, self.record, after=wait)
+                return False
+            if not self._evaluate(verdict.step, passed=verdict.passed):
+                leave_check(self.world, self.record, after=60)
+                return False
+            if self._has_enough():
+                return True
+        return False
+
+    def _due(self) -> Iterator[Ready | Waiting]:
+        """The steps that are due, one after the other, and what the next one waits for."""
+        while True:
+            steps = self._after_cursor()
+            while verdict := next_step(steps, self._settling(), self._previous_step):
+                yield verdict
+            if len(steps) < self.world.settings.longest_backlog:
+                return
+            if all(one.step <= self.group.cursor for one in steps):
+                continue
+            return
+
+    def _after_cursor(self) -> list[StepRecord]:
+        return self.world.index.steps(
+            self.record.run,
+            self.record.training_run,
+            first=self.group.cursor + 1,
+            limit=self.world.settings.longest_backlog,
+        )
+
+    def _previous_step(self, step: int, worker: str) -> int | None:
+        return self.bench.previous_step(step, worker)
+
+    def _settling(self) -> Settling:
+        assert self.record.num_workers is not None
+        return Settling(
+            num_workers=self.record.num_workers,
+            cursor=self.group.cursor,
+            tells_previous_steps=self.record.tells_previous_steps,
+            ended=self.record.has_ended,
+            timeout=self.world.settings.incomplete_step_timeout,
+            now=self.world.clock.now(),
+        )
+
+    def _late(self, hinted_step: int) -> list[StepRecord]:
+        step = self.world.index.step(self.record.run, self.record.training_run, hinted_step)
+        return late_steps(
+            [step] if step else [],
+            self._settling(),
+            group=self.group.group,
+            passed=self.group.passed,
+            done=self.group.late_done,
+        )
+
+    def _has_enough(self) -> bool:
+        size = sum(len(entry["detail"]) for entry in self.outbox.values())
+        return (
+            self.deaths >= DEATHS_BEFORE_ALONE
+            or size >= self.world.settings.largest_outbox
+            or self.world.clock.now() - self.begun >= self.world.settings.work
+        )
+
+    def _evaluate(
+        self, step: StepRecord, *, passed: Iterable[int] = (), late: bool = False
+    ) -> bool:
+        """Every rule looks at the step. False if a rule has to wait for another run: nothing counts then."""
+        if self.deaths >= DEATHS_BEFORE_PASSING:
+            self._say(
+                f"Step {step.step} was given up: the function died {self.deaths} times when it "
+                "looked at it, before any rule did. It needs more memory, or more time."
+            )
+        else:
+            problem = self.bench.look_at(step)
+            if problem is not None:
+                self._say(problem)
+            if self.bench.summary is not None:
+                self._describe(step, late=late)
+                if not self._ask_all(step, late=late):
+                    return False
+        self._advance(step, passed, late=late)
+        return True
+
+    def _ask_all(self, step: StepRecord, *, late: bool) -> bool:
+        moment = self._moment(step, late=late)
+        for rule in self.group.rules:
+            configuration = self._configuration(rule)
+            if rule.status.is_final or not wants(configuration, step.step):
+                continue
+            if self.deaths >= DEATHS_BEFORE_ALONE:
+                self.world.index.note_alone(self.record.run, self.group, rule.id)
+            outcome = self.bench.ask(rule, configuration, step.step)
+            if isinstance(outcome, Behind):
+                if self.group.group != BUILT_IN:
+                    return False
+                self._into_lane(rule, self.group.cursor)
+                continue
+            catch_up = step.step <= rule.catch_up_through
+            self._take(judge(rule, configuration, outcome, replace(moment, catch_up=catch_up)))
+            if isinstance(outcome, Raised):
+                metrics({"RuleErrors": (1, "Count")})
+        return True
+
+    def _describe(self, step: StepRecord, *, late: bool) -> None:
+        """Note what the step holds, for those who look back at it later."""
+        told = self.bench.summary
+        assert told is not None
+        old = not self.record.tells_previous_steps
+        # A late step is marked as done by the commit; a mark made before would hide it if that fails.
+        by = self.group.group if old and not late else None
+        if step.layout is None or (by and by not in step.evaluated_by):
+            self.world.index.describe_step(
+                self.record.run,
+                step,
+                mode=told.mode.name,
+                mode_step=told.mode_step,
+                layout=told.layout,
+                evaluated_by=by,
+            )
+
+    def _advance(self, step: StepRecord, passed: Iterable[int], *, late: bool) -> None:
+        self.evaluated += 1
+        if late:
+            done = frozenset(sorted(self.group.late_done | {step.step})[-KEPT_STEPS:])
+            self.group = replace(self.group, late_done=done, finished=False)
+            return
+        given_up = frozenset(sorted(self.group.passed.union(passed))[-KEPT_STEPS:])
+        self.group = replace(self.group, cursor=step.step, passed=given_up, finished=False)
+
+    def _give_up_on(self, rule_id: str) -> None:
+        """The function died when this rule looked alone: it was this one."""
+        message = (
+            f"The function died {self.deaths} times at the step after {self.group.cursor}, the last "
+            "time when this rule looked at it alone: it needs more memory or more time than there is."
+        )
+        for rule in self.group.rules:
+            if rule.id == rule_id:
+                self._take(fail(rule, self._configuration(rule), message, self._moment()))
+                metrics({"RuleErrors": (1, "Count")})
+
+    # The end
+
+    def finish_if_ended(self) -> None:
+        """The run has ended and everything was looked at: each rule gets its last status."""
+        if not self.record.has_ended or self.group.finished:
+            return
+        for rule in self.group.rules:
+            self._take(finish(rule, self._configuration(rule), self._moment()))
+        self.group = replace(self.group, finished=True)
+
+    def commit(self) -> None:
+        """Everything in one write, and the lease's end with it. States and findings are there before it."""
+        for rule in self.group.rules:
+            try:
+                self.group = self.group.with_rule(self.bench.remembered(rule, self.group))
+            except StateTooLarge as problem:
+                verdict = fail(rule, self._configuration(rule), problem.problem, self._moment())
+                self._take(verdict)
+        for overflow in self._overflows:
+            self.bench.write(overflow.key, overflow.body)
+        for entry in self._findings:
+            detail = entry.detail
+            self.world.index.put_finding(self.record.run, detail["step"], entry.id, detail)
+        if any(entry["detail_type"] == STATUS_CHANGE for entry in self.outbox.values()):
+            told = old_state_change(self.record, self._all_rules(), self.world.clock.now())
+            self.outbox[told.id] = told.as_item()
+        self.world.index.commit(self.record.run, self.group, self.outbox)
+        if self.evaluated:
+            log(
+                "Evaluated",
+                run=self.record.run,
+                group=self.group.group,
+                steps=self.evaluated,
+                through=self.group.cursor,
+                findings=len(self._findings),
+            )
+
+    def _all_rules(self) -> list[RuleRecord]:
+        rules = list(self.group.rules)
+        if len(self.record.groups) > 1:
+            for group in self.world.index.groups(self.record.run):
+                rules += group.rules if group.group != self.group.group else ()
+        return rules
+
+    # What is told
+
+    def _take(self, verdict: Verdict) -> None:
+        self.group = self.group.with_rule(verdict.rule)
+        for entry in verdict.outbox:
+            self.outbox[entry.id] = entry.as_item()
+            if entry.detail_type == CONDITION_MET:
+                self._findings.append(entry)
+            if entry.overflow is not None:
+                self._overflows.append(entry.overflow)
+
+    def _say(self, problem: str) -> None:
+        """Something is wrong with the run's files: it is said once, and the rest goes on."""
+        self.record = in_trouble(self.world, self.record, problem)
+
+    def _moment(self, step: StepRecord | None = None, *, late: bool = False) -> Moment:
+        about: Mapping[str, Any] = {}
+        if step is not None:
+            told = self.bench.summary
+            about = {
+                "mode": told.mode.name if told else step.mode,
+                "mode_step": told.mode_step if told else step.mode_step,
+                "saved": self.bench.saved,
+                "uploaded": step.uploaded or None,
+                "indexed": step.indexed or None,
+                "late": late,
+            }
+        return Moment.of(
+            self.record,
+            self.group.cursor if step is None else step.step,
+            evaluated=self.world.clock.now(),
+            group=self.group.group,
+            **about,
+        )
+
+
+def wants(configuration: RuleConfiguration, step: int) -> bool:
+    """Is the rule to look at that step?"""
+    end = configuration.end_step
+    return configuration.start_step <= step and (end is None or step < end)
+
+
+def lane_of(rule_id: str) -> str:
+    """The group of a built-in rule that is not level with the others."""
+    return f"lane-{rule_id}"
+
+
+def statuses(groups: Iterable[GroupRecord]) -> dict[RuleStatus, int]:
+    """How many rules there are of each status."""
+    counted = dict.fromkeys(RuleStatus, 0)
+    for group in groups:
+        for rule in group.rules:
+            counted[rule.status] += 1
+    return counted

@@ -1,0 +1,12 @@
+"""Events were put on the bus -> they leave the outbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functions import wiring
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, int]:
+    wiring.world().index.mark_published(event["run"], event["group"], event["ids"])
+    return {"published": len(event["ids"])}

@@ -1,0 +1,294 @@
+"""The rules of a group at work on a run: made once, given back what they remember, asked step by step."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from functions.decisions.configuration import check
+from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
+from functions.run_history import IndexedHistory
+from functions.telemetry import about_rule
+from functions.world import World
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.exceptions import (
+    RuleEvaluationConditionMet,
+    SMDebugError,
+    StepNotYetAvailable,
+    StepUnavailable,
+    StorageUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.files.names import END_MARKER
+from smdebug.rules.generic import catalog, find_rule
+from smdebug.rules.making import make_rule
+from smdebug.rules.rule import Rule
+from smdebug.rules.state import restore_state, save_state
+from smdebug.service.records import (
+    GroupRecord,
+    RuleConfiguration,
+    RuleRecord,
+    RunRecord,
+    StepRecord,
+)
+from smdebug.storage import Storage
+from smdebug.trials.as_of import AsOfTrial
+from smdebug.trials.history import ListedHistory, StepSummary
+from smdebug.trials.opening import look
+from smdebug.trials.run_index import WorkerStep
+
+LARGEST_INLINE_STATE = 1024
+_WARM_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Another run that the rule compares with has not come as far: the rule has to wait."""
+
+    problem: str
+
+
+class ViewOfRun(AsOfTrial):
+    """The run as of a step, that knows whether anything was read of it."""
+
+    values_read = 0
+
+    def read(self, written: WorkerStep, position: int) -> Any:
+        self.values_read += 1
+        return super().read(written, position)
+
+
+class RuleBench:
+    """The rules of one group on one run, for as long as a lease lasts."""
+
+    def __init__(self, world: World, record: RunRecord):
+        self._world = world
+        self._record = record
+        self._rules: dict[str, Rule] = {}
+        self._seen: set[str] = set()
+        self._others: dict[str, _OtherRun] = {}
+        self._storage: Storage | None = None
+        self.summary: StepSummary | None = None
+        self.saved: float | None = None
+
+    @property
+    def storage(self) -> Storage:
+        """Where the run lies."""
+        if self._storage is None:
+            self._storage = self._world.open_run(self._record.run)
+        return self._storage
+
+    @property
+    def trial(self) -> ViewOfRun:
+        """The run as of the step that is looked at."""
+        return _view(self._world, self._record, self.storage).trial
+
+    def previous_step(self, step: int, worker: str) -> int | None:
+        """The step that the worker saved before that one, as its index file says."""
+        written = self.trial.written_by(step, [worker]).get(worker)
+        return None if written is None else written.previous_step
+
+    def read_index_files(self, step: StepRecord) -> None:
+        """Fetch all of a step's index files together, since they will be asked for one by one."""
+        self.trial.written_by(step.step, sorted(step.complete_workers))
+
+    def look_at(self, step: StepRecord) -> str | None:
+        """Have the step be the last one of the run; what is wrong with its files, if something is."""
+        view = _view(self._world, self._record, self.storage)
+        workers = sorted(step.complete_workers)
+        summary = view.trial.look_at(step.step, workers)
+        missing = [worker for worker in workers if worker not in summary.workers]
+        self.summary = summary if summary.workers else None
+        if self.summary is not None:
+            view.history.add_layout(view.trial.layout(summary.layout))
+            written = view.trial.written_by(step.step, summary.workers).values()
+            self.saved = max((one.saved_at or 0.0 for one in written), default=0.0) or None
+        if not missing:
+            return None
+        problems = [str(problem) for problem in view.trial.damaged_files.values()][-3:]
+        return (
+            f"Step {step.step} cannot be read as saved by {', '.join(missing[:8])}"
+            f"{' and others' if len(missing) > 8 else ''}: "
+            + ("; ".join(problems) or "the index file is empty or was removed")
+        )
+
+    def ask(
+        self, record: RuleRecord, configuration: RuleConfiguration, step: int
+    ) -> Outcome | Behind:
+        """Have a rule look at the step; what it says, or what became of it."""
+        with about_rule(self._record.run, configuration.name, step, configuration.logging_level):
+            try:
+                rule = self._rule(record, configuration)
+            except StorageUnavailable:
+                raise
+            except Exception as problem:  # noqa: BLE001 - a rule may raise anything
+                return Raised(_told(problem))
+            before = save_state(rule) if configuration.other_trials else None
+            try:
+                for other in configuration.other_trials:
+                    self._other(other).look_up_to(step)
+                outcome = self._asked(rule, step)
+            except StepNotYetAvailable as behind:
+                if before is not None:
+                    restore_state(rule, before)
+                return Behind(str(behind))
+            self._seen.add(record.id)
+            return outcome
+
+    def _asked(self, rule: Rule, step: int) -> Outcome:
+        read_before = self.trial.values_read
+        try:
+            rule.invoke(step)
+        except RuleEvaluationConditionMet as met:
+            return Found(tuple(finding.to_dict() for finding in met.findings))
+        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
+            return DidNotLook()
+        except (StepNotYetAvailable, StorageUnavailable):
+            raise
+        except Exception as problem:  # noqa: BLE001 - a rule may raise anything
+            return Raised(_told(problem))
+        looked = rule.looked if rule.looked is not None else self.trial.values_read > read_before
+        return Clear() if looked else DidNotLook()
+
+    def remembered(self, record: RuleRecord, group: GroupRecord) -> RuleRecord:
+        """The rule with what it remembers by now; a large memory is written to an object of its own."""
+        if record.id not in self._seen or record.status.is_final:
+            return record
+        try:
+            state = save_state(self._rules[record.id]).data
+        except SMDebugError as problem:
+            raise StateTooLarge(record.id, str(problem)) from problem
+        if len(state) <= LARGEST_INLINE_STATE:
+            return replace(record, state=state, state_key="")
+        key = f"state/{group.group}/{record.id}/{group.token:08}.state"
+        self.storage.write(key, state)
+        return replace(record, state=b"", state_key=key)
+
+    def write(self, key: str, body: bytes) -> None:
+        """Put an object beside the run's files."""
+        self.storage.write(key, body)
+
+    def _rule(self, record: RuleRecord, configuration: RuleConfiguration) -> Rule:
+        known = self._rules.get(record.id)
+        if known is not None:
+            return known
+        problem = check(configuration, catalog())
+        if problem is not None:
+            raise SMDebugError(problem)
+        rule = make_rule(
+            find_rule(configuration.rule).load(),
+            self.trial,
+            configuration.parameters,
+            [self._other(other).trial for other in configuration.other_trials],
+        )
+        state = self.storage.read(record.state_key) if record.state_key else record.state
+        if state:
+            restore_state(rule, state)
+        self._rules[record.id] = rule
+        return rule
+
+    def _other(self, place: str) -> _OtherRun:
+        run = place.removeprefix("s3://").strip("/")
+        if run not in self._others:
+            self._others[run] = _OtherRun(self._world, run)
+        return self._others[run]
+
+
+class StateTooLarge(Exception):
+    """A rule remembers more than is kept."""
+
+    def __init__(self, rule: str, problem: str):
+        super().__init__(rule, problem)
+        self.rule = rule
+        self.problem = problem
+
+
+class _OtherRun:
+    """A run that a rule compares with: as the step index knows it, else as a listing shows it."""
+
+    def __init__(self, world: World, run: str):
+        self._world = world
+        self._record = world.index.run(run)
+        self._storage = world.open_run(run)
+        if self._record is not None:
+            self.trial = _view(world, self._record, self._storage).trial
+        else:
+            opened = look(self._storage)
+            self.trial = ViewOfRun(
+                run,
+                self._storage,
+                history=ListedHistory(self._storage, 10**12),
+                collections=opened.collections if opened else CollectionManager(),
+                num_workers=opened.num_workers if opened else 1,
+            )
+
+    def look_up_to(self, step: int) -> None:
+        """Have the other run be as it was at that step. `StepNotYetAvailable` while it may still come."""
+        self.trial.look_up_to(step, passed=self._has_passed(step))
+
+    def _has_passed(self, step: int) -> bool:
+        record = self._record
+        if record is None:
+            return self._storage.exists(END_MARKER)
+        if record.has_ended:
+            return True
+        later = self._world.index.steps(record.run, record.training_run, first=step, limit=5)
+        return any(one.is_complete(record.num_workers) for one in later)
+
+
+class _View:
+    """What is kept of a run from one invocation to the next."""
+
+    def __init__(self, world: World, record: RunRecord, storage: Storage):
+        self.version = _version(record)
+        self.history = IndexedHistory(world.index, record)
+        self.trial = ViewOfRun(
+            record.run.rpartition("/")[2],
+            storage,
+            history=self.history,
+            collections=_collections(world, record, storage),
+            num_workers=record.num_workers or 1,
+        )
+
+
+_views: OrderedDict[tuple[int, str], _View] = OrderedDict()
+
+
+def _view(world: World, record: RunRecord, storage: Storage) -> _View:
+    """The view of a run, warm where this process has seen it before."""
+    key = (id(world), record.run)
+    view = _views.get(key)
+    if view is None or view.version != _version(record):
+        view = _views[key] = _View(world, record, storage)
+    _views.move_to_end(key)
+    while len(_views) > _WARM_RUNS:
+        _views.popitem(last=False)
+    return view
+
+
+def _version(record: RunRecord) -> tuple[Any, ...]:
+    return (record.training_run, record.collections_version, record.num_workers)
+
+
+def _collections(world: World, record: RunRecord, storage: Storage) -> CollectionManager:
+    content = world.index.collections(record.run)
+    if content is not None:
+        return CollectionManager.from_dict(content)
+    opened = look(storage)
+    return opened.collections if opened else CollectionManager()
+
+
+def _told(problem: BaseException) -> str:
+    return (
+        str(problem)
+        if isinstance(problem, SMDebugError)
+        else f"{type(problem).__name__}: {problem}"
+    )
+
+
+def names_of(workers: Iterable[str]) -> tuple[str, ...]:
+    """Workers in their order."""
+    return tuple(sorted(workers))

@@ -1,0 +1,80 @@
+"""The steps of a run before the one that is evaluated: page by page, backwards, from the step index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from functions.step_index import StepIndex
+from smdebug.mode_keys import ModeKeys
+from smdebug.service.records import Layout, RunRecord, StepRecord
+from smdebug.trials.history import StepSummary
+
+_PAGE = 50
+
+
+class IndexedHistory:
+    """A `History` (see `smdebug.trials.history`) over the step index.
+
+    A resumed training overwrites the steps from its checkpoint on: what earlier attempts saved counts up
+    to the first step of the later one.
+    """
+
+    def __init__(self, index: StepIndex, record: RunRecord):
+        self._index = index
+        self._run = record.run
+        self._training_run = record.training_run
+        self._num_workers = record.num_workers
+        self._layouts: dict[str, Layout] = {}
+        self._looked_up = False
+
+    def at(self, step: int) -> StepSummary | None:
+        return next(
+            (one for one in self._newest_first(step + 1, _PAGE_OF_ONE) if one.step == step), None
+        )
+
+    def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
+        for summary in self._newest_first(step, _PAGE):
+            if mode in (None, ModeKeys.GLOBAL) or not summary.layout or summary.mode is mode:
+                yield summary
+
+    def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
+        return None
+
+    def layouts(self) -> Mapping[str, Layout]:
+        if not self._looked_up:
+            self._layouts.update(self._index.layouts(self._run))
+            self._looked_up = True
+        return self._layouts
+
+    def add_layout(self, layout: Layout) -> None:
+        """Note what a step holds whose like was not seen before."""
+        if layout.digest not in self.layouts():
+            self._index.put_layout(self._run, layout)
+            self._layouts[layout.digest] = layout
+
+    def _newest_first(self, below: int, page: int) -> Iterator[StepSummary]:
+        for training_run in range(self._training_run, -1, -1):
+            last = below - 1
+            while last >= 0:
+                found = self._index.steps(
+                    self._run, training_run, last=last, limit=page, newest_first=True
+                )
+                if not found:
+                    break
+                for record in found:
+                    below = min(below, record.step)
+                    if record.with_index:
+                        yield summary_of(record)
+                last = found[-1].step - 1
+                page = _PAGE
+
+
+_PAGE_OF_ONE = 1
+
+
+def summary_of(record: StepRecord) -> StepSummary:
+    """What the step index knows of a step, as a view of the run wants it."""
+    workers = tuple(sorted(record.complete_workers))
+    if record.mode is None or record.mode_step is None or record.layout is None:
+        return StepSummary.not_looked_at(record.step, workers)
+    return StepSummary(record.step, ModeKeys[record.mode], record.mode_step, workers, record.layout)

@@ -1,0 +1,229 @@
+"""The application in memory: its real functions over ports that are here, and a bucket that tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from functions.adapters.in_memory import (
+    HandClock,
+    MemoryChecks,
+    MemoryItems,
+    MemoryObject,
+    MemorySchedules,
+    MemoryWorkflow,
+)
+from functions.decisions.arrivals import arrivals_in, bucket_and_prefix, by_run
+from functions.evaluation import evaluate
+from functions.finishing import finish_run
+from functions.intake import take_in
+from functions.step_index import GroupBusy, StepIndex
+from functions.upkeep import check, finish, sweep, watch
+from functions.world import Settings, World
+from smdebug.exceptions import ObjectMissing
+from smdebug.storage.memory import MemoryStorage
+
+Notify = Callable[[str], None]
+
+
+class BucketOfMemory:
+    """A bucket whose objects live in `MemoryStorage`s, one for each run, and that tells of what is put."""
+
+    def __init__(self, name: str, clock: HandClock):
+        self.name = name
+        self._clock = clock
+        self._runs: dict[str, MemoryStorage] = {}
+        self._modified: dict[str, float] = {}
+        self.told: list[str] = []
+
+    def run(self, prefix: str) -> MemoryStorage:
+        if prefix not in self._runs:
+            self._runs[prefix] = _Telling(self, prefix)
+        return self._runs[prefix]
+
+    def note(self, prefix: str, key: str) -> None:
+        full = f"{prefix}/{key}"
+        self._modified[full] = self._clock.now()
+        number = len(self._modified) + len(self.told)
+        self.told.append(
+            json.dumps(
+                {
+                    "Records": [
+                        {
+                            "eventName": "ObjectCreated:Put",
+                            "eventTime": "2026-11-21T06:00:00.000Z",
+                            "s3": {
+                                "bucket": {"name": self.name},
+                                "object": {"key": full, "sequencer": f"{number:016X}"},
+                            },
+                        }
+                    ]
+                }
+            )
+        )
+
+    # As `functions.ports.Objects`
+
+    def read(self, bucket: str, key: str) -> bytes:
+        for prefix, storage in self._runs.items():
+            if key.startswith(f"{prefix}/"):
+                return storage.read(key.removeprefix(f"{prefix}/"))
+        raise ObjectMissing(f"s3://{bucket}/{key}")
+
+    def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterator[MemoryObject]:
+        for run, storage in self._runs.items():
+            for key in storage.list(""):
+                full = f"{run}/{key}"
+                if full.startswith(prefix) and (after is None or full > after):
+                    yield MemoryObject(full, self._modified.get(full, 0.0))
+
+
+class _Telling(MemoryStorage):
+    def __init__(self, bucket: BucketOfMemory, prefix: str):
+        super().__init__(prefix)
+        self._bucket = bucket
+        self._place = prefix
+
+    @property
+    def location(self) -> str:
+        return f"s3://{self._bucket.name}/{self._place}"
+
+    def write(self, key: str, data: Any) -> None:
+        super().write(key, data)
+        self._bucket.note(self._place, key)
+
+    def create(self, key: str) -> Any:
+        sink, bucket, place = super().create(key), self._bucket, self._place
+        commit = sink.commit
+
+        def commit_and_tell() -> None:
+            commit()
+            bucket.note(place, key)
+
+        sink.commit = commit_and_tell
+        return sink
+
+
+@dataclass
+class SmallWorld:
+    """A stack in memory."""
+
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        self.clock = HandClock()
+        self.bucket = BucketOfMemory("runs", self.clock)
+        self.items = MemoryItems()
+        self.workflow = MemoryWorkflow()
+        self.checks = MemoryChecks()
+        self.schedules = MemorySchedules()
+        self.events: list[dict[str, Any]] = []
+        self.world = World(
+            index=StepIndex(self.items),
+            objects=self.bucket,
+            workflow=self.workflow,
+            checks=self.checks,
+            schedules=self.schedules,
+            clock=self.clock,
+            open_run=lambda run: self.bucket.run(bucket_and_prefix(run)[1].rstrip("/")),
+            settings=self.settings,
+        )
+
+    @property
+    def index(self) -> StepIndex:
+        return self.world.index
+
+    def place(self, name: str = "mnist") -> MemoryStorage:
+        """Where a run saves."""
+        return self.bucket.run(name)
+
+    def deliver(self, *, order: Callable[[list[str]], list[str]] = list, batch: int = 10) -> None:
+        """Hand the notifications so far to ingest, in batches."""
+        told, self.bucket.told = order(self.bucket.told), []
+        for at in range(0, len(told), batch):
+            arrivals = [one for body in told[at : at + batch] for one in arrivals_in(body)]
+            for run, together in by_run(arrivals).items():
+                take_in(self.world, run, together)
+
+    def execute(self) -> None:
+        """Run the executions that were started, as the state machine would."""
+        while self.workflow.started:
+            name = next(iter(self.workflow.started))
+            told = self.workflow.started.pop(name)
+            for group in told["groups"]:
+                asked = (self.world, told["run"], group["group"], told["step"])
+                self._until_done(partial(evaluate, *asked))
+            if told["finish"]:
+                self._until_done(partial(finish_run, self.world, told["run"]))
+
+    def _until_done(self, ask: Callable[[], dict[str, Any]]) -> None:
+        more = True
+        while more:
+            try:
+                said = ask()
+            except GroupBusy:
+                return  # the workflow retries, and at last leaves a check
+            self.events += said["outbox"]
+            if said["mark"]["ids"]:
+                self.index.mark_published(**said["mark"])
+            more = said["more"]
+
+    def settle(self) -> None:
+        """Everything that is on its way arrives, and everything that was started ends."""
+        for _ in range(50):
+            self.deliver()
+            self.execute()
+            if not self.bucket.told and not self.workflow.started:
+                return
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by, with the checks and wake-ups that fall due in it."""
+        until = self.clock.now() + seconds
+        for _ in range(100):
+            due = [(self.clock.now() + after, told) for after, told in self.checks.waiting]
+            due += [(at, {"watch": run}) for run, at in self.schedules.at.items()]
+            due = [one for one in due if one[0] <= until]
+            if not due:
+                break
+            at, told = min(due, key=lambda one: one[0])
+            wait = max(0.0, at - self.clock.now())
+            self.clock.time += wait
+            if "watch" in told:
+                del self.schedules.at[told["watch"]]
+                watch(self.world, told["watch"])
+            else:
+                index = [one for _, one in self.checks.waiting].index(told)
+                del self.checks.waiting[index]
+                attempt = f"{self.clock.now()}"
+                if "finish" in told:
+                    finish(self.world, told["finish"], attempt)
+                else:
+                    check(self.world, told["check"], attempt)
+            self.checks.waiting = [
+                (max(0, round(after - wait)), one) for after, one in self.checks.waiting
+            ]
+            self.settle()
+        rest = max(0.0, until - self.clock.now())
+        self.clock.time += rest
+        self.checks.waiting = [(max(0, round(a - rest)), one) for a, one in self.checks.waiting]
+
+    def sweep(self) -> int:
+        missed = sweep(self.world)
+        self.settle()
+        return missed
+
+    def details(self, detail_type: str) -> list[dict[str, Any]]:
+        """What was published of that type."""
+        return [
+            json.loads(event["Detail"])
+            for event in self.events
+            if event["DetailType"] == detail_type
+        ]
+
+    def statuses(self, run: str = "runs/mnist") -> dict[str, str]:
+        return {
+            rule.name: rule.status.value for group in self.index.groups(run) for rule in group.rules
+        }

@@ -1,0 +1,61 @@
+"""The walk of a PUT, from the hook to the event, in one place: real functions, real files, nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smdebug import Hook, SaveConfig
+from smdebug.storage.memory import MemoryStorage
+from tests.functions.small_world import SmallWorld
+
+
+def train(place: MemoryStorage, *, steps: int = 4, ill_from: int | None = None, **hook) -> None:
+    """A training that saves a gradient at every step; from some step on, it explodes."""
+    hook.setdefault("include_collections", ["gradients"])
+    with Hook(out_dir=place, save_config=SaveConfig(save_interval=1), **hook) as saver:
+        for step in range(steps):
+            with saver.step():
+                ill = ill_from is not None and step >= ill_from
+                gradient = np.full(8, np.nan if ill else 0.5, np.float32)
+                saver.record("gradient/fc", gradient)
+
+
+def test_a_step_that_is_saved_is_looked_at_and_what_is_wrong_with_it_is_told():
+    small = SmallWorld()
+    train(small.place(), ill_from=2)
+    small.settle()
+
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert found["rule"] == "ExplodingTensor"
+    assert found["step"] == 2
+    assert found["run"] == "runs/mnist"
+    assert found["evidence"]["worst"][0]["tensor"] == "gradient/fc"
+    assert found["last_good_step"] == 1
+    times = found["times"]
+    assert all(times[name] for name in ("saved", "uploaded", "indexed", "evaluated", "published"))
+    assert small.statuses() == {
+        "VanishingGradient": "InProgress",
+        "ExplodingTensor": "IssuesFound",
+        "LossNotDecreasing": "InProgress",
+    }
+    (group,) = small.index.groups("runs/mnist")
+    assert group.cursor == 3
+    assert group.outbox == {}
+
+
+def test_at_the_end_every_rule_has_its_last_status_and_the_run_its_summary():
+    small = SmallWorld()
+    train(small.place(), ill_from=2)
+    small.settle()
+    small.pass_time(120)
+
+    assert small.index.run("runs/mnist").state.value == "Finished"
+    assert small.statuses() == {
+        "VanishingGradient": "NoIssuesFound",
+        "ExplodingTensor": "IssuesFound",
+        "LossNotDecreasing": "NoIssuesFound",
+    }
+    summary = small.details("Run State Change")[-1]
+    assert summary["state"] == "Finished"
+    assert summary["summary"]["steps"] == 4
+    assert summary["summary"]["statuses"] == {"NoIssuesFound": 2, "IssuesFound": 1}
