@@ -62,7 +62,9 @@ def files_of(path: Path) -> Iterable[Path]:
         for file in path.rglob("*")
         if file.is_file()
         and file.suffix != ".pyc"
-        and not any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(path).parts)
+        and not any(
+            part.startswith(".") or part == "__pycache__" for part in file.relative_to(path).parts
+        )
     ]
 
 

@@ -22,7 +22,10 @@ PYTHON = "3.13"
 MOST_MEGABYTES = 90
 LOCK = ROOT / "requirements" / "layer.txt"
 SOURCES = (
-    *(ROOT / "layers" / "smdebug_core" / "python" / name for name in ("smdebug", "tornasole", "tornasole_rules")),
+    *(
+        ROOT / "layers" / "smdebug_core" / "python" / name
+        for name in ("smdebug", "tornasole", "tornasole_rules")
+    ),
     ROOT / "rules" / "smdebug_rules",
 )
 _PLATFORMS = {
@@ -33,7 +36,12 @@ _PLATFORMS = {
 _TRIMMED = (
     *("bin", ".lock", "**/tests", "**/*.pyi", "**/*.pxd", "**/*.h", "**/*.lib", "**/*.a"),
     *("numpy/f2py", "numpy/_pyinstaller", "numpy/conftest.py"),
-    *("*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "*.dist-info/direct_url.json"),
+    *(
+        "*.dist-info/RECORD",
+        "*.dist-info/INSTALLER",
+        "*.dist-info/REQUESTED",
+        "*.dist-info/direct_url.json",
+    ),
     *("*.dist-info/uv_cache.json", "*.dist-info/sboms"),
 )
 
@@ -54,7 +62,9 @@ def build(target: Path, architecture: Architecture) -> None:
     _compile(python)
     megabytes = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e6
     if megabytes > MOST_MEGABYTES:
-        raise LayerBuildError(f"The layer has {megabytes:.0f} MB, and {MOST_MEGABYTES} MB is what we allow: trim it.")
+        raise LayerBuildError(
+            f"The layer has {megabytes:.0f} MB, and {MOST_MEGABYTES} MB is what we allow: trim it."
+        )
 
 
 def install(lock: Path, target: Path, architecture: Architecture) -> None:
@@ -70,7 +80,9 @@ def install(lock: Path, target: Path, architecture: Architecture) -> None:
 class CoreLayer(Construct):
     """What every function has under /opt/python."""
 
-    def __init__(self, scope: Construct, id: str, *, architecture: Architecture, local: bool) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, architecture: Architecture, local: bool
+    ) -> None:
         super().__init__(scope, id)
         self.version = lambda_.LayerVersion(
             self,
@@ -79,7 +91,9 @@ class CoreLayer(Construct):
             code=_sources_alone() if local else _with_wheels(architecture),
             compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
             compatible_architectures=[
-                lambda_.Architecture.ARM_64 if architecture is Architecture.ARM64 else lambda_.Architecture.X86_64
+                lambda_.Architecture.ARM_64
+                if architecture is Architecture.ARM64
+                else lambda_.Architecture.X86_64
             ],
         )
 
@@ -99,7 +113,10 @@ def _compile(folder: Path) -> None:
     """Bytecode halves the cold import; it has to come from the Python that will run it."""
     python = _lambdas_python()
     if python is None:
-        print(f"No Python {PYTHON} here: the layer goes without bytecode, and starts slower.", file=sys.stderr)
+        print(
+            f"No Python {PYTHON} here: the layer goes without bytecode, and starts slower.",
+            file=sys.stderr,
+        )
         return
     _run(
         [python, "-S", "-m", "compileall", "-q", "-j", "1", "--invalidation-mode", "unchecked-hash"]
@@ -125,7 +142,9 @@ def _run(command: list[str], **environment: str) -> None:
         command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
     )
     if done.returncode:
-        raise LayerBuildError(f"{' '.join(command)}\nfailed with {done.returncode}:\n{done.stderr.strip()}")
+        raise LayerBuildError(
+            f"{' '.join(command)}\nfailed with {done.returncode}:\n{done.stderr.strip()}"
+        )
 
 
 if __name__ == "__main__":

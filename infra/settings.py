@@ -33,7 +33,30 @@ class Architecture(StrEnum):
 
 
 DEFAULT_RULES = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing")
-LOG_RETENTIONS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+LOG_RETENTIONS = (
+    1,
+    3,
+    5,
+    7,
+    14,
+    30,
+    60,
+    90,
+    120,
+    150,
+    180,
+    365,
+    400,
+    545,
+    731,
+    1096,
+    1827,
+    2192,
+    2557,
+    2922,
+    3288,
+    3653,
+)
 # The environment of a function is limited to 4 KB, and the default rules are part of it.
 _MOST_DEFAULT_RULES = 40
 
@@ -111,16 +134,23 @@ class Settings:
             if name in known:
                 if value not in ("", None):
                     given[name] = _READERS[str(known[name].type)](name, value)
-            elif not re.search(r"[:@/]", name):  # CDK's own are aws:cdk:…, @aws-cdk/…, hosted-zone:…
+            elif not re.search(
+                r"[:@/]", name
+            ):  # CDK's own are aws:cdk:…, @aws-cdk/…, hosted-zone:…
                 close = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
                 raise SettingsError(f"There is no setting {name!r}; {hint}")
         return cls(**given)
 
     def _check_buckets(self) -> None:
-        for name, bucket in [("bucket", self.bucket), *(("other_buckets", b) for b in self.other_buckets)]:
+        for name, bucket in [
+            ("bucket", self.bucket),
+            *(("other_buckets", b) for b in self.other_buckets),
+        ]:
             if bucket is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", bucket):
-                raise SettingsError(f"{name}={bucket!r} is not the name of a bucket: write it without s3:// and without a key.")
+                raise SettingsError(
+                    f"{name}={bucket!r} is not the name of a bucket: write it without s3:// and without a key."
+                )
         for source in self.rule_sources:
             if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([^*?]*/)?", source):
                 raise SettingsError(
@@ -144,7 +174,9 @@ class Settings:
         for name in ("slack_secret", "webhook_secret"):
             secret = getattr(self, name)
             if secret is not None and not re.fullmatch(r"[\w/+=.@-]{1,512}", secret):
-                raise SettingsError(f"{name}={secret!r} is not the name of a secret in Secrets Manager; the URL goes into the secret.")
+                raise SettingsError(
+                    f"{name}={secret!r} is not the name of a secret in Secrets Manager; the URL goes into the secret."
+                )
 
     def _check_numbers(self) -> None:
         for name, least, most, why in (
@@ -180,7 +212,9 @@ class Settings:
                 )
         twice = sorted({rule for rule in self.default_rules if self.default_rules.count(rule) > 1})
         if twice:
-            raise SettingsError(f"default_rules: {', '.join(twice)} is there twice; once is enough.")
+            raise SettingsError(
+                f"default_rules: {', '.join(twice)} is there twice; once is enough."
+            )
         if len(self.default_rules) > _MOST_DEFAULT_RULES:
             raise SettingsError(
                 f"default_rules names {len(self.default_rules)} rules, and {_MOST_DEFAULT_RULES} fit into a function's "
@@ -223,7 +257,9 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, Sequence) or not all(isinstance(part, str) for part in value):
-        raise SettingsError(f"{name}={value!r} is neither a list of texts nor one line with commas.")
+        raise SettingsError(
+            f"{name}={value!r} is neither a list of texts nor one line with commas."
+        )
     return tuple(value)
 
 

@@ -1,0 +1,32 @@
+"""`python -m infra.app` synthesizes the stack; `cdk deploy` does so, and deploys it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import aws_cdk as cdk
+
+from infra.settings import Settings, SettingsError
+from infra.stack import DebuggerStack
+
+NAME = "SmdebugStack"
+
+
+def app_with(settings: Settings | None = None, *, name: str = NAME, **more: Any) -> cdk.App:
+    """The app; its settings come from the context unless they are given."""
+    app = cdk.App(**more)
+    DebuggerStack(app, name, settings=settings or Settings.from_context(app.node.get_all_context()))
+    return app
+
+
+def main() -> None:
+    try:
+        app = app_with()
+    except SettingsError as error:
+        sys.exit(str(error))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

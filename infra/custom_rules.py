@@ -1,0 +1,207 @@
+"""Rules that users bring: a file in `rules/custom/` becomes a function, one at an S3 URI runs in a sandbox.
+
+Their code is not trusted: what runs it may write its log and nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.assets import ROOT, bundle, copied, fingerprint_of
+from infra.core_layer import PYTHON, install
+from infra.names import CUSTOM_RULE_SANDBOX, CUSTOM_RULES, RULE_FILE, RULE_ROLE, RULE_SOURCES
+from infra.python_function import PythonFunction, Shared
+from infra.run_bucket import RULE_SOURCES as OWN_SOURCES
+from infra.run_bucket import STATE, RunBucket
+from infra.settings import Architecture, Settings, SettingsError
+
+MOST_FILES = 25  # their names and functions have to fit into a function's environment of 4 KB
+TIMEOUT = 120
+_HANDLER = "functions.run_custom_rule.handler"
+_LOCK = ".requirements.txt"
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """A file that defines rules, and what it needs beside the core library."""
+
+    path: Path
+    rules: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """`my_rule.py` -> `MyRule`."""
+        return "".join(part.capitalize() for part in self.path.stem.split("_"))
+
+    @property
+    def lock(self) -> Path | None:
+        beside = self.path.with_name(self.path.stem + _LOCK)
+        return beside if beside.exists() else None
+
+
+def rule_files(folder: Path) -> list[RuleFile]:
+    """The rule files of a folder. They are read, not run: nothing of them is trusted here either."""
+    files = [
+        RuleFile(path, tuple(_rules_in(path)))
+        for path in sorted(folder.glob("*.py"))
+        if not path.name.startswith("_")
+    ]
+    if len(files) > MOST_FILES:
+        raise SettingsError(
+            f"{folder} has {len(files)} rule files, and {MOST_FILES} can be deployed: put several rules into one file, "
+            "or load them from S3."
+        )
+    defined_in: dict[str, Path] = {}
+    for file in files:
+        if not file.rules:
+            raise SettingsError(
+                f"{file.path} defines no rule: a rule is a class that derives from smdebug.rules.Rule. "
+                "A file that is no rule file begins with an underscore."
+            )
+        for rule in file.rules:
+            if rule in defined_in:
+                raise SettingsError(
+                    f"{rule} is defined in {defined_in[rule]} and in {file.path}: rename one."
+                )
+            defined_in[rule] = file.path
+    return files
+
+
+class CustomRules(Construct):
+    """A function per rule file, the sandbox, and the role whose narrowed credentials they are handed."""
+
+    def __init__(self, scope: Construct, id: str, *, shared: Shared) -> None:
+        super().__init__(scope, id)
+        settings = shared.settings
+        files = rule_files(settings.custom_rules)
+        self._function_of: dict[str, PythonFunction] = {}
+        self._sandbox = self._untrusted(
+            "Sandbox", "Runs a rule whose source was handed to it", shared, None
+        )
+        self._functions = [self._sandbox]
+        for file in files:
+            function = self._untrusted(
+                file.id,
+                f"Runs the rules of {file.path.name}",
+                shared,
+                _code_of(file, settings.architecture),
+            )
+            function.knows(RULE_FILE, f"custom/{file.path.name}")
+            self._functions.append(function)
+            self._function_of.update(dict.fromkeys(file.rules, function))
+
+    @property
+    def functions(self) -> Sequence[PythonFunction]:
+        """All that run code which is not trusted."""
+        return self._functions
+
+    def let_know_rules(self, function: PythonFunction) -> None:
+        """Tell which rules are deployed, and by which function each is run."""
+        names = {rule: deployed.name for rule, deployed in sorted(self._function_of.items())}
+        function.knows(CUSTOM_RULES, cdk.Stack.of(self).to_json_string(names) if names else "{}")
+
+    def let_claim(
+        self,
+        function: PythonFunction,
+        *,
+        bucket: RunBucket,
+        settings: Settings,
+        key: kms.IKey | None,
+    ) -> None:
+        """Fetch a rule's source, and lend it credentials that are narrowed to one run."""
+        self.let_know_rules(function)
+        function.knows(CUSTOM_RULE_SANDBOX, self._sandbox.name)
+        prefixes = [f"s3://{bucket.name}/{OWN_SOURCES}", *settings.rule_sources]
+        function.may(
+            "s3:GetObject",
+            on=[
+                f"arn:{cdk.Aws.PARTITION}:s3:::{prefix.removeprefix('s3://')}*"
+                for prefix in prefixes
+            ],
+        )
+        function.knows(RULE_SOURCES, json.dumps(prefixes))
+        role = iam.Role(
+            self,
+            "AccessRole",
+            assumed_by=iam.ArnPrincipal(function.role.role_arn),
+            max_session_duration=cdk.Duration.hours(
+                1
+            ),  # the least there is; a claim asks for 15 minutes
+            description="What a custom rule may touch at most; each claim narrows it to one run and one state key",
+        )
+        others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in settings.other_buckets]
+        buckets = [bucket.arn, *others]
+        for actions, resources in (
+            (["s3:GetObject"], [f"{arn}/*" for arn in buckets]),
+            (["s3:ListBucket"], buckets),
+            (["s3:PutObject"], bucket.keys(STATE)),
+        ):
+            role.add_to_policy(iam.PolicyStatement(actions=actions, resources=resources))
+        if key:
+            role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]
+                )
+            )
+        function.may("sts:AssumeRole", on=[role.role_arn])
+        function.knows(RULE_ROLE, role.role_arn)
+
+    def _untrusted(
+        self, id: str, does: str, shared: Shared, code: lambda_.Code | None
+    ) -> PythonFunction:
+        return PythonFunction(
+            self,
+            id,
+            shared=shared,
+            handler=_HANDLER,
+            does=does,
+            timeout=TIMEOUT,
+            memory_mb=shared.settings.memory_mb,
+            scratch_mb=shared.settings.scratch_mb,
+            is_trusted=False,
+            code=code,
+        )
+
+
+def _code_of(file: RuleFile, architecture: Architecture) -> lambda_.Code:
+    functions = ROOT / "functions"
+
+    def fill(target: Path) -> None:
+        if file.lock:
+            if "--hash=" not in file.lock.read_text(encoding="utf-8"):
+                raise SettingsError(
+                    f"{file.lock} has no hashes, so what would be deployed is not what was tried: make it with "
+                    f"`uv pip compile --generate-hashes --python-version {PYTHON}`."
+                )
+            install(file.lock, target, architecture)
+        copied(functions)(target)
+        (target / "custom").mkdir()
+        shutil.copy(file.path, target / "custom")
+
+    parts = [functions, file.path, *([file.lock] if file.lock else [])]
+    return bundle(functions, fill, fingerprint_of(parts, architecture, PYTHON))
+
+
+def _rules_in(path: Path) -> list[str]:
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        raise SettingsError(f"{path} is not Python that can be read: {error}") from error
+    rules: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+            if any(base.endswith("Rule") for base in bases) or bases & set(rules):
+                rules.append(node.name)
+    return rules

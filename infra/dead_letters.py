@@ -1,0 +1,74 @@
+"""Queues whose failures are kept: every message that nobody could handle waits two weeks to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+LONGEST = cdk.Duration.days(14)
+
+
+def encrypted_queue(
+    scope: Construct,
+    id: str,
+    *,
+    visible_again_after: cdk.Duration | None = None,
+    dead_letters: sqs.Queue | None = None,
+    tries: int = 5,
+) -> sqs.Queue:
+    """A queue that is encrypted, reached over TLS only, and keeps messages as long as SQS does."""
+    return sqs.Queue(
+        scope,
+        id,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=LONGEST,
+        visibility_timeout=visible_again_after,
+        dead_letter_queue=dead_letters
+        and sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=tries),
+    )
+
+
+def let_send(queue: sqs.Queue, service: str, sources: Sequence[str]) -> None:
+    """Let a service of AWS send to the queue, on behalf of these resources of this account and no others."""
+    queue.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(service)],
+            actions=["sqs:SendMessage"],
+            resources=[queue.queue_arn],
+            conditions={
+                "ArnEquals": {"aws:SourceArn": list(sources)},
+                "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID},
+            },
+        )
+    )
+
+
+class Undelivered(Construct):
+    """Events that no target took, and asynchronous calls that failed for good."""
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        self.queue = encrypted_queue(self, "Queue")
+        self._rules: list[str] = []
+
+    def take_from(self, rule_arn: str) -> None:
+        """Let EventBridge leave here what the target of that rule did not take."""
+        if not self._rules:
+            # One statement for all rules, also those that are yet to be made.
+            let_send(self.queue, "events.amazonaws.com", cdk.Lazy.list(_Rules(self._rules)))
+        self._rules.append(rule_arn)
+
+
+@jsii.implements(cdk.IStableListProducer)
+class _Rules:
+    def __init__(self, arns: list[str]) -> None:
+        self._arns = arns
+
+    def produce(self) -> list[str]:
+        return self._arns

@@ -1,0 +1,103 @@
+"""The bus on which findings are published, for us and for whoever else wants to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.dead_letters import Undelivered
+from infra.event_rule import EventRule
+from infra.python_function import PythonFunction
+
+SOURCE = "smdebug"
+FOUND = "Rule Evaluation Condition Met"
+RESOLVED = "Rule Issue Resolved"
+STATUS = "Rule Evaluation Status Change"
+RUN = "Run State Change"
+
+
+class FindingsBus(Construct):
+    """A bus of our own: nobody but the workflow puts events on it, so each of them is true."""
+
+    def __init__(self, scope: Construct, id: str, *, unique: str, undelivered: Undelivered) -> None:
+        super().__init__(scope, id)
+        self._undelivered = undelivered
+        self._bus = events.CfnEventBus(
+            self,
+            "Bus",
+            name=f"smdebug-{unique}",
+            description="Findings of the rules that watch trainings",
+        )
+        self.name = f"smdebug-{unique}"
+        self.arn = self._bus.attr_arn
+
+    def let_only_this_publish(self, role: iam.Role) -> None:
+        """Let the workflow put events, and refuse everybody else, whatever their own policies say."""
+        role.add_to_policy(iam.PolicyStatement(actions=["events:PutEvents"], resources=[self.arn]))
+        events.CfnEventBusPolicy(
+            self,
+            "OnlyTheWorkflow",
+            event_bus_name=self._bus.ref,
+            statement_id="OnlyTheWorkflowPublishes",
+            statement={
+                "Sid": "OnlyTheWorkflowPublishes",
+                "Effect": "Deny",
+                "Principal": "*",
+                "Action": "events:PutEvents",
+                "Resource": self.arn,
+                "Condition": {"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
+            },
+        )
+
+    def when(
+        self,
+        id: str,
+        *,
+        does: str,
+        detail_types: list[str],
+        target: PythonFunction | str,
+        detail: Mapping[str, Any] | None = None,
+        role_arn: str | None = None,
+        input_transformer: events.CfnRule.InputTransformerProperty | None = None,
+    ) -> None:
+        """Whenever such an event is published: call that."""
+        EventRule(
+            self,
+            id,
+            does=does,
+            undelivered=self._undelivered,
+            target=target,
+            bus=self._bus.ref,
+            pattern={
+                "source": [SOURCE],
+                "detail-type": detail_types,
+                **({"detail": detail} if detail else {}),
+            },
+            role_arn=role_arn,
+            input_transformer=input_transformer,
+        )
+
+
+def as_slack_message() -> events.CfnRule.InputTransformerProperty:
+    """What Slack shows: every variable stands for a whole JSON value, so any text is quoted rightly."""
+    return events.CfnRule.InputTransformerProperty(
+        input_paths_map={
+            "kind": "$.detail-type",
+            "rule": "$.detail.rule",
+            "run": "$.detail.run",
+            "reason": "$.detail.reason",
+        },
+        input_template=json.dumps(
+            {
+                "text": "<kind>",
+                "attachments": [{"title": "<rule>", "text": "<reason>", "footer": "<run>"}],
+            }
+        )
+        .replace('"<', "<")
+        .replace('>"', ">"),
+    )

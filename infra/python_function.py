@@ -1,0 +1,140 @@
+"""A Lambda function of ours. What all of them share is said here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.assets import ROOT, bundle, copied, fingerprint_of
+from infra.settings import Architecture, Settings
+
+_FUNCTIONS = ROOT / "functions"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the functions of one deployment have in common."""
+
+    layer: lambda_.ILayerVersion
+    undelivered: sqs.IQueue  # what an asynchronous function could not do ends here
+    settings: Settings
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class PythonFunction(Construct):
+    """One function with a role and a log of its own; it may do nothing until it is let."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        shared: Shared,
+        handler: str,
+        does: str,
+        timeout: int,
+        memory_mb: int = 512,
+        scratch_mb: int = 512,
+        is_asynchronous: bool = False,
+        is_trusted: bool = True,
+        code: lambda_.Code | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        settings = shared.settings
+        self.log_group = logs.LogGroup(
+            self,
+            "Log",
+            retention=logs.RetentionDays[_RETENTION[settings.log_retention_days]],
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=does,
+        )
+        self.may("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
+        self.timeout = timeout
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=name,
+            description=does,
+            code=code or code_of_functions(),
+            handler=handler,
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64
+            if settings.architecture is Architecture.ARM64
+            else lambda_.Architecture.X86_64,
+            layers=[shared.layer],
+            role=self.role,  # which CDK makes first, with its permissions
+            log_group=self.log_group,
+            timeout=cdk.Duration.seconds(timeout),
+            memory_size=memory_mb,
+            ephemeral_storage_size=cdk.Size.mebibytes(scratch_mb),
+            environment=dict(shared.environment) if is_trusted else {},
+        )
+        if is_asynchronous:
+            resource = self.function.node.default_child
+            assert isinstance(resource, lambda_.CfnFunction)
+            resource.dead_letter_config = lambda_.CfnFunction.DeadLetterConfigProperty(
+                target_arn=shared.undelivered.queue_arn
+            )
+            self.may("sqs:SendMessage", on=[shared.undelivered.queue_arn])
+
+    @property
+    def arn(self) -> str:
+        return self.function.function_arn
+
+    @property
+    def name(self) -> str:
+        return self.function.function_name
+
+    def may(
+        self, *actions: str, on: Sequence[str], conditions: Mapping[str, object] | None = None
+    ) -> None:
+        """Let the function do that, on these resources only."""
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=list(actions), resources=list(on), conditions=dict(conditions or {})
+            )
+        )
+
+    def knows(self, name: str, value: str) -> None:
+        """Tell the function something through its environment."""
+        self.function.add_environment(name, value)
+
+
+def code_of_functions() -> lambda_.Code:
+    """The package `functions` and nothing else: what it imports is in the layer."""
+    return bundle(_FUNCTIONS, copied(_FUNCTIONS), fingerprint_of([_FUNCTIONS]))
+
+
+_RETENTION = {
+    **{
+        1: "ONE_DAY",
+        3: "THREE_DAYS",
+        5: "FIVE_DAYS",
+        7: "ONE_WEEK",
+        14: "TWO_WEEKS",
+        30: "ONE_MONTH",
+    },
+    **{
+        60: "TWO_MONTHS",
+        90: "THREE_MONTHS",
+        120: "FOUR_MONTHS",
+        150: "FIVE_MONTHS",
+        180: "SIX_MONTHS",
+    },
+    **{365: "ONE_YEAR", 400: "THIRTEEN_MONTHS", 545: "EIGHTEEN_MONTHS", 731: "TWO_YEARS"},
+    **{1096: "THREE_YEARS", 1827: "FIVE_YEARS", 2192: "SIX_YEARS", 2557: "SEVEN_YEARS"},
+    **{2922: "EIGHT_YEARS", 3288: "NINE_YEARS", 3653: "TEN_YEARS"},
+}

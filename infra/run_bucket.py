@@ -1,0 +1,133 @@
+"""Where the runs are: the stack's own bucket, or one that exists.
+
+Everything the application itself writes ends in a way that no notification matches, and its roles may
+write nothing else: so nothing that it does can wake it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.names import BUCKET, STATE_BUCKET
+from infra.python_function import PythonFunction
+from infra.settings import Settings
+
+STATE = "state/*.state"
+EVIDENCE = "evidence/*.evidence"
+CONTROL = "control/stop"
+RULE_SOURCES = "rule-sources/"
+"""The prefix of the bucket from where custom rules may be loaded."""
+
+
+class RunBucket(Construct):
+    """The bucket that trainings save to."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None, unique: str
+    ) -> None:
+        super().__init__(scope, id)
+        self._key = key
+        self._others = settings.other_buckets
+        self.is_our_own = settings.bucket is None
+        # A name told beforehand: the queue has to trust the bucket before the bucket can be made.
+        self.name = settings.bucket or f"smdebug-{unique}-{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
+        self.arn = f"arn:{cdk.Aws.PARTITION}:s3:::{self.name}"
+        self._bucket = self._our_own(settings) if self.is_our_own else None
+
+    def notify(self, queue_arn: str, suffixes: Sequence[str], *, only_after: Construct) -> None:
+        """Send word of every new object whose key ends so, however it was uploaded."""
+        assert self._bucket is not None
+        resource = self._bucket.node.default_child
+        assert isinstance(resource, s3.CfnBucket)
+        # As a property: `add_event_notification` would bring a function of its own, which may touch any bucket.
+        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            queue_configurations=[
+                s3.CfnBucket.QueueConfigurationProperty(
+                    event="s3:ObjectCreated:*",
+                    queue=queue_arn,
+                    filter=s3.CfnBucket.NotificationFilterProperty(
+                        s3_key=s3.CfnBucket.S3KeyFilterProperty(
+                            rules=[s3.CfnBucket.FilterRuleProperty(name="suffix", value=suffix)]
+                        )
+                    ),
+                )
+                for suffix in suffixes
+            ]
+        )
+        self._bucket.node.add_dependency(only_after)
+
+    def let_read(self, function: PythonFunction) -> None:
+        """Read the files of runs; that none is there can only be told to who may list."""
+        buckets = [self.arn]
+        function.may("s3:GetObject", on=[f"{bucket}/*" for bucket in buckets])
+        function.may("s3:ListBucket", on=buckets)
+        self._let_decrypt(function)
+        function.knows(BUCKET, self.name)
+
+    def let_read_with_others(self, function: PythonFunction) -> None:
+        """The same, and the runs of other buckets that rules may compare with."""
+        self.let_read(function)
+        others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in self._others]
+        if others:
+            function.may("s3:GetObject", on=[f"{bucket}/*" for bucket in others])
+            function.may("s3:ListBucket", on=others)
+
+    def let_list(self, function: PythonFunction) -> None:
+        """See which files a run has, not what is in them."""
+        function.may("s3:ListBucket", on=[self.arn])
+        function.knows(BUCKET, self.name)
+
+    def let_keep_state(self, function: PythonFunction) -> None:
+        """Write the state of rules that is too large for the table."""
+        self._let_write(function, STATE)
+        function.knows(STATE_BUCKET, self.name)
+
+    def let_write_evidence(self, function: PythonFunction) -> None:
+        """Write what of a finding is too long for an event."""
+        self._let_write(function, EVIDENCE)
+
+    def let_control(self, function: PythonFunction) -> None:
+        """Ask a training to stop, by an object that its hook looks for."""
+        self._let_write(function, CONTROL)
+        function.knows(BUCKET, self.name)
+
+    def keys(self, below_a_run: str) -> list[str]:
+        """The ARNs of such keys of any run, the one at the bucket's root included."""
+        return [f"{self.arn}/*/{below_a_run}", f"{self.arn}/{below_a_run}"]
+
+    def _let_write(self, function: PythonFunction, key: str) -> None:
+        function.may("s3:PutObject", on=self.keys(key))
+        if self._key:
+            function.may("kms:GenerateDataKey", on=[self._key.key_arn])
+
+    def _let_decrypt(self, function: PythonFunction) -> None:
+        if self._key:
+            function.may("kms:Decrypt", on=[self._key.key_arn])
+
+    def _our_own(self, settings: Settings) -> s3.Bucket:
+        kept = settings.run_retention_days
+        rules = [
+            s3.LifecycleRule(
+                id="Unfinished", abort_incomplete_multipart_upload_after=cdk.Duration.days(7)
+            )
+        ]
+        if kept is not None:
+            rules.append(s3.LifecycleRule(id="Old", expiration=cdk.Duration.days(kept)))
+        return s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=self.name,
+            encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self._key,
+            bucket_key_enabled=True if self._key else None,
+            enforce_ssl=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=rules,
+            removal_policy=cdk.RemovalPolicy[settings.removal_policy.name],
+        )

@@ -1,0 +1,79 @@
+"""The table behind the step index: who has written what, and how far each rule has come."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from infra.names import TABLE
+from infra.python_function import PythonFunction
+from infra.settings import Removal, Settings
+
+
+class StepTable(Construct):
+    """One table, paid by use; what is old forgets itself."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None
+    ) -> None:
+        super().__init__(scope, id)
+        self._key = key
+        self._table = dynamodb.TableV2(
+            self,
+            "Table",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            billing=dynamodb.Billing.on_demand(),
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key)
+            if key
+            else dynamodb.TableEncryptionV2.dynamo_owned_key(),
+            time_to_live_attribute="expires",
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=settings.point_in_time_recovery
+            ),
+            removal_policy=cdk.RemovalPolicy[settings.removal_policy.name],
+            deletion_protection=settings.removal_policy is Removal.RETAIN,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._table.table_name
+
+    def let_take_in(self, function: PythonFunction) -> None:
+        """Begin runs, note what has arrived, and who watches."""
+        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem")
+
+    def let_look_after(self, function: PythonFunction) -> None:
+        """See how far runs are, and change what is noted of them."""
+        self._let(function, "GetItem", "Query", "UpdateItem")
+
+    def let_take_in_and_unlist(self, function: PythonFunction) -> None:
+        """The same as taking in, and stop watching what is over."""
+        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
+
+    def let_evaluate(self, function: PythonFunction) -> None:
+        """Hold the lease of a group of rules, read its due steps, commit what was found."""
+        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem")
+
+    def let_note_outcomes(self, function: PythonFunction) -> None:
+        """Write down what became of a finding's actions."""
+        self._let(function, "GetItem", "UpdateItem")
+
+    def let_mark_published(self, role: iam.Role) -> None:
+        """Take events out of an outbox, once the bus has them."""
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["dynamodb:UpdateItem"], resources=[self._table.table_arn])
+        )
+        if self._key:
+            role.add_to_policy(
+                iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self._key.key_arn])
+            )
+
+    def _let(self, function: PythonFunction, *actions: str) -> None:
+        function.may(*(f"dynamodb:{action}" for action in actions), on=[self._table.table_arn])
+        if self._key:
+            function.may("kms:Decrypt", on=[self._key.key_arn])
+        function.knows(TABLE, self._table.table_name)

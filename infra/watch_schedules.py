@@ -1,0 +1,56 @@
+"""One-shot wake-ups, one per run: is it still saving?"""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_scheduler as scheduler
+from constructs import Construct
+
+from infra.names import SCHEDULE_GROUP, SCHEDULE_ROLE, WATCH_ARN
+from infra.python_function import PythonFunction
+
+
+class WatchSchedules(Construct):
+    """A group of schedules of EventBridge, each of which calls `watch` once and is gone."""
+
+    def __init__(self, scope: Construct, id: str, *, unique: str) -> None:
+        super().__init__(scope, id)
+        self._group = f"smdebug-{unique}"
+        group = scheduler.CfnScheduleGroup(self, "Group", name=self._group)
+        # Told beforehand: the function has to know its own name to put itself off.
+        self.function_name = f"smdebug-watch-{unique}"
+        self._arn = f"arn:{cdk.Aws.PARTITION}:lambda:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:function:{self.function_name}"
+        self._role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID},
+                    "ArnEquals": {"aws:SourceArn": group.attr_arn},
+                },
+            ),
+            description="Wakes the function that looks whether a run is still saving",
+        )
+        self._role.add_to_policy(
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self._arn])
+        )
+
+    def let_set_alarm_clocks(self, function: PythonFunction) -> None:
+        """Make the wake-up of a run, or put it off."""
+        function.may(
+            "scheduler:CreateSchedule",
+            "scheduler:UpdateSchedule",
+            on=[
+                f"arn:{cdk.Aws.PARTITION}:scheduler:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:schedule/{self._group}/run-*"
+            ],
+        )
+        function.may(
+            "iam:PassRole",
+            on=[self._role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}},
+        )
+        function.knows(SCHEDULE_GROUP, self._group)
+        function.knows(SCHEDULE_ROLE, self._role.role_arn)
+        function.knows(WATCH_ARN, self._arn)
