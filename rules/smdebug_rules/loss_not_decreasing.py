@@ -101,9 +101,8 @@ class LossNotDecreasing(Rule):
         for mode in (ModeKeys.EVAL, ModeKeys.TRAIN):
             if mode not in seen:
                 continue
-            for name in self.selection.names(trial):
-                steps = trial.tensor(name).steps(mode=mode)
-                first = trial.global_step(mode, steps[0]) if steps else None
+            for name in self.selection.names(trial, mode=mode):
+                first = trial.tensor(name).first_seen(mode)
                 if first is not None and first <= step:
                     return mode
         return ModeKeys.GLOBAL

@@ -43,8 +43,11 @@ class UnchangedTensor(Rule):
         trial = self.base_trial
         self.findings = []
         self.looked = False
+        last: dict[str, list[int]] = {}
         for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
-            steps = tensor.prev_steps(step, self.num_steps)
+            if tensor.name not in last:
+                last[tensor.name] = tensor.prev_steps(step, self.num_steps)
+            steps = last[tensor.name]
             if len(steps) < self.num_steps or steps[-1] != step:
                 continue
             unchanged = self._is_unchanged(tensor, worker, steps)

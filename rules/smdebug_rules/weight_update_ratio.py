@@ -9,7 +9,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric, mean_abs, mean_abs_difference
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import each_worker, named, step_within, value_of
+from smdebug.rules.looking import each_worker, named, step_within, steps_between, value_of
 from smdebug.rules.parameters import integer, number
 
 
@@ -63,8 +63,11 @@ class WeightUpdateRatio(Rule):
         if "weights" in trial.collections():
             names = trial.tensor_names(step=step, collection="weights")
         found = []
+        before: dict[str, int | None] = {}
         for tensor, worker in each_worker(trial, names, step):
-            then = self._step_before(tensor, now, mode)
+            if tensor.name not in before:
+                before[tensor.name] = self._step_before(tensor, now, mode)
+            then = before[tensor.name]
             ratio = self._ratio(tensor, worker, now, then, mode)
             if ratio is None:
                 continue
@@ -80,10 +83,8 @@ class WeightUpdateRatio(Rule):
         if self.num_steps is None:
             steps = tensor.prev_steps(now, 2, mode)
         else:
-            # At most one saved step a step: no more than these can lie in the window.
-            steps = tensor.prev_steps(now, self.num_steps + 1, mode)
-        earliest = -1 if self.num_steps is None else now - self.num_steps
-        return next((step for step in steps if earliest <= step < now), None)
+            steps = steps_between(tensor, now - self.num_steps, now, mode)
+        return next((step for step in steps if step < now), None)
 
     def _ratio(
         self, tensor: Any, worker: str, now: int, then: int | None, mode: ModeKeys

@@ -38,9 +38,13 @@ class TensorSelection:
     def __bool__(self) -> bool:
         return bool(self.collection_names or self.tensor_regex)
 
-    def names(self, trial: Trial, step: int | None = None) -> list[str]:
-        """Names of the selected tensors, sorted; with a step, of those that it has."""
+    def names(
+        self, trial: Trial, step: int | None = None, mode: ModeKeys | None = None
+    ) -> list[str]:
+        """Names of the selected tensors, sorted; with a step or mode, of those that it has."""
         at: dict[str, Any] = {} if step is None else {"step": step}
+        if mode is not None:
+            at["mode"] = mode
         selected: set[str] = set()
         if self.collection_names:
             known = trial.collections()
@@ -72,6 +76,16 @@ def step_within(trial: Trial, step: int, mode: ModeKeys) -> int | None:
         return step
     its_mode, its_step = trial.mode_modestep(step)
     return its_step if its_mode is mode else None
+
+
+def steps_between(tensor: Tensor, earliest: int, step: int, mode: ModeKeys) -> list[int]:
+    """The steps at which it was saved from `earliest` to `step`, without asking for many more."""
+    asked = 2
+    while True:
+        steps = tensor.prev_steps(step, asked, mode)
+        if len(steps) < asked or steps[0] < earliest:
+            return [one for one in steps if earliest <= one]
+        asked *= 2
 
 
 def each_worker(
