@@ -7,6 +7,10 @@
     │   ├── DamagedFile            (Runtime)    the file is damaged: restore it or leave that step out
     │   ├── RunEnded               (Runtime)    the folder holds a finished run: choose another
     │   ├── RulesFileError         (Value)      put right the entry of rules.json that it names
+    │   ├── StackUnknown           (Value)      name the stack, its account or its region rightly
+    │   ├── RunUnknown             (Value)      no such run was seen: the text names the nearest
+    │   ├── RuleUnknown            (Value)      no such rule watches the run: the text names those that do
+    │   ├── WaitedTooLong          (Runtime)    it has not happened yet: wait longer, or look why
     │   └── StorageError           (Runtime)    a place could not be read or written
     │       ├── ObjectMissing                   there is nothing under that key
     │       ├── AccessDenied                    the credentials do not allow it
@@ -115,6 +119,67 @@ class RulesFileError(SMDebugValueError):
 
     def __str__(self) -> str:
         return f"{self.file}: {self.entry}: {self.problem}" if self.entry else f"{self.file}: {self.problem}"
+
+
+class StackUnknown(SMDebugValueError):
+    """There is no deployed debugger where one was looked for: the text says where that was."""
+
+    def __init__(self, stack: str, problem: str):
+        super().__init__(stack, problem)
+        self.stack = stack
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.stack}: {self.problem}"
+
+
+class RunUnknown(SMDebugValueError):
+    """Nothing of such a run has arrived: compare its name with the nearest, or wait for its first step."""
+
+    def __init__(self, run: str, nearest: str | None = None):
+        super().__init__(run, nearest)
+        self.run = run
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        hint = f" Did you mean {self.nearest}?" if self.nearest else ""
+        return (
+            f"Nothing is known of a run {self.run}: it is not below a bucket that is watched, or has "
+            f"saved nothing yet.{hint}"
+        )
+
+
+class RuleUnknown(SMDebugValueError):
+    """No rule of that name watches the run: take one of those that the text names."""
+
+    def __init__(
+        self, rule: str, run: str, known: tuple[str, ...] = (), nearest: str | None = None
+    ):
+        super().__init__(rule, run, known, nearest)
+        self.rule = rule
+        self.run = run
+        self.known = known
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        if self.nearest:
+            hint = f"Did you mean {self.nearest}?"
+        else:
+            hint = f"There are {', '.join(self.known)}." if self.known else "There is none at all."
+        return f"No rule {self.rule} watches {self.run}. {hint}"
+
+
+class WaitedTooLong(SMDebugRuntimeError, TimeoutError):
+    """It has not happened in the time that was given: wait longer, or look why with `run.statuses()`."""
+
+    def __init__(self, run: str, seconds: float, state: str):
+        super().__init__(run, seconds, state)
+        self.run = run
+        self.seconds = seconds
+        self.state = state
+
+    def __str__(self) -> str:
+        return f"{self.run}: waited {self.seconds:g} s, and it is still so: {self.state}"
 
 
 class StorageError(SMDebugRuntimeError):
