@@ -7,8 +7,10 @@ import pytest
 
 import smdebug
 from smdebug import ReductionConfig, SaveConfig, modes
+from smdebug.exceptions import SMDebugValueError
 from smdebug.saving import hook as hook_module
 from smdebug.saving import patience
+from smdebug.storage.memory import MemoryStorage
 from tests.support.faulty_storage import Blocking, FaultyStorage, failing, tearing
 
 STEPS = 5
@@ -49,6 +51,23 @@ def train(hook=None):
     if hook is not None:
         hook.close()
     return weights
+
+
+def test_the_environment_says_how_long_and_for_how_much_is_waited(monkeypatch, said):
+    monkeypatch.setattr(hook_module.BaseHook, "_patience", 3600)
+    monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.1")
+    monkeypatch.setenv("SMDEBUG_WRITE_QUEUE_MB", "0.001")
+    hang = Blocking()
+    hook = hook_at(FaultyStorage.from_call(2, hang))
+    train(hook)
+    hang.release()
+    assert any("nothing has moved for 0.1 s" in record.getMessage() for record in said)
+    assert hook._background is not None
+    assert hook._background._max_bytes == 1048
+    for wrong in ("soon", "-1"):
+        monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", wrong)
+        with pytest.raises(SMDebugValueError, match="SMDEBUG_WRITE_PATIENCE_SECONDS"):
+            hook_at(MemoryStorage())
 
 
 def hook_at(storage, **settings):

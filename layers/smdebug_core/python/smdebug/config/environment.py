@@ -14,6 +14,7 @@ from smdebug.config.constants import (
     TRAINING_JOB_NAME_ENV_VAR,
     USE_SMDEBUG_ENV_VAR,
 )
+from smdebug.exceptions import SMDebugValueError
 
 
 def is_sagemaker_job() -> bool:
@@ -36,3 +37,17 @@ def tensorboard_config_file_path() -> str:
 
 def checkpoint_config_file_path() -> str:
     return os.environ.get(CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR, DEFAULT_CHECKPOINT_CONFIG_FILE)
+
+
+def number_in(variable: str, default: float) -> float:
+    """The number that an environment variable sets, from 0 on; the default if it is not set."""
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return default
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1e12:
+        raise SMDebugValueError(f"{variable} must be a number that is not negative, not {text!r}")
+    return number

@@ -23,8 +23,12 @@ import numpy as np
 
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.constants import DEFAULT_WORKER_NAME
-from smdebug.config.environment import is_sagemaker_job
+from smdebug.config.constants import (
+    DEFAULT_WORKER_NAME,
+    WRITE_PATIENCE_SECONDS_KEY,
+    WRITE_QUEUE_MB_KEY,
+)
+from smdebug.config.environment import is_sagemaker_job, number_in
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.keys import (
     NON_HISTOGRAM_COLLECTIONS,
@@ -47,7 +51,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving import claim, singleton
 from smdebug.saving.attempt import Attempt
-from smdebug.saving.background import PATIENCE, BackgroundWriter
+from smdebug.saving.background import MAX_BYTES, PATIENCE, BackgroundWriter
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
@@ -150,6 +154,8 @@ class BaseHook:
         self._checksum: Checksum = checksum
         self._given_run_id = run_id
 
+        self._patience = number_in(WRITE_PATIENCE_SECONDS_KEY, self._patience)
+        self._queue_bytes = int(number_in(WRITE_QUEUE_MB_KEY, MAX_BYTES >> 20) * (1 << 20))
         self._states = StateStore()
         resumed = self._states.last_state()
         self.training_run = 0 if resumed is None else resumed.training_run + 1
@@ -454,7 +460,9 @@ class BaseHook:
         )
         self.training_run = self._attempt.training_run
         self.collection_manager.update_meta(self._attempt._asdict())
-        self._background = BackgroundWriter(self._storage, patience=self._patience)
+        self._background = BackgroundWriter(
+            self._storage, patience=self._patience, max_bytes=self._queue_bytes
+        )
         if self.dry_run:
             self._quiet = True
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from smdebug.config.constants import (
     TRAINING_END_DELAY_REFRESH_DEFAULT,
     TRAINING_END_DELAY_REFRESH_KEY,
 )
-from smdebug.exceptions import SMDebugValueError
+from smdebug.config.environment import number_in
 
 TRIAL_WAIT_SECONDS_KEY = "SMDEBUG_TRIAL_WAIT_SECONDS"
 TRIAL_WAIT_SECONDS_DEFAULT = 1800
@@ -56,25 +55,14 @@ class Patience:
     @classmethod
     def from_environment(cls) -> Patience:
         return cls(
-            for_the_run=_number(TRIAL_WAIT_SECONDS_KEY, TRIAL_WAIT_SECONDS_DEFAULT),
+            for_the_run=number_in(TRIAL_WAIT_SECONDS_KEY, TRIAL_WAIT_SECONDS_DEFAULT),
             incomplete_steps=int(
-                _number(INCOMPLETE_STEP_WAIT_WINDOW_KEY, INCOMPLETE_STEP_WAIT_WINDOW_DEFAULT)
+                number_in(INCOMPLETE_STEP_WAIT_WINDOW_KEY, INCOMPLETE_STEP_WAIT_WINDOW_DEFAULT)
             ),
-            at_the_end=_number(TRAINING_END_DELAY_REFRESH_KEY, TRAINING_END_DELAY_REFRESH_DEFAULT),
+            at_the_end=number_in(
+                TRAINING_END_DELAY_REFRESH_KEY, TRAINING_END_DELAY_REFRESH_DEFAULT
+            ),
             event_file_looks=int(
-                _number(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, MISSING_EVENT_FILE_RETRY_LIMIT)
+                number_in(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, MISSING_EVENT_FILE_RETRY_LIMIT)
             ),
         )
-
-
-def _number(variable: str, default: float) -> float:
-    text = os.environ.get(variable, "").strip()
-    if not text:
-        return default
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number < 1e12:
-        raise SMDebugValueError(f"{variable} must be a number that is not negative, not {text!r}")
-    return number
