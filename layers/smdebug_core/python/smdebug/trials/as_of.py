@@ -12,11 +12,16 @@ twice, or out of a backlog, looks as it looked when it was new. Nothing here eve
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
+
+from numpy.typing import NDArray
 
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
+    ObjectMissing,
     SMDebugError,
     SMDebugNotImplementedError,
     SMDebugTypeError,
@@ -27,15 +32,19 @@ from smdebug.exceptions import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout
 from smdebug.storage import Storage
-from smdebug.trials.event_files import EventFiles
+from smdebug.trials.event_files import SMALL_FILE, EventFiles
 from smdebug.trials.history import History, StepSummary
-from smdebug.trials.index_files import KEPT, IndexFiles
+from smdebug.trials.index_files import KEPT as INDEX_KEPT
+from smdebug.trials.index_files import IndexFiles
 from smdebug.trials.lazy_index import LazyIndex
 from smdebug.trials.progress import RunProgress, StepState
 from smdebug.trials.run_index import Workers, WorkerStep
 from smdebug.trials.trial import Trial
 
 GLOBAL = ModeKeys.GLOBAL
+Array = NDArray[Any]
+_FETCHED_AHEAD = 32 << 20
+_STEPS_READ_FROM = 64
 
 
 class AsOfTrial(Trial):
@@ -56,10 +65,12 @@ class AsOfTrial(Trial):
         num_workers: int,
         event_files: EventFiles | None = None,
         path: str | None = None,
-        index_budget: int = KEPT,
+        index_budget: int = INDEX_KEPT,
     ):
         self._files = IndexFiles(storage, self._report_damaged, index_budget)
         self._lazy = LazyIndex(history, self._files, num_workers)
+        # Per step read from, the worker whose values were read; None once those of all are on their way.
+        self._read_from: OrderedDict[int, str | None] = OrderedDict()
         self._set_up(
             name,
             storage,
@@ -137,6 +148,36 @@ class AsOfTrial(Trial):
                 f"Left out an index file of {self.path}; other steps and workers can be read. {error}"
             )
         self.damaged_files[key] = error
+
+    # Reading
+
+    def read(self, written: WorkerStep, position: int) -> Array:
+        """The value at that position of what a worker wrote at one step, checked."""
+        first = self._read_from.setdefault(written.step, written.worker)
+        if first is not None and first != written.worker:
+            self._read_from[written.step] = None
+            self._fetch_of_all_workers(written)
+        elif len(self._read_from) > _STEPS_READ_FROM:
+            self._read_from.popitem(last=False)
+        return super().read(written, position)
+
+    def _fetch_of_all_workers(self, written: WorkerStep) -> None:
+        """Who reads of a second worker will read of all: fetch their small files side by side."""
+        if self.storage.concurrency <= 1:
+            return
+        wanted, size = [], 0
+        for one in (self._lazy.workers_at(written.step, GLOBAL) or {}).values():
+            size += one.spans.end
+            if size > _FETCHED_AHEAD:
+                break
+            if one.event_file is not None and 0 < one.spans.end <= SMALL_FILE:
+                wanted.append(one)
+        self.in_parallel(self._fetch, wanted)
+
+    def _fetch(self, one: WorkerStep) -> None:
+        length, start = min(zip(one.spans.lengths, one.spans.starts, strict=True))
+        with suppress(ObjectMissing):  # whoever asks for a value in it will hear of that
+            self.event_files.record(one.event_file or "", start, length, one.spans.end)
 
     # What a trial that lists does otherwise
 

@@ -1,0 +1,265 @@
+"""What came before a step: handed over, listed, remembered; always the same story."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.service.records import Layout
+from smdebug.storage.memory import MemoryStorage
+from smdebug.trials.history import (
+    ChainedHistory,
+    ListedHistory,
+    MemoryHistory,
+    RememberedHistory,
+    StepSummary,
+)
+from tests.trials.viewing import FarStorage
+from tests.trials.writing import begin, write_step
+
+GLOBAL, TRAIN, EVAL = ModeKeys.GLOBAL, ModeKeys.TRAIN, ModeKeys.EVAL
+MODES = [None, TRAIN, EVAL]
+
+SUMMARIES = st.builds(
+    lambda steps: [StepSummary(step, mode, step, ("worker_0",), mode.name) for step, mode in steps],
+    st.lists(
+        st.tuples(st.integers(0, 30), st.sampled_from([TRAIN, TRAIN, EVAL])),
+        unique_by=lambda one: one[0],
+    ),
+)
+
+
+def told(steps: Any) -> list[int]:
+    return [one.step for one in steps]
+
+
+def a_run(*steps: int, workers: int = 2) -> MemoryStorage:
+    storage = begin(MemoryStorage(), workers)
+    for step in steps:
+        for worker in range(workers if step % 2 == 0 else 1):
+            write_step(storage, step, {"loss": 1.0}, worker=worker)
+    return storage
+
+
+# In memory
+
+
+@given(SUMMARIES, st.integers(0, 32), st.sampled_from(MODES))
+def test_a_history_in_memory_goes_back_step_by_step(
+    summaries: list[StepSummary], step: int, mode: ModeKeys | None
+) -> None:
+    history = MemoryHistory(summaries)
+    wanted = [s for s in sorted(summaries) if mode in (None, s.mode)]
+    assert list(history.before(step, mode)) == [s for s in wanted if s.step < step][::-1]
+    assert history.first(mode) == (wanted[0] if wanted else None)
+    assert history.at(step) == next((s for s in summaries if s.step == step), None)
+
+
+@given(SUMMARIES, st.integers(0, 32), st.integers(0, 8))
+def test_a_recent_history_survives_json_and_says_how_far_it_reaches(
+    summaries: list[StepSummary], through: int, count: int
+) -> None:
+    layouts = [Layout("TRAIN", ("a",), "TRAIN", 3, ("w",)), Layout("late", ("b",), "EVAL", 31)]
+    recent = MemoryHistory.recent(MemoryHistory(summaries, layouts), through, count)
+    again = MemoryHistory.from_dict(json.loads(json.dumps(recent.to_dict())))
+    up_to = [s for s in sorted(summaries) if s.step <= through]
+    assert list(again.before(1000)) == up_to[::-1][:count]
+    missing = set(told(up_to)) - set(told(again.before(1000)))
+    assert all(step < again.complete_from for step in missing)
+    assert all(one.step >= again.complete_from for one in again.before(1000))
+    assert again.layouts() == {one.digest: one for one in layouts if one.first_step <= through}
+
+
+def test_what_many_steps_share_is_told_once():
+    workers = tuple(f"worker_{number}" for number in range(1000))
+    steps = [StepSummary(step, TRAIN, step, workers, "d") for step in range(200)]
+    assert len(json.dumps(MemoryHistory(steps).to_dict())) < 30_000
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"complete_from": 0, "workers": [], "steps": [[0, "TRAIN", 0, 0, "d"]], "layouts": []},
+        {"complete_from": 0, "workers": [[1]], "steps": [], "layouts": []},
+        {"complete_from": "0", "workers": [], "steps": [], "layouts": []},
+        {"complete_from": 0, "workers": [["w"]], "steps": [[0, "x", 0, 0, "d"]], "layouts": []},
+        {"complete_from": 0, "workers": [], "steps": [], "layouts": [{"digest": "d"}]},
+    ],
+)
+def test_what_is_no_history_is_refused(broken: dict[str, Any]):
+    with pytest.raises(SMDebugValueError, match="no history"):
+        MemoryHistory.from_dict(broken)
+
+
+# Listed
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [0, 1, 2, 3],
+        [5, 999, 1000, 1001, 2500],
+        [0, 3_000_000, 3_000_002, 9_500_000],
+        [7000, 7001, 1_000_000],
+        [42_000_000],
+        [],
+    ],
+)
+def test_a_listing_tells_which_steps_there_are(steps: list[int]):
+    storage = a_run(*steps)
+    for end in [*steps, *(step + 1 for step in steps), 10, 50_000_000]:
+        listed = ListedHistory(storage, through_step=end)
+        wanted = [step for step in steps if step <= end]
+        assert told(listed.before(10**9)) == wanted[::-1]
+        assert told(listed.before(end)) == [step for step in wanted if step < end][::-1]
+        first = listed.first()
+        assert (first.step if first else None) == (wanted[0] if wanted else None)
+        assert listed.first(TRAIN) is None
+        for step in [-1, 0, 1, *steps, end]:
+            fresh = ListedHistory(storage, through_step=end)
+            for history in (listed, fresh):
+                known = history.at(step)
+                assert (known is not None) == (step in wanted)
+                if known:
+                    several = ("worker_0", "worker_1") if step % 2 == 0 else ("worker_0",)
+                    assert known == StepSummary.not_looked_at(step, several)
+
+
+def test_going_back_lists_one_folder_at_a_time():
+    far = FarStorage(a_run(*range(0, 20_000, 100)), may_list=True)
+    history = ListedHistory(far, through_step=20_000)
+    assert told(islice(history.before(15_050), 5)) == [15_000, 14_900, 14_800, 14_700, 14_600]
+    assert len(far.asked) == 2
+    list(islice(history.before(14_000), 10))
+    assert len(far.asked) <= 4
+    list(islice(history.before(14_000), 10))
+    history.at(13_900)
+    assert len(far.asked) <= 4
+
+
+def test_a_gap_of_a_million_steps_is_crossed_in_few_listings():
+    far = FarStorage(a_run(5, 2_000_000), may_list=True)
+    assert told(ListedHistory(far, 3_000_000).before(3_000_000)) == [2_000_000, 5]
+    assert len(far.asked) < 80
+
+
+# Chained
+
+
+@given(SUMMARIES, st.integers(0, 31), st.integers(0, 6), st.sampled_from(MODES))
+def test_what_was_handed_over_and_what_lies_behind_make_one_history(
+    summaries: list[StepSummary], step: int, count: int, mode: ModeKeys | None
+) -> None:
+    whole = MemoryHistory(summaries, [Layout("TRAIN", ("a",), "TRAIN", 0)])
+    older = Asked(whole)
+    chained = ChainedHistory(MemoryHistory.recent(whole, 40, count), older)
+    assert list(chained.before(step, mode)) == list(whole.before(step, mode))
+    assert chained.at(step) == whole.at(step)
+    assert chained.first(mode) == whole.first(mode)
+    assert chained.layouts() == whole.layouts()
+
+
+def test_what_was_handed_over_is_not_asked_for_again():
+    steps = [StepSummary(step, TRAIN, step, ("w",), "d") for step in range(10)]
+    older = Asked(MemoryHistory(steps))
+    chained = ChainedHistory(MemoryHistory(steps[4:], complete_from=4), older)
+    assert told(islice(chained.before(10), 6)) == [9, 8, 7, 6, 5, 4]
+    assert chained.at(4) == steps[4]
+    assert chained.at(11) is None
+    assert older.asked == []
+    assert told(chained.before(6)) == [5, 4, 3, 2, 1, 0]
+    assert older.asked == [("before", 4, None)]
+
+
+# Remembered
+
+
+class Asked:
+    """A history that counts what it is asked, and which steps it was made to tell."""
+
+    def __init__(self, history: MemoryHistory):
+        self.history = history
+        self.asked: list[tuple[Any, ...]] = []
+        self.pulled = 0
+
+    def at(self, step: int) -> StepSummary | None:
+        self.asked.append(("at", step))
+        return self.history.at(step)
+
+    def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
+        self.asked.append(("before", step, mode))
+        for one in self.history.before(step, mode):
+            self.pulled += 1
+            yield one
+
+    def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
+        return self.history.first(mode)
+
+    def layouts(self) -> Any:
+        return self.history.layouts()
+
+
+QUESTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("at"), st.integers(0, 31)),
+        st.tuples(st.just("add"), st.integers(0, 31)),
+        st.tuples(st.just("forget")),
+        st.tuples(st.just("before"), st.integers(0, 32), st.sampled_from(MODES), st.integers(1, 8)),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SUMMARIES, QUESTIONS)
+def test_a_remembered_history_tells_the_same_with_what_was_added(
+    summaries: list[StepSummary], questions: list[tuple[Any, ...]]
+) -> None:
+    remembered = RememberedHistory(MemoryHistory(summaries))
+    remembered.KEPT = 12  # so that forgetting happens, too
+    known = {one.step: one for one in summaries}
+    for what, *about in questions:
+        if what == "add":
+            (step,) = about
+            one = StepSummary(step, EVAL if step % 5 == 0 else TRAIN, step, ("worker_0",), "new")
+            one = one._replace(mode=known[step].mode) if step in known else one
+            if len(remembered._added) < 12:
+                known[step] = one
+                remembered.add(one)
+        elif what == "at":
+            assert remembered.at(about[0]) == known.get(about[0])
+        elif what == "forget":
+            remembered.forget()
+        else:
+            step, mode, count = about
+            wanted = [s for s in sorted(known.values(), reverse=True) if s.step < step]
+            wanted = [s for s in wanted if mode in (None, s.mode)]
+            assert list(islice(remembered.before(step, mode), count)) == wanted[:count]
+
+
+def test_walking_back_again_asks_nothing_and_walking_on_goes_on():
+    asked = Asked(MemoryHistory([StepSummary(s, TRAIN, s, ("w",), "d") for s in range(0, 100, 2)]))
+    remembered = RememberedHistory(asked)
+    for _ in range(5):
+        assert told(islice(remembered.before(50), 3)) == [48, 46, 44]
+    assert told(islice(remembered.before(46), 3)) == [44, 42, 40]
+    assert asked.asked == [("before", 50, None)]
+    assert asked.pulled == 5
+
+
+def test_a_step_that_was_added_next_to_the_one_asked_about_needs_no_question():
+    asked = Asked(MemoryHistory())
+    remembered = RememberedHistory(asked)
+    for step in range(5):
+        remembered.add(StepSummary(step, TRAIN, step, ("w",), "d"))
+    assert told(islice(remembered.before(5), 5)) == [4, 3, 2, 1, 0]
+    assert asked.asked == []
