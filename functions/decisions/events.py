@@ -131,7 +131,7 @@ def condition_met(
     overflow = None
     if len(findings) > len(told):
         kept = tuple(worst(findings, MOST_KEPT))
-        overflow = Overflow(f"report/findings/{event}.json", kept, len(findings))
+        overflow = Overflow(f"report/findings/{event}.finding", kept, len(findings))
     return _entry(
         CONDITION_MET,
         {

@@ -95,12 +95,12 @@ def test_a_finding_without_a_sentence_is_told_by_its_numbers():
             "worst": [
                 {"tensor": "w", "statistic": "mean", "value": 1.5, "threshold": 1, "step": 4}
             ],
-            "rest": "s3://b/r/report/findings/1.json",
+            "rest": "s3://b/r/report/findings/1.finding",
         }
     }
     told = alerts.email(CONDITION_MET, detail)
     assert "  w: mean is 1.5, the limit is 1 at step 4\n" in told
-    assert "  … and 29 more, all in s3://b/r/report/findings/1.json\n" in told
+    assert "  … and 29 more, all in s3://b/r/report/findings/1.finding\n" in told
 
 
 def test_how_long_it_took_is_told_from_saving_or_else_from_uploading():

@@ -132,8 +132,8 @@ def test_of_many_findings_the_worst_are_told_and_all_are_kept_beside_the_run():
     told = entry.detail["evidence"]
     assert told["count"] == 100
     assert [one["tensor"] for one in told["worst"]] == [f"t{n}" for n in range(100, 80, -1)]
-    assert told["rest"] == f"s3://my-bucket/mnist-1/report/findings/{entry.id}.json"
-    assert entry.overflow.key == f"report/findings/{entry.id}.json"
+    assert told["rest"] == f"s3://my-bucket/mnist-1/report/findings/{entry.id}.finding"
+    assert entry.overflow.key == f"report/findings/{entry.id}.finding"
     kept = json.loads(entry.overflow.body)
     assert kept["count"] == len(kept["findings"]) == 100
     assert found(FINDINGS).overflow is None
