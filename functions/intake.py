@@ -48,8 +48,9 @@ def take_in(world: World, run: str, arrivals: Sequence[Arrival], *, attempt: str
     for arrival in _latest(arrivals, Kind.COLLECTIONS, record.collections_worker):
         record = take_collections(world, record, arrival, attempt)
     written = [one for one in arrivals if one.kind in (Kind.EVENT, Kind.INDEX)]
-    if written:
-        take_steps(world, record, written, attempt)
+    started = bool(written) and take_steps(world, record, written, attempt)
+    if record.outbox and not started:
+        start_evaluation(world, run, 0, attempt=f"tell-{record.version}")
     for _ in _latest(arrivals, Kind.END):
         announce_end(world, run, "the end marker is there")
 
@@ -111,18 +112,19 @@ def announce_end(world: World, run: str, reason: str, *, again: bool = False) ->
 # Its steps
 
 
-def take_steps(world: World, record: RunRecord, written: Sequence[Arrival], attempt: str) -> None:
-    """Note who has written which step, and start the evaluation of those that are complete."""
+def take_steps(world: World, record: RunRecord, written: Sequence[Arrival], attempt: str) -> bool:
+    """Note who has written which step, and start the evaluation of those that are complete, if any is."""
     record = _awake(world, record, written)
     whole = note_files(world, record, written)
     if record.num_workers is None:  # the collections file may have been noted since
         again = world.index.run(record.run)
-        if again is not None and again.num_workers is not None:
-            start_what_is_complete(world, again, attempt)
-        return
+        if again is None or again.num_workers is None:
+            return False
+        return start_what_is_complete(world, again, attempt)
     complete = [step.step for step in whole if step.is_complete(record.num_workers)]
     if complete:
         start_evaluation(world, record.run, max(complete), attempt=attempt)
+    return bool(complete)
 
 
 def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> list[StepRecord]:
@@ -145,12 +147,13 @@ def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> l
     return [step for step in found if step is not None]
 
 
-def start_what_is_complete(world: World, record: RunRecord, attempt: str) -> None:
+def start_what_is_complete(world: World, record: RunRecord, attempt: str) -> bool:
     """Start the evaluation of the run if any step is complete that its rules have not seen."""
     steps = unseen_steps(world, record)
     complete = [step.step for step in steps if step.is_complete(record.num_workers)]
     if complete:
         start_evaluation(world, record.run, max(complete), attempt=attempt)
+    return bool(complete)
 
 
 def unseen_steps(world: World, record: RunRecord) -> list[StepRecord]:

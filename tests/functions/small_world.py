@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,7 @@ class BucketOfMemory:
                     "Records": [
                         {
                             "eventName": "ObjectCreated:Put",
-                            "eventTime": "2026-11-21T06:00:00.000Z",
+                            "eventTime": datetime.fromtimestamp(self._clock.now(), UTC).isoformat(),
                             "s3": {
                                 "bucket": {"name": self.name},
                                 "object": {"key": full, "sequencer": f"{number:016X}"},

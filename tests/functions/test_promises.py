@@ -1,0 +1,627 @@
+"""What is promised of every run, whatever arrives in whatever order and however often."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.evaluation import evaluate
+from functions.intake import take_in
+from functions.step_index import GroupBusy, LeaseLost
+from functions.world import Settings
+from smdebug.mode_keys import ModeKeys
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.small_world import SmallWorld
+
+RUN = "runs/mnist"
+EXPLODING = Settings(default_rules=("ExplodingTensor",))
+
+
+def found_steps(small: SmallWorld) -> list[int]:
+    return [one["step"] for one in small.details("Rule Evaluation Condition Met")]
+
+
+def cursor(small: SmallWorld) -> int:
+    return small.index.group(RUN, "builtin").cursor
+
+
+def every_step_told(small: SmallWorld) -> None:
+    """A rules.json that has each ill step published."""
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor", "repeat": "every_step"}]}',
+    )
+
+
+# Complete
+
+
+def test_a_step_is_evaluated_when_both_files_of_every_worker_are_there():
+    small = SmallWorld(EXPLODING)
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    first.save(0, ILL)
+    small.settle()
+    assert cursor(small) == -1
+    second.save(0, WELL)
+    small.settle()
+    assert cursor(small) == 0
+    assert found_steps(small) == [0]
+
+
+def test_how_many_workers_there_are_may_be_told_after_the_first_steps():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place())
+    worker.save(0, ILL)
+    small.settle()
+    assert found_steps(small) == []
+    worker.begin()
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+def test_an_index_file_without_its_event_file_is_not_enough():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    told = small.bucket.told
+    event_files = [one for one in told if "events" in one]
+    small.bucket.told = [one for one in told if "events" not in one]
+    small.settle()
+    assert found_steps(small) == []
+    small.bucket.told = event_files
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+@pytest.mark.parametrize("workers", [1, 3, 120])
+def test_any_number_of_workers_makes_a_step(workers):
+    small = SmallWorld(EXPLODING)
+    savers = [
+        Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)
+    ]
+    for saver in savers[:-1]:
+        saver.save(0, WELL)
+    small.settle()
+    assert cursor(small) == -1
+    savers[-1].save(0, ILL)
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+def test_a_device_is_a_worker_too():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place(), "/job:worker/replica:0/task:0/device:GPU:0").begin()
+    worker.save(0, ILL)
+    small.settle()
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert found["evidence"]["worst"][0]["worker"] == "/job:worker/replica:0/task:0/device:GPU:0"
+
+
+# Any order, any repetition
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(1, 7))
+def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
+    chance: random.Random, workers, batch
+):
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    savers = [
+        Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)
+    ]
+    ill = sorted(chance.sample(range(8), 4))
+    for step in range(8):
+        for saver in savers:
+            saver.save(step, ILL if step in ill else WELL)
+    small.bucket.told += chance.sample(small.bucket.told, 10)  # some come twice
+
+    def shuffled(told: list[str]) -> list[str]:
+        chance.shuffle(told)
+        return told
+
+    while small.bucket.told:
+        told, small.bucket.told = shuffled(small.bucket.told), []
+        some = chance.randint(1, len(told))
+        small.bucket.told = told[:some]
+        small.deliver(batch=batch)
+        if chance.random() < 0.5:
+            small.execute()
+        small.bucket.told += told[some:]
+    small.execute()
+    assert found_steps(small) == ill
+    assert cursor(small) == 7
+
+
+def test_what_is_told_twice_is_evaluated_once():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    told = list(small.bucket.told)
+    small.settle()
+    small.bucket.told = told
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+# Order
+
+
+def test_a_later_step_waits_for_the_one_its_worker_saved_before():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late, small.bucket.told = small.bucket.told, []
+    worker.save(10, ILL)
+    small.settle()
+    assert found_steps(small) == []
+    small.bucket.told = late
+    small.settle()
+    assert found_steps(small) == [0, 10]
+
+
+def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late, small.bucket.told = small.bucket.told, []
+    worker.save(10, ILL)
+    small.settle()
+    small.pass_time(1000)
+    assert found_steps(small) == [10]
+    small.bucket.told = late
+    small.settle()
+    told = small.details("Rule Evaluation Condition Met")
+    assert [(one["step"], one["late"]) for one in told] == [(10, False), (0, True)]
+    small.bucket.told = late
+    small.settle()
+    assert found_steps(small) == [10, 0]
+
+
+def test_a_step_that_a_worker_skipped_holds_nobody_up():
+    small = SmallWorld(EXPLODING)
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    for step in (0, 5, 10):
+        first.save(step, WELL)
+    for step in (0, 10):
+        second.save(step, ILL if step == 10 else WELL)
+    small.settle()
+    assert found_steps(small) == [10]
+    assert small.index.group(RUN, "builtin").passed == {5}
+
+
+def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place(), run_id=None).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late, small.bucket.told = small.bucket.told, []
+    worker.save(10, ILL)
+    small.settle()
+    assert found_steps(small) == [10]
+    small.bucket.told = late * 2
+    small.settle()
+    small.bucket.told = late
+    small.settle()
+    told = small.details("Rule Evaluation Condition Met")
+    assert [(one["step"], one["late"]) for one in told] == [(10, False), (0, True)]
+
+
+# Leases
+
+
+def test_while_one_evaluates_another_is_turned_away_and_nothing_is_lost():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    small.index.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
+    with pytest.raises(GroupBusy):
+        evaluate(small.world, RUN, "builtin", 0)
+    small.execute()  # gives up: the lease is held
+    assert found_steps(small) == []
+    small.pass_time(400)  # its holder is dead: the check finds out
+    assert found_steps(small) == [0]
+
+
+def test_who_lost_the_lease_commits_nothing():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    held = small.index.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
+    small.clock.time += 131
+    small.execute()
+    assert cursor(small) == 0
+    with pytest.raises(LeaseLost):
+        small.index.commit(RUN, held, {})
+    assert cursor(small) == 0
+
+
+def test_what_was_not_published_is_published_by_the_next_evaluation():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    evaluate(small.world, RUN, "builtin", 0)  # and then the workflow dies
+    small.workflow.started.clear()
+    assert found_steps(small) == []
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+    assert small.index.group(RUN, "builtin").outbox == {}
+
+
+def test_a_start_that_got_lost_is_made_up_for_by_the_check():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    small.workflow.started.clear()
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+
+
+def test_at_most_one_check_waits_for_a_run():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    for step in range(20):
+        worker.save(step)
+        small.settle()
+    assert len(small.checks.waiting) == 1
+
+
+def test_a_notification_that_got_lost_is_found_by_the_sweeper():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    small.bucket.told.clear()
+    small.clock.time += 300
+    assert small.sweep() == 2
+    assert found_steps(small) == [0]
+    assert small.sweep() == 0
+
+
+def test_a_backlog_is_worked_off_in_parts_with_the_same_result():
+    small = SmallWorld(Settings(default_rules=("ExplodingTensor",), longest_backlog=7))
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    for step in range(30):
+        worker.save(step, ILL if step % 10 == 3 else WELL)
+    small.settle()
+    assert found_steps(small) == [3, 13, 23]
+    assert cursor(small) == 29
+
+
+# Issues
+
+
+def test_an_issue_opens_once_and_is_resolved_once():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    for step, tensors in enumerate([WELL, ILL, ILL, WELL, WELL, ILL]):
+        worker.save(step, tensors)
+        small.settle()
+    assert found_steps(small) == [1, 5]
+    (resolved,) = small.details("Rule Issue Resolved")
+    assert resolved["step"] == 3
+    assert resolved["issue"]["since"] == 1
+
+
+def test_a_step_without_the_tensor_does_not_resolve_an_issue():
+    small = SmallWorld(Settings(default_rules=("VanishingGradient",)))
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"gradient/fc": 1e-9})
+    worker.save(1, {"accuracy": 0.5}, ModeKeys.EVAL, 0)
+    small.settle()
+    assert found_steps(small) == [0]
+    assert small.details("Rule Issue Resolved") == []
+
+
+def test_what_a_rule_remembers_survives_between_invocations():
+    small = SmallWorld(Settings(default_rules=("LossNotDecreasing",)))
+    place = small.place()
+    place.write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "loss", "rule": "LossNotDecreasing",'
+        b' "parameters": {"num_steps": "2", "tensor_regex": "loss"}}]}',
+    )
+    worker = Saver(place).begin()
+    for step, loss in enumerate([5.0, 4.0, 3.0, 3.0, 3.0, 3.0]):
+        worker.save(step, {"loss": loss})
+        small.settle()
+    assert found_steps(small) == [4]
+    assert small.index.group(RUN, "builtin").rules[0].state
+
+
+# Things that go wrong
+
+
+def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": ['
+        b'{"name": "odd", "rule": "VanishingGradient", "parameters": {"threshold": "much"}},'
+        b'{"name": "unknown", "rule": "VanishingGradeint"},'
+        b'{"name": "good", "rule": "ExplodingTensor"}]}',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    assert small.statuses() == {"odd": "Error", "unknown": "Error", "good": "IssuesFound"}
+    reasons = {rule.name: rule.reason for rule in small.index.group(RUN, "builtin").rules}
+    assert "threshold" in reasons["odd"]
+    assert "VanishingGradient" in reasons["unknown"]
+    assert found_steps(small) == [0]
+
+
+def test_a_rules_file_that_cannot_be_read_is_told_and_the_default_rules_watch():
+    small = SmallWorld(EXPLODING)
+    small.place().write("rules.json", b'{"version": 1, "rules": [')
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    assert found_steps(small) == [0]
+    troubles = {one["trouble"] for one in small.details("Run State Change")}
+    assert any("rules.json" in trouble for trouble in troubles)
+
+
+def test_a_damaged_index_file_is_told_and_the_next_steps_are_evaluated():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    index = next(key for key in small.place().list("index/"))
+    small.place().write(index, b'{"meta": {"mode": "TRAIN"')
+    worker.save(1, ILL)
+    small.settle()
+    assert found_steps(small) == [1]
+    troubles = [one["trouble"] for one in small.details("Run State Change") if one["trouble"]]
+    assert any("Step 0" in trouble for trouble in troubles)
+
+
+def test_a_function_that_dies_at_a_rule_makes_that_rule_an_error_and_no_other():
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "deadly", "rule": "VanishingGradient"},'
+        b'{"name": "good", "rule": "ExplodingTensor"}]}',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    small.workflow.started.clear()
+
+    class Death(BaseException):
+        """The process is gone."""
+
+    from smdebug_rules.vanishing_gradient import VanishingGradient
+
+    def die(self, step):
+        raise Death
+
+    original, VanishingGradient.invoke_at_step = VanishingGradient.invoke_at_step, die
+    try:
+        for _ in range(3):
+            with pytest.raises(Death):
+                evaluate(small.world, RUN, "builtin", 0)
+            small.clock.time += 200
+        small.pass_time(900)
+    finally:
+        VanishingGradient.invoke_at_step = original
+    assert small.statuses() == {"deadly": "Error", "good": "IssuesFound"}
+    assert found_steps(small) == [0]
+
+
+# Attempts
+
+
+def test_a_resumed_training_has_its_steps_evaluated_anew():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    for step in range(4):
+        worker.save(step, ILL if step == 2 else WELL)
+    small.settle()
+    again = Saver(small.place(), training_run=1).begin()
+    for step in (2, 3, 4):
+        small.clock.time += 1
+        again.save(step, ILL if step == 4 else WELL)
+    small.settle()
+    told = small.details("Rule Evaluation Condition Met")
+    assert [(one["training_run"], one["step"]) for one in told] == [(0, 2), (1, 4)]
+
+
+def test_steps_of_a_resumed_training_that_arrive_before_its_collections_are_not_lost():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    for step in range(4):
+        worker.save(step, WELL)
+    small.settle()
+    small.clock.time += 10
+    again = Saver(small.place(), training_run=1).begin()
+    collections, small.bucket.told = small.bucket.told, []
+    again.save(2, ILL)
+    small.settle()
+    small.bucket.told = collections
+    small.settle()
+    told = small.details("Rule Evaluation Condition Met")
+    assert [(one["training_run"], one["step"]) for one in told] == [(1, 2)]
+
+
+def test_another_training_that_writes_to_the_same_place_is_told():
+    small = SmallWorld(EXPLODING)
+    Saver(small.place()).begin().save(0, WELL)
+    small.settle()
+    Saver(small.place(), run_id="run-2").begin()
+    small.settle()
+    troubles = [one["trouble"] for one in small.details("Run State Change")]
+    assert any("run-2" in trouble for trouble in troubles)
+
+
+# Ends
+
+
+def test_the_end_settles_what_is_missing_and_finishes_the_rules():
+    small = SmallWorld(EXPLODING)
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    for step in (0, 10):
+        first.save(step, WELL)
+        second.save(step, ILL)
+    lost = [one for one in small.bucket.told if "000000000000_worker_1" in one]
+    small.bucket.told = [one for one in small.bucket.told if one not in lost]
+    small.place().delete("events/000000000000/000000000000_worker_1.tfevents")
+    small.place().delete("index/000000000/000000000000_worker_1.json")
+    first.end()
+    small.settle()
+    assert found_steps(small) == []
+    small.pass_time(120)
+    assert found_steps(small) == [10]
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def test_a_run_that_falls_silent_is_told_and_at_last_ended():
+    small = SmallWorld(EXPLODING)
+    Saver(small.place()).begin().save(0, WELL)
+    small.settle()
+    small.pass_time(2000)
+    states = [one["state"] for one in small.details("Run State Change")]
+    assert states == ["Running", "Silent"]
+    small.pass_time(7 * 3600)
+    states = [one["state"] for one in small.details("Run State Change")]
+    assert states == ["Running", "Silent", "Finished"]
+
+
+def test_a_silent_run_that_goes_on_is_running_again():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.pass_time(2000)
+    worker.save(1, ILL)
+    small.settle()
+    states = [one["state"] for one in small.details("Run State Change")]
+    assert states == ["Running", "Silent", "Running"]
+    assert found_steps(small) == [1]
+
+
+def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    assert small.index.run(RUN).state.value == "Finished"
+    worker.save(1, ILL)
+    small.settle()
+    assert found_steps(small) == [1]
+    small.pass_time(400)
+    assert small.index.run(RUN).state.value == "Finished"
+    assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
+
+
+def test_a_sagemaker_job_ends_by_its_own_event():
+    from functions.decisions.arrivals import JobEnded
+    from functions.intake import job_ended
+
+    small = SmallWorld(EXPLODING)
+    place = small.place("jobs/mnist-1/debug-output")
+    Saver(place).begin().save(0, WELL)
+    small.settle()
+    job_ended(small.world, JobEnded("mnist-1", "Completed"))
+    small.pass_time(120)
+    assert small.index.run("runs/jobs/mnist-1/debug-output").state.value == "Finished"
+
+
+# Rules come and go
+
+
+def test_a_rule_attached_to_a_live_run_catches_up_and_acts_on_nothing_old():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    for step in range(3):
+        worker.save(step, {"gradient/fc": 1e-9})
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient", "actions": [{"name": "StopTraining"}]}]}',
+    )
+    small.settle()
+    small.pass_time(10)
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert (found["rule"], found["step"], found["catch_up"]) == ("VanishingGradient", 0, True)
+    assert found["actions"] == []
+    worker.save(3, {"gradient/fc": 1e-9})
+    small.settle()
+    live = small.details("Rule Evaluation Condition Met")[-1]
+    assert (live["step"], live["catch_up"]) == (3, False)
+    assert live["actions"]
+
+
+def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
+    small = SmallWorld()
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    small.settle()
+    worker.save(1, ILL)
+    small.settle()
+    assert set(small.statuses().values()) == {"Stopped"}
+    assert found_steps(small) == []
+
+
+def test_two_runs_do_not_touch():
+    small = SmallWorld(EXPLODING)
+    one, other = Saver(small.place("a")).begin(), Saver(small.place("b")).begin()
+    one.save(0, ILL)
+    other.save(0, WELL)
+    small.settle()
+    assert small.statuses("runs/a") == {"ExplodingTensor": "IssuesFound"}
+    assert small.statuses("runs/b") == {"ExplodingTensor": "InProgress"}
+
+
+def test_a_rule_that_compares_two_runs_waits_for_the_other_and_holds_nobody_up():
+    small = SmallWorld()
+    other = Saver(small.place("before")).begin()
+    other.save(0, {"w": 1.0})
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
+        b'{"name": "same", "rule": "SimilarAcrossRuns", "other_trials": ["s3://runs/before"]}]}',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"w": 1.0})
+    worker.save(1, {"w": 2.0})
+    small.settle()
+    assert cursor(small) == 1
+    assert found_steps(small) == []
+    other.save(1, {"w": 1.0})
+    small.settle()
+    small.pass_time(400)
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert (found["rule"], found["step"]) == ("SimilarAcrossRuns", 1)
+
+
+def test_arrivals_of_nothing_known_do_no_harm():
+    small = SmallWorld()
+    take_in(small.world, RUN, [])
+    assert small.index.run(RUN) is not None
