@@ -82,7 +82,8 @@ class StepIndex:
         self._store.update(items.RUNS, run, set={"watermark": watermark})
 
     def unlist_run(self, run: str) -> None:
-        """Watch the run no longer."""
+        """Watch the run no longer; it stays known as one that was watched."""
+        self._store.put({"pk": items.PAST_RUNS, "sk": run})
         self._store.delete(items.RUNS, run)
 
     def note_job(self, job: str, run: str) -> None:

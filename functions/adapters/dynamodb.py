@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from functions.ports import ALWAYS, Item, Only, Refused, TooMuch
-from smdebug.service.attributes import as_attribute, as_attributes, item_in
+from smdebug.service.attributes import as_attribute, as_attributes, item_in, range_request
 
 _SLOW_DOWN = frozenset(
     {
@@ -39,24 +39,7 @@ class DynamoItems:
         limit: int | None = None,
         newest_first: bool = False,
     ) -> list[Item]:
-        values = {":pk": {"S": pk}}
-        condition = "pk = :pk"
-        if first and last is not None:
-            condition += " AND sk BETWEEN :first AND :last"
-        elif first:
-            condition += " AND sk >= :first"
-        elif last is not None:
-            condition += " AND sk <= :last"
-        if first:
-            values[":first"] = {"S": first}
-        if last is not None:
-            values[":last"] = {"S": last}
-        request: dict[str, Any] = {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-            "ConsistentRead": True,
-            "ScanIndexForward": not newest_first,
-        }
+        request = range_request(pk, first=first, last=last, newest_first=newest_first)
         items: list[Item] = []
         while limit is None or len(items) < limit:
             if limit is not None:

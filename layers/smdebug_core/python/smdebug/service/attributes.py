@@ -1,4 +1,4 @@
-"""Items as DynamoDB's API has them, and back: each value with the letter of its type."""
+"""Items as DynamoDB's API has them, and back: each value with the letter of its type, and ranges of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError
+
+
+def range_request(
+    pk: str, *, first: str = "", last: str | None = None, newest_first: bool = False
+) -> dict[str, Any]:
+    """A query for the items whose sort keys lie from `first` to `last`, both included."""
+    values = {":pk": {"S": pk}}
+    condition = "pk = :pk"
+    if first and last is not None:
+        condition += " AND sk BETWEEN :first AND :last"
+    elif first:
+        condition += " AND sk >= :first"
+    elif last is not None:
+        condition += " AND sk <= :last"
+    if first:
+        values[":first"] = {"S": first}
+    if last is not None:
+        values[":last"] = {"S": last}
+    return {
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeValues": values,
+        "ConsistentRead": True,
+        "ScanIndexForward": not newest_first,
+    }
 
 
 def as_attributes(item: Mapping[str, Any]) -> dict[str, Any]:

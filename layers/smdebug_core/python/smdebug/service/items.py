@@ -7,6 +7,7 @@
     RUN#<run>   FINDING#<step>#<id>                       what a rule found
     RUN#<run>   STEP#<training run>#<step>#<shard>        who has written what of a step
     RUNS        <run>                                     the runs that are being watched
+    PAST        <run>                                     the runs that were
     JOB#<job>   <run>                                     the runs of a SageMaker training job
 
 What is compared or added to is an attribute of its own; the rest is packed into one, `body`, so that an
@@ -38,6 +39,7 @@ from smdebug.service.records import (
 Item = dict[str, Any]
 
 RUNS = "RUNS"
+PAST_RUNS = "PAST"
 RUN = "RUN"
 RULES = "RULES"
 COLLECTIONS = "COLLECTIONS"
