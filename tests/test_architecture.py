@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LAYER = ROOT / "layers" / "smdebug_core" / "python"
 RULES = ROOT / "rules"
+FUNCTIONS = ROOT / "functions"
+INFRA = ROOT / "infra"
 
 # room -> the rooms it may look into (besides exceptions and mode_keys, which all may)
 ARROWS = {
@@ -22,11 +24,15 @@ ARROWS = {
     "numbers": set(),
     "storage": {"files.names"},
     "config": {"numbers", "files", "storage", "logger"},
-    "saving": {"files", "storage", "config", "numbers", "logger"},
+    "saving": {
+        *("files", "storage", "config", "numbers", "logger"),
+        *("service.records", "service.rules_file"),  # a hook can carry its run's rules
+    },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
     "analysis": {"trials", "logger"},
     "rules": {"trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"},
     "profiler": {"config", "logger"},
+    "service": {"files", "storage", "logger", "trials.utils"},
     **{
         framework: {"saving", "config", "trials", "numbers", "logger"}
         for framework in ("pytorch", "tensorflow", "mxnet", "xgboost")
@@ -42,6 +48,13 @@ PURE = [
     "trials/progress.py",
     "saving/step_clock.py",
     "saving/save_plan.py",
+    "service/attributes.py",
+    "service/items.py",
+    "service/reading.py",
+    "service/records.py",
+    "service/rules_file.py",
+    "service/statuses.py",
+    "service/tables.py",
 ]
 IMPURE_MODULES = {"os", "time", "logging", "socket", "threading", "pathlib", "random", "boto3"}
 
@@ -134,7 +147,7 @@ def test_decisions_are_pure(place):
     assert not wrong
 
 
-def test_boto3_is_known_to_the_s3_storage_and_the_actions_alone():
+def test_boto3_is_known_to_the_s3_storage_the_actions_and_the_service_alone():
     knowing = {
         str(path.relative_to(LAYER / "smdebug"))
         for path in OURS
@@ -142,6 +155,7 @@ def test_boto3_is_known_to_the_s3_storage_and_the_actions_alone():
     }
     assert {k for k in knowing if not k.startswith("core/")} == {
         "storage/s3.py",
+        "service/aws.py",
         *(k for k in knowing if k.startswith("rules/action/")),
     }
     assert not [
@@ -154,6 +168,7 @@ def test_nobody_asks_whether_a_path_is_on_s3_but_the_one_who_opens_it():
         str(path.relative_to(LAYER / "smdebug"))
         for path in OURS
         if room_of(path) not in {"core", "storage"}
+        and path != LAYER / "smdebug" / "service" / "aws.py"  # it opens the runs, which are on S3
         and re.search(
             r"""startswith\(\(?["']s3|is_s3|S3Storage""", path.read_text(encoding="utf-8")
         )
@@ -223,6 +238,115 @@ def test_the_facades_of_the_old_library_hold_imports_and_one_sentence():
         body = ast.parse(path.read_text(encoding="utf-8")).body
         kinds = (ast.Import, ast.ImportFrom, ast.Assign)
         assert all(isinstance(s, kinds) for s in body[1:]), f"{inside} does more than import"
+
+
+# The application
+
+
+def of_the_application(place: Path) -> list[Path]:
+    paths = modules(place)
+    assert paths, f"{place} holds nothing"
+    return paths
+
+
+def test_functions_use_the_library_the_catalog_and_their_own():
+    libraries = {"numpy", "aws_lambda_powertools"}
+    ours = {"functions", "smdebug", "smdebug_rules"}
+    wrong = [
+        f"{path.relative_to(ROOT)} -> {name}"
+        for path in of_the_application(FUNCTIONS)
+        for name in imports_of(path)
+        if not (
+            (top := name.split(".")[0]) in sys.stdlib_module_names | libraries | ours
+            or (top in {"boto3", "botocore"} and knows_aws(path))
+        )
+        or name.startswith("smdebug.core")
+        or (name.startswith("smdebug_rules.") and not name.startswith("smdebug_rules.catalog"))
+    ]
+    assert not wrong
+
+
+def knows_aws(path: Path) -> bool:
+    """Adapters speak to AWS, and the wiring makes their clients."""
+    return path.parent == FUNCTIONS / "adapters" or path == FUNCTIONS / "wiring.py"
+
+
+def test_functions_make_their_clients_when_they_need_them():
+    """Importing a handler touches nothing: boto3 is imported inside of functions alone."""
+    wrong = [
+        path.relative_to(ROOT)
+        for path in of_the_application(FUNCTIONS)
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        and re.search(r"\b(boto3|botocore)\b", ast.unparse(statement))
+    ]
+    assert not wrong
+
+
+def test_decisions_of_the_application_are_pure():
+    wrong = []
+    for path in of_the_application(FUNCTIONS / "decisions"):
+        place = path.relative_to(ROOT)
+        for name in imports_of(path):
+            top = name.split(".")[0]
+            if top in IMPURE_MODULES | {"botocore"} or name == "smdebug.logger":
+                wrong.append(f"{place} -> {name}")
+            inside = name == "functions" or name.startswith("functions.decisions")
+            if top == "functions" and not inside:
+                wrong.append(f"{place} -> {name}")
+        wrong += [f"{place} asks for the time" for _ in clocks_read_in(path)]
+    assert not wrong
+
+
+def clocks_read_in(path: Path) -> list[ast.Attribute]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"now", "utcnow", "today"}
+        if ast.unparse(node.value).split(".")[-1] in {"datetime", "date"}
+    ]
+
+
+def test_handlers_introduce_and_do_not_decide():
+    """A handler has a name that a template can give, and no more than 30 lines."""
+    found = {}
+    for path in of_the_application(FUNCTIONS):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == "handler":
+                found[path.stem] = (node.end_lineno or 0) - node.lineno + 1
+                assert path.parent == FUNCTIONS, f"{path} is not where handlers are"
+                assert [argument.arg for argument in node.args.args] == ["event", "context"]
+    assert found
+    assert not {name: lines for name, lines in found.items() if lines > 30}
+
+
+def test_what_is_deployed_and_what_deploys_it_know_nothing_of_each_other():
+    wrong = [
+        f"{path.relative_to(ROOT)} -> {name}"
+        for place, others in (
+            (INFRA, {"functions", "smdebug", "smdebug_rules", "tornasole"}),
+            (FUNCTIONS, {"infra", "aws_cdk", "constructs"}),
+            (LAYER, {"infra", "functions"}),
+        )
+        for path in of_the_application(place)
+        for name in imports_of(path)
+        if name.split(".")[0] in others
+    ]
+    assert not wrong
+
+
+def test_asking_for_the_service_loads_neither_numpy_nor_boto3():
+    script = (
+        "import sys, smdebug.service.records, smdebug.service.items\n"
+        "assert 'smdebug.service.client' not in sys.modules\n"
+        "from smdebug.service import connect, WatchedRun\n"
+        "print(sorted({'numpy', 'boto3', 'botocore', 'smdebug.trials'} & set(sys.modules)))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "[]"
 
 
 def test_importing_the_library_touches_nothing_outside():
