@@ -6,7 +6,14 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from functions.decisions.arrivals import Arrival, JobEnded, NotUnderstood, arrivals_in, by_run
+from functions.decisions.arrivals import (
+    Arrival,
+    JobEnded,
+    NotUnderstood,
+    Reminder,
+    arrivals_in,
+    by_run,
+)
 from functions.telemetry import log_problem
 
 
@@ -16,6 +23,7 @@ class Batch:
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []
         self.ended_jobs: list[JobEnded] = []
+        self.reminders: list[Reminder] = []
         self.attempt = ""
         self._messages: dict[Hashable, set[str]] = {}
         self._again: set[str] = set()
@@ -46,15 +54,19 @@ class Batch:
             self._again.add(identifier)
             return
         received = message.get("attributes", {}).get("ApproximateReceiveCount", "1")
-        if received != "1":
+        is_own = any(isinstance(one, Reminder) for one in told)
+        if received != "1" or is_own:
             self.attempt = max(self.attempt, f"{identifier}-{received}")
         for one in told:
-            if isinstance(one, JobEnded):
-                self.ended_jobs.append(one)
-                self._messages.setdefault(one, set()).add(identifier)
-            else:
-                self.arrivals.append(one)
-                self._messages.setdefault(one.run, set()).add(identifier)
+            match one:
+                case Arrival():
+                    self.arrivals.append(one)
+                case JobEnded():
+                    self.ended_jobs.append(one)
+                case Reminder():
+                    self.reminders.append(one)
+            about = one.run if isinstance(one, Arrival) else one
+            self._messages.setdefault(about, set()).add(identifier)
 
 
 def read_batch(event: dict[str, Any]) -> Batch:

@@ -1,4 +1,7 @@
-"""Batches of S3 events -> step index: note who has written which step, start what became complete."""
+"""Batches of S3 events -> step index: note who has written which step, start what became complete.
+
+The same queue brings our own reminders: was what we started done?
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 from functions import wiring
 from functions.batch import read_batch
 from functions.intake import job_ended, take_in
+from functions.upkeep import remind
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -18,4 +22,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     for ended in batch.ended_jobs:
         with batch.seen_again_if_it_fails(ended):
             job_ended(world, ended)
+    for reminder in batch.reminders:
+        with batch.seen_again_if_it_fails(reminder):
+            remind(world, reminder, batch.attempt)
     return batch.answer()

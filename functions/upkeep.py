@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from functions.decisions.arrivals import (
+    Arrival,
+    Kind,
+    Reminder,
+    arrival_of,
+    bucket_and_prefix,
+)
 from functions.decisions.events import run_entry
-
-from functions.decisions.arrivals import Arrival, Kind, arrival_of, bucket_and_prefix
 from functions.intake import announce_end, change, list_run, take_in, unseen_steps
 from functions.starting import leave_check, start_evaluation
 from functions.telemetry import metrics
 from functions.world import World
 from smdebug.files.names import index_key
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
+
+
+def remind(world: World, reminder: Reminder, attempt: str) -> None:
+    """A message that we left ourselves has come back."""
+    if reminder.finish:
+        finish(world, reminder.run, attempt)
+    else:
+        check(world, reminder.run, attempt)
 
 
 def check(world: World, run: str, attempt: str) -> bool:

@@ -51,12 +51,19 @@ class JobEnded(NamedTuple):
     status: str
 
 
+class Reminder(NamedTuple):
+    """A message that we left ourselves: look whether everything was done for the run, or finish it."""
+
+    run: str
+    finish: bool = False
+
+
 class NotUnderstood(SMDebugValueError):
     """The message is none that S3 or SageMaker would send: it belongs with the dead letters."""
 
 
-def arrivals_in(body: str) -> list[Arrival | JobEnded]:
-    """The files of runs that a message tells of; none if it tells of other things."""
+def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
+    """What a message tells: files of runs, jobs that ended, our own reminders. None of it: other things."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -72,6 +79,9 @@ def arrivals_in(body: str) -> list[Arrival | JobEnded]:
             return list(_of_event(told))
         if told.get("source") == "aws.sagemaker":
             return _of_job(told["detail"])
+        if "check" in told or "finish" in told:
+            finish = "finish" in told
+            return [Reminder(_text(told["finish" if finish else "check"]), finish)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise NotUnderstood(
             f"The message looks like one of S3 and is not: {error!r} in {body[:200]!r}"
@@ -127,7 +137,10 @@ _KEYS = tuple(
     (re.compile(_PREFIX + pattern, re.DOTALL), kind)
     for pattern, kind in (
         (r"index/(?P<folder>[0-9]{9})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.json", Kind.INDEX),
-        (r"events/(?P<folder>[0-9]{12})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.tfevents", Kind.EVENT),
+        (
+            r"events/(?P<folder>[0-9]{12})/(?P<step>[0-9]{12})_(?P<worker>[^/]+)\.tfevents",
+            Kind.EVENT,
+        ),
         (r"collections/[0-9]{9}/(?P<worker>[^/]+)_collections\.json", Kind.COLLECTIONS),
         (r"rules\.json", Kind.RULES),
         (r"training_job_end\.ts", Kind.END),
@@ -169,7 +182,7 @@ def _of_event(told: Mapping[str, Any]) -> Iterator[Arrival]:
         yield arrival
 
 
-def _of_job(detail: Mapping[str, Any]) -> list[Arrival | JobEnded]:
+def _of_job(detail: Mapping[str, Any]) -> list[Arrival | JobEnded | Reminder]:
     job, status = _text(detail["TrainingJobName"]), _text(detail["TrainingJobStatus"])
     return [JobEnded(job, status)] if status in ("Completed", "Failed", "Stopped") else []
 
