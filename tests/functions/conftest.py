@@ -1,0 +1,82 @@
+"""AWS in this process, with what the stack would have made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+
+@dataclass
+class Deployed:
+    """What the functions are told by their environment, and clients to look at it."""
+
+    environment: dict[str, str]
+    s3: Any
+    sqs: Any
+    dynamodb: Any
+    scheduler: Any
+    stepfunctions: Any
+
+
+@pytest.fixture
+def deployed() -> Iterator[Deployed]:
+    import boto3
+    from moto import mock_aws
+
+    from functions import wiring
+
+    credentials = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    with patch.dict(os.environ, credentials), mock_aws():
+        clients = {name: boto3.client(name) for name in _SERVICES}
+        clients["s3"].create_bucket(Bucket="runs")
+        clients["dynamodb"].create_table(
+            TableName="steps",
+            KeySchema=[
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            AttributeDefinitions=[
+                {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
+            ],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        queue = clients["sqs"].create_queue(QueueName="arrivals")["QueueUrl"]
+        clients["scheduler"].create_schedule_group(Name="runs")
+        definition = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
+        machine = clients["stepfunctions"].create_state_machine(
+            name="evaluation",
+            definition=json.dumps(definition),
+            roleArn="arn:aws:iam::123456789012:role/workflow",
+        )
+        environment = {
+            "SMDEBUG_TABLE": "steps",
+            "SMDEBUG_CHECKS_QUEUE": queue,
+            "SMDEBUG_WORKFLOW": machine["stateMachineArn"],
+            "SMDEBUG_SCHEDULE_GROUP": "runs",
+            "SMDEBUG_SCHEDULE_ROLE": "arn:aws:iam::123456789012:role/schedules",
+            "SMDEBUG_WATCH_ARN": "arn:aws:lambda:us-east-1:123456789012:function:watch",
+            "SMDEBUG_DEFAULT_RULES": "ExplodingTensor",
+        }
+        with patch.dict(os.environ, environment):
+            _forget(wiring)
+            yield Deployed(environment, **clients)
+            _forget(wiring)
+
+
+_SERVICES = ("s3", "sqs", "dynamodb", "scheduler", "stepfunctions")
+
+
+def _forget(wiring: Any) -> None:
+    wiring.world.cache_clear()
+    wiring.client.cache_clear()

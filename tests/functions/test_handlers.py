@@ -1,0 +1,114 @@
+"""The handlers over the real adapters, on an AWS in this process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from functions import evaluate, finish_run, ingest, mark_published, sweep, watch, wiring
+from smdebug.storage import open_storage
+from tests.functions.decisions.test_arrivals import notification
+from tests.functions.saver import ILL, WELL, Saver
+
+
+def tell_of_everything(s3, run: str) -> dict:
+    """The notifications of all that lies below a run, in one batch."""
+    keys = [one["Key"] for one in s3.list_objects_v2(Bucket="runs", Prefix=run)["Contents"]]
+    return {
+        "Records": [
+            {
+                "messageId": str(number),
+                "body": notification("runs", key),
+                "attributes": {"ApproximateReceiveCount": "1"},
+            }
+            for number, key in enumerate(keys)
+        ]
+    }
+
+
+def started(deployed) -> list[dict]:
+    client, arn = deployed.stepfunctions, deployed.environment["SMDEBUG_WORKFLOW"]
+    found = client.list_executions(stateMachineArn=arn)["executions"]
+    return [
+        json.loads(client.describe_execution(executionArn=one["executionArn"])["input"])
+        for one in found
+    ]
+
+
+def test_a_batch_of_s3_events_becomes_a_finding(deployed):
+    worker = Saver(open_storage("s3://runs/mnist")).begin()
+    worker.save(0, WELL)
+    worker.save(1, ILL)
+    answer = ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    assert answer == {"batchItemFailures": []}
+    (told,) = started(deployed)
+    assert told["run"] == "runs/mnist"
+    groups = [group["group"] for group in told["groups"]]
+    assert groups == ["builtin", "run"]
+
+    said = evaluate.handler({"run": told["run"], "step": told["step"], "group": "builtin"}, None)
+    types = [entry["DetailType"] for entry in said["outbox"]]
+    assert "Rule Evaluation Condition Met" in types
+    assert not said["more"]
+    mark_published.handler(said["mark"], None)
+    assert wiring.world().index.group("runs/mnist", "builtin").outbox == {}
+
+    said = evaluate.handler({"run": told["run"], "step": told["step"], "group": "run"}, None)
+    mark_published.handler(said["mark"], None)
+    assert wiring.world().index.run("runs/mnist").outbox == {}
+
+
+def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
+    worker = Saver(open_storage("s3://runs/mnist")).begin()
+    worker.save(0, WELL)
+    worker.end()
+    ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    reminder = {
+        "messageId": "r",
+        "body": '{"finish": "runs/mnist"}',
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+    assert ingest.handler({"Records": [reminder]}, None) == {"batchItemFailures": []}
+    assert any(told["finish"] for told in started(deployed))
+    evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
+    said = finish_run.handler({"run": "runs/mnist"}, None)
+    told = [json.loads(entry["Detail"]) for entry in said["outbox"]]
+    assert any(one.get("state") == "Finished" for one in told)
+
+
+def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeypatch):
+    worker = Saver(open_storage("s3://runs/mnist")).begin()
+    worker.save(0, WELL)
+    ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
+    worker.save(1, ILL)
+    now = wiring.world().clock.now()
+    monkeypatch.setattr(type(wiring.world().clock), "now", lambda self: now + 2000)
+    assert sweep.handler({}, None) == {"missed": 2}
+    said = evaluate.handler({"run": "runs/mnist", "step": 1, "group": "builtin"}, None)
+    assert "Rule Evaluation Condition Met" in [one["DetailType"] for one in said["outbox"]]
+    monkeypatch.setattr(type(wiring.world().clock), "now", lambda self: now + 9000)
+    watch.handler({"run": "runs/mnist"}, None)
+    assert wiring.world().index.run("runs/mnist").state.value == "Silent"
+
+
+def test_a_poisoned_message_is_the_only_one_that_comes_again(deployed):
+    Saver(open_storage("s3://runs/mnist")).begin().save(0, WELL)
+    event = tell_of_everything(deployed.s3, "mnist")
+    poison = {"messageId": "poison", "body": "{", "attributes": {}}
+    event["Records"].insert(1, poison)
+    answer = ingest.handler(event, None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "poison"}]}
+    assert wiring.world().index.run("runs/mnist").num_workers == 1
+
+
+def test_importing_a_handler_touches_nothing_and_loads_no_client():
+    script = (
+        "import sys, functions.ingest, functions.sweep, functions.watch, functions.evaluate\n"
+        "print([name for name in ('boto3', 'google.protobuf') if name in sys.modules])\n"
+    )
+    said = subprocess.check_output(
+        [sys.executable, "-c", script], text=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert said.splitlines() == ["[]"]
