@@ -97,7 +97,7 @@ RULE_RECORDS = built(
     last_good=MAYBE_STEP,
     changed_at=TIMES,
     catch_up_through=st.integers(-1, 10**12),
-    state=st.binary(max_size=40),
+    state=st.one_of(st.binary(max_size=40), TEXT.map(str.encode)),
     state_key=TEXT,
     outcomes=st.lists(PLAIN, max_size=2).map(tuple),
 )
@@ -272,11 +272,10 @@ BUILT_IN_RULES = (
 
 
 def state_of_a_rule(chance: random.Random) -> bytes:
-    """What a rule such as Overfit remembers: a few numbers, all digits of them."""
-    told = {"best": chance.random(), "patience": chance.randrange(10), "last_step": 123456}
-    state = b'smdebug-state 1 {"best":' + repr(told["best"]).encode()
-    state += b',"patience":%d,"seen":%d}' % (told["patience"], told["last_step"])
-    assert len(state) <= 100
+    """What a rule such as Overfit remembers, as `save_state` tells it: numbers, with all their digits."""
+    told = {"best": chance.random(), "last": chance.random(), "patience": chance.randrange(10**3)}
+    state = b"smdebug-state 1 0000000073\n" + json.dumps(told).encode()
+    assert 80 <= len(state) <= 100
     return state
 
 

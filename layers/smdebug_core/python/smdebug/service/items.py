@@ -243,8 +243,10 @@ def _told_of_rule(rule: RuleRecord) -> dict[str, Any]:
         for name in _RULE_FIELDS
         if (value := getattr(rule, name)) != _RULE_DEFAULTS[name]
     }
-    if rule.state:
-        told["state"] = b64encode(rule.state).decode("ascii")
+    if rule.state.isascii() and rule.state:  # nearly always: as text it packs better by a fifth
+        told["state"] = rule.state.decode("ascii")
+    elif rule.state:
+        told["state64"] = b64encode(rule.state).decode("ascii")
     return told
 
 
@@ -255,7 +257,7 @@ def _rule_told(told: Mapping[str, Any]) -> RuleRecord:
         rule,
         status=RuleStatus(rule.status),
         outcomes=tuple(rule.outcomes),
-        state=b64decode(told.get("state", "")),
+        state=told.get("state", "").encode("ascii") or b64decode(told.get("state64", "")),
     )
 
 
