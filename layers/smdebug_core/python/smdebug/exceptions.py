@@ -118,7 +118,11 @@ class RulesFileError(SMDebugValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.entry}: {self.problem}" if self.entry else f"{self.file}: {self.problem}"
+        return (
+            f"{self.file}: {self.entry}: {self.problem}"
+            if self.entry
+            else f"{self.file}: {self.problem}"
+        )
 
 
 class StackUnknown(SMDebugValueError):

@@ -3,7 +3,9 @@
     {"LocalPath": "/opt/ml/output/tensors",
      "HookParameters": {"save_interval": "100", "eval.save_interval": "10"},
      "CollectionConfigurations": [
-        {"CollectionName": "gradients", "CollectionParameters": {"reductions": "min,max,abs_mean"}}]}
+        {"CollectionName": "gradients", "CollectionParameters": {"reductions": "min,max,abs_mean"}}],
+     "DebugRuleConfigurations": [
+        {"RuleConfigurationName": "vanishing", "RuleParameters": {"rule_to_invoke": "VanishingGradient"}}]}
 
 A value is taken from the first of these that has it: the collection's parameter for that mode
 (`train.save_interval`), the collection's for every mode, the hook's for that mode, the hook's for every
@@ -30,6 +32,7 @@ from smdebug.config.constants import (
     CONFIG_OUTDIR_KEY,
     CONFIG_RDN_CFG_KEY,
     CONFIG_REDUCTION_CONFIGS_KEY,
+    CONFIG_RULES_KEY,
     CONFIG_SAVE_ALL_KEY,
     CONFIG_SAVE_CONFIGS_KEY,
     DEFAULT_RESOURCE_CONFIG_FILE,
@@ -62,6 +65,8 @@ class _Hook(Protocol):
     @property
     def collection_manager(self) -> CollectionManager: ...
 
+    def set_rules(self, rules: Any) -> None: ...
+
 
 H = TypeVar("H", bound=_Hook)
 
@@ -89,6 +94,8 @@ def create_hook_from_json_config(
         save_all=parameters.get(CONFIG_SAVE_ALL_KEY, False),
     )
     add_collections_to_manager(hook.collection_manager, described, parameters)
+    if rules := described.get(CONFIG_RULES_KEY):
+        hook.set_rules({CONFIG_RULES_KEY: rules})
     return hook
 
 

@@ -40,9 +40,11 @@ from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import (
     SMDebugError,
+    SMDebugRuntimeError,
     SMDebugTypeError,
     SMDebugValueError,
     StorageError,
+    TrainingStopped,
 )
 from smdebug.files.events import as_saved_array
 from smdebug.files.framing import Checksum
@@ -52,6 +54,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving import claim, singleton
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.background import MAX_BYTES, PATIENCE, BackgroundWriter
+from smdebug.saving.control import LOOK_EVERY, Agree, ControlObject, StopRequest, StopWatch
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
@@ -65,6 +68,7 @@ from smdebug.saving.places import (
 )
 from smdebug.saving.process_end import ProcessEnd, is_success
 from smdebug.saving.resume import SavedState, StateStore
+from smdebug.saving.rules_of_run import RULES_FILE, rules_file_of
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.save_plan import RAW_ONLY, ModePlan, SavePlan, Wanted
 from smdebug.saving.step_clock import StepClock
@@ -117,6 +121,10 @@ class BaseHook:
         *,
         run_id: str | None = None,
         checksum: Checksum = "constant",
+        rules: Any = None,
+        agree: Agree | None = None,
+        on_stop: Callable[[TrainingStopped], object] | None = None,
+        look_for_stop: float | None = LOOK_EVERY,
     ):
         self.logger = get_logger()
         if reduction_config is not None and not isinstance(reduction_config, ReductionConfig):
@@ -153,6 +161,15 @@ class BaseHook:
         self._default_include_collections = list(default_include_collections)
         self._checksum: Checksum = checksum
         self._given_run_id = run_id
+        self._rules_file = None if rules is None else rules_file_of(rules)
+        self.agree = agree
+        self.on_stop = on_stop
+        self._look_for_stop = look_for_stop
+        if look_for_stop is not None and not look_for_stop >= 0:
+            raise SMDebugValueError(
+                f"look_for_stop is a number of seconds, or None for never, not {look_for_stop!r}"
+            )
+        self._stop_watch: StopWatch | None = None
 
         self._patience = number_in(WRITE_PATIENCE_SECONDS_KEY, self._patience)
         self._queue_bytes = int(number_in(WRITE_QUEUE_MB_KEY, MAX_BYTES >> 20) * (1 << 20))
@@ -243,6 +260,8 @@ class BaseHook:
             self.set_mode(mode)
         if self._open is not None or self._late is not None:
             self._hand_over()
+        if self._stop_watch is not None:
+            self._stop_if_asked(self._stop_watch)
         if self._plan is None:
             self._prepare()
         clock = self._clock = self._ran = self._clock.next()
@@ -326,6 +345,25 @@ class BaseHook:
         owned = array is not tensor_value and array.base is None
         self._save_at_its_step(tensor_name, array if owned else np.array(array), None)
 
+    # Rules, and being asked to stop
+
+    def set_rules(self, rules: Any) -> None:
+        """Let these rules watch the run: names of rules, or what `rules.json` says of one.
+
+        With the first step the chief worker writes `rules.json`, before anything else. Until then they
+        can be set again.
+        """
+        if self._plan is not None:
+            raise SMDebugRuntimeError(
+                f"The run has begun: to change its rules, change rules.json in {self.out_dir}"
+            )
+        self._rules_file = rules_file_of(rules)
+
+    @property
+    def stop_requested(self) -> StopRequest | None:
+        """What the training was asked, if it was asked to stop; the next step begins with that."""
+        return None if self._stop_watch is None else self._stop_watch.request
+
     # Collections
 
     def get_collection(self, name: str, create: bool = True) -> Collection:
@@ -393,7 +431,8 @@ class BaseHook:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        well = error is None or (isinstance(error, SystemExit) and is_success(error.code))
+        well = error is None or isinstance(error, TrainingStopped)
+        well = well or (isinstance(error, SystemExit) and is_success(error.code))
         self._close(ended=well)
 
     # For the hooks of frameworks
@@ -450,6 +489,7 @@ class BaseHook:
         self.prepared_collections = True
         if not (self.save_all_workers or self._is_chief()) or not self._may_write(num_workers):
             self._quiet = True
+            self._watch_for_stop(None)
             return
         self._attempt = Attempt.of(
             self._storage,
@@ -460,9 +500,11 @@ class BaseHook:
         )
         self.training_run = self._attempt.training_run
         self.collection_manager.update_meta(self._attempt._asdict())
+        self._write_rules()
         self._background = BackgroundWriter(
             self._storage, patience=self._patience, max_bytes=self._queue_bytes
         )
+        self._watch_for_stop(self._attempt if self._is_chief() else None)
         if self.dry_run:
             self._quiet = True
             return
@@ -535,6 +577,53 @@ class BaseHook:
         if self.tensorboard_dir == f"{self.out_dir.rstrip('/')}/{TENSORBOARD_FOLDER}":
             return TensorboardExport(self._storage, f"{TENSORBOARD_FOLDER}/")
         return TensorboardExport(open_storage(self.tensorboard_dir))
+
+    def _write_rules(self) -> None:
+        content = self._rules_file
+        if content is None or self.dry_run or not self._is_chief():
+            return
+        try:
+            within(lambda: self._storage.write(RULES_FILE, content), self.out_dir, self._patience)
+        except StorageError as error:
+            self.logger.error("No rules watch this run, as they could not be written: %s", error)
+
+    # Being asked to stop
+
+    def _watch_for_stop(self, attempt: Attempt | None) -> None:
+        """The chief looks at the control object, for its attempt of the run; the others only agree."""
+        if self._look_for_stop is None:
+            return
+        control = None
+        if attempt is not None:
+            control = ControlObject(self._storage, attempt, look_every=self._look_for_stop)
+        if control is not None or self.agree is not None:
+            self._stop_watch = StopWatch(control, self.agree)
+
+    def _stop_if_asked(self, watch: StopWatch) -> None:
+        """Between two steps: end the training if that is wanted, with all that was saved written."""
+        if self._ran is None or self._plan is None:
+            return
+        step = self._ran.step
+        # By the plan, not by what was saved: ranks that save nothing have to agree at the same steps.
+        due = self._plan.of_mode(self._ran.mode).due(self._ran.mode_step)
+        try:
+            if not watch.is_time(step, is_save_step=bool(due)):
+                return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self._stop_watch = None
+            self.logger.warning("Whether to stop cannot be agreed on any more: %r", error)
+            return
+        self._stop_watch = None  # said once: who catches it and goes on, goes on
+        request = watch.request or StopRequest()
+        stopped = TrainingStopped(request.reason, step, request.finding_id)
+        self.logger.warning("%s", stopped)
+        self.flush(self._patience)
+        if self.on_stop is not None:
+            try:
+                self.on_stop(stopped)
+            except Exception as error:
+                self.logger.exception("on_stop failed: %s", error)
+        raise stopped
 
     # Saving
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from smdebug.exceptions import TrainingStopped
 from smdebug.logger import get_logger
 
 BASE_ERROR_MESSAGE = (
@@ -52,6 +53,8 @@ class _Agent:
                     return default(*args, **kwargs)
                 try:
                     return function(*args, **kwargs)
+                except TrainingStopped:  # no error: that is how a training is ended
+                    raise
                 except Exception:
                     if self.hook is not None and not self.hook.has_default_configuration():
                         raise

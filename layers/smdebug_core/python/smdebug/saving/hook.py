@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from smdebug.config.collection_manager import CollectionManager
@@ -11,11 +11,12 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.parsing import whole_number
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
-from smdebug.exceptions import SMDebugValueError
+from smdebug.exceptions import SMDebugValueError, TrainingStopped
 from smdebug.files.framing import Checksum
 from smdebug.files.names import file_name_of, worker_in
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.base_hook import BaseHook, ScalarCache
+from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.places import Place
 from smdebug.saving.step_clock import BEFORE_THE_FIRST, StepClock
 
@@ -120,6 +121,11 @@ class Hook(CallbackHook):
     The collections losses, metrics, weights, biases and gradients know their members by name; losses and
     metrics are saved unless told otherwise. Several processes may save one run: give each its `worker` (a
     rank, or a name), the `num_workers` there are, and `include_workers="all"`.
+
+    `rules` watch the run where the application is deployed: names, or what `rules.json` says of a rule. When
+    the training is asked to stop, the next step raises `TrainingStopped`, after `on_stop` was called with it;
+    with several workers, `agree` is given the last step this one knows of (or None) and returns everybody's.
+    `look_for_stop` is how many seconds lie at least between two looks; None for never.
     """
 
     def __init__(
@@ -139,6 +145,10 @@ class Hook(CallbackHook):
         num_workers: int = 1,
         run_id: str | None = None,
         checksum: Checksum = "constant",
+        rules: Any = None,
+        agree: Agree | None = None,
+        on_stop: Callable[[TrainingStopped], object] | None = None,
+        look_for_stop: float | None = LOOK_EVERY,
     ):
         self._worker_name = _worker_name(worker)
         self._num_workers = whole_number(num_workers, "num_workers")
@@ -159,6 +169,10 @@ class Hook(CallbackHook):
             include_workers=include_workers,
             run_id=run_id,
             checksum=checksum,
+            rules=rules,
+            agree=agree,
+            on_stop=on_stop,
+            look_for_stop=look_for_stop,
         )
         if self._num_workers == 1 or _is_first(self._worker_name):
             self.chief_worker = self._worker_name

@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 from typing import Any, NoReturn
 
+from smdebug.exceptions import TrainingStopped
+
 
 class ProcessEnd:
     """What is known of the end of this process; what was there before is not counted."""
@@ -26,7 +28,9 @@ class ProcessEnd:
 
     def is_good(self) -> bool:
         """Has it come to its end without an error, as far as can be known?"""
-        return _unhandled_error() is self._error_before and is_success(_Exit.code_at_the_end)
+        error = _unhandled_error()
+        stopped = isinstance(error, TrainingStopped)  # an end on purpose, also if nobody caught it
+        return stopped or (error is self._error_before and is_success(_Exit.code_at_the_end))
 
     def leave(self) -> None:
         """Watch no longer. Doing so twice changes nothing."""

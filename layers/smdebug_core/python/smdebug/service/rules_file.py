@@ -425,21 +425,16 @@ def _runs(entry: _Entry, told: Any) -> tuple[str, ...]:
     return tuple(runs)
 
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ADDRESS = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 
 
 def _s3_address(entry: _Entry, what: str, told: Any) -> tuple[str, str]:
-    text = told.strip() if isinstance(told, str) else ""
-    bucket, _, key = text.removeprefix("s3://").partition("/")
-    key = key.rstrip("/")
-    sound = (
-        text.startswith("s3://")
-        and _BUCKET.fullmatch(bucket)
-        and len(key.encode("utf-8", "replace")) <= 1024
-    )
-    if not sound or any(part in ("", ".", "..") for part in key.split("/") if key):
+    match = _ADDRESS.fullmatch(told.strip()) if isinstance(told, str) else None
+    key = match[2].rstrip("/") if match and match[2] else ""
+    climbs = any(part in ("", ".", "..") for part in key.split("/") if key)
+    if match is None or climbs or len(key.encode("utf-8", "replace")) > 1024:
         raise entry.wrong(f"{what} has to be at s3://bucket/…, and is {_short(repr(told))}")
-    return bucket, _text(entry, what, key)
+    return match[1], _text(entry, what, key)
 
 
 def _step(entry: _Entry, what: str, told: Any) -> int | None:

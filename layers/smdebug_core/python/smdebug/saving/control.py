@@ -1,0 +1,173 @@
+"""Is the training asked to stop? One object beside the run says so, and the hook looks at save steps.
+
+    <run>/control/stop    {"reason": "…", "finding_id": "…", "stop_at_step": 500}
+
+A rule's action writes it, or anybody who may write there; what is no JSON is the reason. Looking costs one
+read, now and then, and never more of the training's time than a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from smdebug.exceptions import ObjectMissing
+from smdebug.logger import get_logger
+from smdebug.saving.attempt import Attempt
+from smdebug.storage.base import Storage
+
+STOP_KEY = "control/stop"
+LOOK_EVERY = 10.0
+PATIENCE = 0.5  # seconds that the training waits for an answer; one that comes later counts later
+NO_REASON = "somebody asked for it"
+_LONGEST = 64 << 10
+_LONGEST_REASON = 500
+
+Agree = Callable[[int | None], int | None]
+"""Given the step this rank knows to be the last (or None), the one that all ranks agree on."""
+
+
+class StopRequest(NamedTuple):
+    """The wish that the training stop: after `stop_at_step`, or as soon as it can."""
+
+    reason: str = NO_REASON
+    finding_id: str | None = None
+    stop_at_step: int | None = None
+    run_id: str | None = None  # whom it is meant for, if it says so
+    training_run: int | None = None
+
+    @classmethod
+    def read(cls, data: bytes) -> StopRequest:
+        """What the object says. It may come from anybody, so whatever it says makes a request."""
+        text = data[:_LONGEST].decode(errors="replace")
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            told = text
+        if not isinstance(told, dict):
+            told = {"reason": told}
+        return cls(
+            reason=_sentence(told.get("reason")) or NO_REASON,
+            finding_id=_sentence(told.get("finding_id")) or None,
+            stop_at_step=_number(told.get("stop_at_step")),
+            run_id=_sentence(told.get("run_id")) or None,
+            training_run=_number(told.get("training_run")),
+        )
+
+    def names(self, attempt: Attempt) -> bool | None:
+        """Is it meant for this attempt of the run? None if it does not say for which one it is."""
+        if self.run_id not in (None, attempt.run_id):
+            return False
+        if self.training_run is None:
+            return None
+        return self.training_run >= attempt.training_run
+
+
+class ControlObject:
+    """The object beside the run, read no more often than every `look_every` seconds."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        attempt: Attempt,
+        *,
+        look_every: float = LOOK_EVERY,
+        patience: float = PATIENCE,
+    ):
+        self.request: StopRequest | None = None
+        self._storage = storage
+        self._attempt = attempt
+        self._every = look_every
+        self._patience = patience
+        self._next_look = 0.0
+        self._asking: threading.Thread | None = None
+        self._looked = False
+        self._left_behind: bytes | None = None  # what was there before this training
+        self._complained = False
+
+    def look(self) -> StopRequest | None:
+        """The request, if there is one. Nothing that goes wrong here comes back."""
+        now = time.monotonic()
+        still_asking = self._asking is not None and self._asking.is_alive()
+        if self.request is None and not still_asking and now >= self._next_look:
+            self._next_look = now + self._every
+            thread = threading.Thread(target=self._ask, name="smdebug-control", daemon=True)
+            try:
+                thread.start()
+            except (RuntimeError, MemoryError):
+                return None
+            self._asking = thread
+            thread.join(self._patience)
+        return self.request
+
+    def _ask(self) -> None:
+        try:
+            self._heed(self._storage.read(STOP_KEY))
+        except ObjectMissing:
+            self._looked = True
+            self._left_behind = None
+        except Exception as error:  # noqa: BLE001 - whoever cannot look goes on training
+            if not self._complained:
+                self._complained = True
+                get_logger().warning(
+                    "Whether the training is asked to stop cannot be seen in %s: %s",
+                    *(self._storage.location, error),
+                )
+
+    def _heed(self, data: bytes) -> None:
+        first, self._looked = not self._looked, True
+        request = StopRequest.read(data)
+        is_meant = request.names(self._attempt)
+        if is_meant is None:
+            # It says nothing of which training it is for: one that lay there before is an older one's.
+            if first:
+                self._left_behind = data
+                get_logger().warning(
+                    "%s/%s was there before this training, and is ignored. To stop this one, write it anew "
+                    "with another text.",
+                    *(self._storage.location, STOP_KEY),
+                )
+            is_meant = data != self._left_behind
+        if is_meant:
+            self.request = request
+
+
+class StopWatch:
+    """When to stop, as this rank sees it and, where ranks can agree, as all of them do."""
+
+    def __init__(self, control: ControlObject | None, agree: Agree | None = None):
+        self._control = control
+        self._agree = agree
+        self._last_step: int | None = None  # agreed on
+
+    @property
+    def request(self) -> StopRequest | None:
+        """What is known of a request: by the one who looks, and once agreed by all."""
+        known = self._control.request if self._control is not None else None
+        if known is None and self._last_step is not None:
+            return StopRequest("the first worker was asked to stop", stop_at_step=self._last_step)
+        return known
+
+    def is_time(self, step: int, *, is_save_step: bool) -> bool:
+        """Is `step`, which has just ended, the last? Asks at save steps, and the same on every rank."""
+        if self._last_step is None and is_save_step:
+            known = self._control.look() if self._control is not None else None
+            last = None if known is None else max(step, known.stop_at_step or 0)
+            self._last_step = last if self._agree is None else self._agree(last)
+        return self._last_step is not None and step >= self._last_step
+
+
+def _sentence(told: Any) -> str:
+    if not isinstance(told, str):
+        return ""
+    plain = "".join(letter if letter.isprintable() else " " for letter in told[:_LONGEST_REASON])
+    return plain.strip()
+
+
+def _number(told: Any) -> int | None:
+    if isinstance(told, str) and told.strip().isdecimal():
+        told = int(told.strip()[:18])
+    return told if type(told) is int and told >= 0 else None

@@ -1,0 +1,38 @@
+"""The rules that a hook's run brings along, as `rules.json` has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.service.records import RuleConfiguration
+from smdebug.service.rules_file import RULES_FILE, in_our_form, parse_rules
+
+__all__ = ["RULES_FILE", "rules_file_of"]
+
+_FORMS = ("rules", "DebugRuleConfigurations", "rules_specification")
+
+
+def rules_file_of(rules: Any) -> bytes:
+    """The content of rules.json for names of rules, configurations, or a whole file in any of its forms.
+
+    What cannot be read is refused here, where whoever wrote it sees it: `RulesFileError`.
+    """
+    if isinstance(rules, Mapping) and any(form in rules for form in _FORMS):
+        parse_rules(rules, file="rules")
+        return _as_json(rules)
+    if isinstance(rules, str | Mapping | RuleConfiguration):
+        rules = [rules]
+    if isinstance(rules, bytes) or not isinstance(rules, Iterable):
+        raise SMDebugTypeError(
+            "rules has to be a list of names of rules, of dictionaries such as "
+            f'{{"rule": "AllZero"}} or of RuleConfigurations, not {rules!r:.100}'
+        )
+    entries = [one.to_dict() if isinstance(one, RuleConfiguration) else one for one in rules]
+    return _as_json(in_our_form(parse_rules(entries, file="rules")))
+
+
+def _as_json(told: Any) -> bytes:
+    return (json.dumps(told, indent=2) + "\n").encode()

@@ -1,0 +1,405 @@
+"""A training that is asked to stop does, with everything written; and nothing else ever stops it."""
+
+import json
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import smdebug
+from smdebug import SaveConfig
+from smdebug.exceptions import (
+    AccessDenied,
+    SMDebugValueError,
+    StorageUnavailable,
+    TrainingStopped,
+)
+from smdebug.files.names import END_MARKER
+from smdebug.saving import singleton
+from smdebug.saving.attempt import Attempt
+from smdebug.saving.control import NO_REASON, STOP_KEY, ControlObject, StopRequest
+from smdebug.saving.error_agent import ErrorHandlingAgent
+from smdebug.storage.memory import MemoryStorage
+from smdebug.trials import create_trial
+
+ATTEMPT = Attempt("run-1", 1)
+EVERY_STEP = SaveConfig(save_interval=1)
+
+
+class Watched(MemoryStorage):
+    """A place that notes when it is asked for the control object, and may fail then."""
+
+    def __init__(self, error=None):
+        super().__init__()
+        self.looks = 0
+        self.error = error
+
+    def read(self, key, span=None):
+        if key == STOP_KEY:
+            self.looks += 1
+            if self.error is not None:
+                raise self.error
+        return super().read(key, span)
+
+
+def ask(storage, **told):
+    storage.write(STOP_KEY, json.dumps(told).encode())
+
+
+def hook_at(storage, *, save_config=EVERY_STEP, look_for_stop=0, **settings):
+    return smdebug.Hook(storage, save_config=save_config, look_for_stop=look_for_stop, **settings)
+
+
+def train(hook, steps=10, at=None):
+    """Train; `at` is called within the step of its number. How many steps ran, and why no more."""
+    ran = 0
+    try:
+        with hook:
+            for step in range(steps):
+                with hook.step():
+                    hook.record("loss", 1.0)
+                    if at and step in at:
+                        at[step]()
+                ran += 1
+    except TrainingStopped as stopped:
+        return ran, stopped
+    return ran, None
+
+
+def saved_steps(storage):
+    return [int(key.split("/")[-1][:12]) for key in storage.list("index/")]
+
+
+def test_a_training_that_is_asked_to_stop_does_after_the_step_with_everything_written():
+    storage = MemoryStorage()
+    hook = hook_at(storage)
+    ran, stopped = train(hook, at={3: lambda: ask(storage, reason="it vanishes", finding_id="f1")})
+    assert ran == 4
+    assert (stopped.reason, stopped.step, stopped.finding_id) == ("it vanishes", 3, "f1")
+    assert str(stopped) == "The training was asked to stop, and did after step 3: it vanishes"
+    assert saved_steps(storage) == [0, 1, 2, 3]
+    assert storage.exists(END_MARKER)
+    assert create_trial(storage).loaded_all_steps
+
+
+def test_everything_is_written_before_the_exception_is_seen():
+    storage = MemoryStorage()
+    hook = hook_at(storage)
+    for _ in range(3):
+        with hook.step():
+            hook.record("loss", 1.0)
+    ask(storage)
+    with pytest.raises(TrainingStopped):
+        hook.step()
+    assert saved_steps(storage) == [0, 1, 2]
+    assert not storage.exists(END_MARKER)
+    hook.close()
+
+
+def test_the_training_goes_on_to_the_step_that_is_named():
+    storage = MemoryStorage()
+    hook = hook_at(storage)
+    ran, stopped = train(hook, at={2: lambda: ask(storage, reason="later", stop_at_step=6)})
+    assert (ran, stopped.step) == (7, 6)
+
+
+def test_a_step_that_is_over_is_as_good_as_at_once():
+    storage = MemoryStorage()
+    ran, _ = train(hook_at(storage), at={5: lambda: ask(storage, stop_at_step=1)})
+    assert ran == 6
+
+
+def test_who_asks_the_hook_knows_before_the_next_step_begins():
+    storage = MemoryStorage()
+    hook = hook_at(storage)
+    seen = []
+    train(hook, at={n: lambda: seen.append(hook.stop_requested) for n in (0, 3)}, steps=3)
+    assert seen == [None]
+    hook = hook_at(MemoryStorage(), look_for_stop=None)
+    assert hook.stop_requested is None
+    hook.close()
+
+
+def test_a_request_for_a_later_step_can_be_seen_until_then():
+    storage = MemoryStorage()
+    hook = hook_at(storage)
+    requests = []
+    train(
+        hook,
+        at={
+            1: lambda: ask(storage, reason="r", stop_at_step=4),
+            3: lambda: requests.append(hook.stop_requested),
+        },
+    )
+    assert requests == [StopRequest("r", stop_at_step=4)]
+
+
+def test_a_local_folder_is_looked_at_as_a_bucket_is(tmp_path):
+    def touch():
+        (tmp_path / "run" / "control").mkdir()
+        (tmp_path / "run" / "control" / "stop").touch()
+
+    ran, stopped = train(hook_at(tmp_path / "run"), at={1: touch})
+    assert (ran, stopped.reason) == (2, NO_REASON)
+
+
+def test_the_callback_comes_after_the_writing_and_before_the_exception():
+    class Slow(MemoryStorage):
+        def create(self, key):
+            time.sleep(0.05)
+            return super().create(key)
+
+    storage = Slow()
+    seen = []
+    hook = hook_at(storage, on_stop=lambda stopped: seen.append((stopped, saved_steps(storage))))
+    _, stopped = train(hook, at={1: lambda: ask(storage)})
+    assert seen == [(stopped, [0, 1])]
+
+
+def test_a_callback_that_fails_does_not_keep_the_training_going(capsys):
+    storage = MemoryStorage()
+
+    def fail(stopped):
+        raise RuntimeError("no room for a checkpoint")
+
+    ran, stopped = train(hook_at(storage, on_stop=fail), at={1: lambda: ask(storage)})
+    assert (ran, stopped.step) == (2, 1)
+    assert "no room for a checkpoint" in capsys.readouterr().out
+
+
+def test_who_catches_it_and_goes_on_is_not_asked_again():
+    storage = MemoryStorage()
+    hook = hook_at(storage)
+    hook.step()
+    hook.record("loss", 1.0)
+    ask(storage, training_run=0)
+    with pytest.raises(TrainingStopped):
+        hook.step()
+    for _ in range(3):
+        with hook.step():
+            hook.record("loss", 1.0)
+    hook.close()
+    assert saved_steps(storage) == [0, 1, 2, 3]
+
+
+def test_only_save_steps_are_looked_at_and_no_more_often_than_the_setting():
+    storage = Watched()
+    train(hook_at(storage, save_config=SaveConfig(save_interval=5)), steps=11)
+    assert storage.looks == 2  # after 0 and 5; after step 10 comes no other
+    storage = Watched()
+    train(hook_at(storage, look_for_stop=3600), steps=11)
+    assert storage.looks == 1
+    storage = Watched()
+    train(hook_at(storage, look_for_stop=None), steps=11)
+    assert storage.looks == 0
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan")])
+def test_how_often_to_look_is_a_number_of_seconds(wrong):
+    with pytest.raises(SMDebugValueError, match="look_for_stop"):
+        hook_at(MemoryStorage(), look_for_stop=wrong)
+
+
+def test_only_the_chief_looks():
+    storage = Watched()
+    hooks = [
+        hook_at(storage, worker=rank, num_workers=2, include_workers="all") for rank in range(2)
+    ]
+    for _ in range(3):
+        for hook in hooks:
+            with hook.step():
+                hook.record("loss", 1.0)
+    assert storage.looks == 2
+    for hook in reversed(hooks):
+        hook.close()
+
+
+@pytest.mark.parametrize("include_workers", ["one", "all"])
+def test_ranks_that_agree_stop_after_the_same_step(include_workers):
+    storage = MemoryStorage()
+    meeting = threading.Barrier(2)
+    said = [None, None]
+    results = [None, None]
+
+    def rank(number):
+        def agree(last):
+            said[number] = last
+            meeting.wait(20)
+            known = [one for one in said if one is not None]
+            meeting.wait(20)
+            return max(known, default=None)
+
+        hook = hook_at(
+            storage,
+            worker=number,
+            num_workers=2,
+            include_workers=include_workers,
+            agree=agree,
+            save_config=SaveConfig(save_interval=2),
+        )
+        at = {3: lambda: ask(storage, reason="it explodes")} if number == 0 else None
+        results[number] = train(hook, at=at)
+
+    # The second hook of a process must not be told of the first one's end before its own.
+    ranks = [threading.Thread(target=rank, args=(number,)) for number in range(2)]
+    for one in ranks:
+        one.start()
+    for one in ranks:
+        one.join(60)
+    (ran, stopped), (other_ran, other) = results
+    # Asked within step 3, seen after 4, the next save step.
+    assert ran == other_ran == 5
+    assert stopped.step == other.step == 4
+    assert stopped.reason == "it explodes"
+
+
+def test_ranks_that_cannot_agree_any_more_go_on(capsys):
+    def agree(last):
+        raise RuntimeError("a rank is gone")
+
+    assert train(hook_at(MemoryStorage(), agree=agree)) == (10, None)
+    assert "a rank is gone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AccessDenied("x", "no"), StorageUnavailable("x", "gone"), ValueError("?"), MemoryError()],
+)
+def test_who_cannot_look_trains_on_and_is_told_once(error, capsys):
+    storage = Watched(error)
+    assert train(hook_at(storage)) == (10, None)
+    assert storage.looks > 1
+    assert capsys.readouterr().out.count("asked to stop cannot be seen") == 1
+
+
+def test_a_place_that_never_answers_holds_the_training_up_once_at_most():
+    released = threading.Event()
+
+    class Hanging(Watched):
+        def read(self, key, span=None):
+            if key == STOP_KEY:
+                self.looks += 1
+                released.wait(60)
+            return MemoryStorage.read(self, key, span)
+
+    storage = Hanging()
+    control = ControlObject(storage, ATTEMPT, look_every=0, patience=0.01)
+    assert [control.look() for _ in range(50)] == [None] * 50
+    assert storage.looks == 1
+    released.set()
+
+
+def test_an_answer_that_comes_late_counts_when_it_is_there():
+    released = threading.Event()
+    answered = threading.Event()
+
+    class Slow(MemoryStorage):
+        def read(self, key, span=None):
+            released.wait(60)
+            data = MemoryStorage.read(self, key, span)
+            answered.set()
+            return data
+
+    storage = Slow()
+    ask(storage, reason="late", run_id="run-1", training_run=1)
+    control = ControlObject(storage, ATTEMPT, look_every=0, patience=0.01)
+    assert control.look() is None
+    released.set()
+    answered.wait(60)
+    control._asking.join(60)
+    assert control.look().reason == "late"
+
+
+def look(storage, attempt=ATTEMPT):
+    return ControlObject(storage, attempt, look_every=0).look()
+
+
+def test_a_request_for_another_training_is_not_for_this_one():
+    storage = MemoryStorage()
+    for told, is_meant in (
+        ({"run_id": "run-1", "training_run": 1}, True),
+        ({"run_id": "run-1", "training_run": 2}, True),
+        ({"training_run": 1}, True),
+        ({"run_id": "run-1", "training_run": 0}, False),
+        ({"run_id": "run-2", "training_run": 1}, False),
+        ({"run_id": "run-2"}, False),
+    ):
+        ask(storage, **told)
+        assert (look(storage) is not None) == is_meant, told
+
+
+def test_what_lay_there_before_is_not_for_this_training_until_it_is_written_anew(capsys):
+    storage = MemoryStorage()
+    ask(storage, reason="an older one")
+    control = ControlObject(storage, ATTEMPT, look_every=0)
+    assert control.look() is None
+    assert control.look() is None
+    assert capsys.readouterr().out.count("was there before this training") == 1
+    ask(storage, reason="this one")
+    assert control.look().reason == "this one"
+
+
+def test_what_is_removed_and_written_again_is_new():
+    storage = MemoryStorage()
+    ask(storage)
+    control = ControlObject(storage, ATTEMPT, look_every=0)
+    assert control.look() is None
+    storage.delete(STOP_KEY)
+    assert control.look() is None
+    ask(storage)
+    assert control.look() == StopRequest()
+
+
+@pytest.mark.parametrize(
+    ("data", "request_"),
+    [
+        (b"", StopRequest()),
+        (b"the loss explodes\n", StopRequest("the loss explodes")),
+        (b'{"reason": "r", "finding_id": "f"}', StopRequest("r", "f")),
+        (b'{"stop_at_step": "12"}', StopRequest(stop_at_step=12)),
+        (b'{"stop_at_step": -1, "reason": 7}', StopRequest()),
+        (b'{"stop_at_step": true}', StopRequest()),
+        (b"[" * 100_000, StopRequest("[" * 500)),
+        (b"null", StopRequest()),
+        (b"\xff\x00", StopRequest("\ufffd")),
+    ],
+)
+def test_whatever_the_object_holds_is_a_request(data, request_):
+    assert StopRequest.read(data) == request_
+
+
+@given(
+    st.binary(max_size=200)
+    | st.text(max_size=50).map(lambda text: json.dumps({"reason": text}).encode())
+)
+def test_a_reason_is_one_printable_line(data):
+    request = StopRequest.read(data)
+    assert request.reason.isprintable()
+    assert 0 < len(request.reason) <= 500
+
+
+def test_the_guard_of_a_hook_nobody_configured_lets_it_through():
+    agent = ErrorHandlingAgent.get_error_handling_agent()
+    hook = smdebug.Hook(MemoryStorage())
+    try:
+        assert hook.has_default_configuration()
+
+        @agent.catch_smdebug_errors()
+        def callback():
+            raise TrainingStopped("enough", 3)
+
+        with pytest.raises(TrainingStopped):
+            callback()
+        assert not agent.disable_smdebug
+    finally:
+        hook.close()
+        singleton.del_hook()
+
+
+def test_a_stop_survives_pickling():
+    import pickle
+
+    stopped = pickle.loads(pickle.dumps(TrainingStopped("enough", 3, "f")))
+    assert (stopped.reason, stopped.step, stopped.finding_id) == ("enough", 3, "f")
