@@ -274,7 +274,7 @@ BUILT_IN_RULES = (
 def state_of_a_rule(chance: random.Random) -> bytes:
     """What a rule such as Overfit remembers, as `save_state` tells it: numbers, with all their digits."""
     told = {"best": chance.random(), "last": chance.random(), "patience": chance.randrange(10**3)}
-    state = b"smdebug-state 1 0000000073\n" + json.dumps(told).encode()
+    state = b"smdebug-state 1 0000000073\n" + json.dumps(told, separators=(",", ":")).encode()
     assert 80 <= len(state) <= 100
     return state
 
