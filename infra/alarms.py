@@ -10,8 +10,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.dead_letters import Undelivered
-from infra.event_rule import EventRule
 from infra.evaluation_workflow import EvaluationWorkflow
+from infra.event_rule import EventRule
 from infra.names import METRICS
 from infra.python_function import PythonFunction
 
@@ -68,7 +68,7 @@ class Alarms(Construct):
         ]
 
     def tell(self, notify: PythonFunction, undelivered: Undelivered) -> None:
-        """Have people told. By events: CloudWatch could not publish to a topic that AWS's own key encrypts."""
+        """Have people told. By events: CloudWatch cannot publish to a topic that AWS's own key encrypts."""
         EventRule(
             self,
             "Raised",

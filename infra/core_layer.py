@@ -69,12 +69,17 @@ def build(target: Path, architecture: Architecture) -> None:
 
 def install(lock: Path, target: Path, architecture: Architecture) -> None:
     """Install locked wheels for Lambda, whatever machine this is."""
-    _run(
-        [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--require-hashes"]
-        + ["--no-deps", "--only-binary", ":all:", "--no-compile-bytecode", "--link-mode", "copy"]
-        + ["--python-version", PYTHON, "--python-platform", _PLATFORMS[architecture]]
-        + ["--target", str(target), "--requirements", str(lock)]
-    )
+    asked = {
+        "--python-version": PYTHON,
+        "--python-platform": _PLATFORMS[architecture],
+        "--only-binary": ":all:",
+        "--link-mode": "copy",
+        "--target": str(target),
+        "--requirements": str(lock),
+    }
+    flags = ["--quiet", "--no-config", "--require-hashes", "--no-deps", "--no-compile-bytecode"]
+    told = [word for pair in asked.items() for word in pair]
+    _run([sys.executable, "-m", "uv", "pip", "install", *flags, *told])
 
 
 class CoreLayer(Construct):
@@ -118,11 +123,10 @@ def _compile(folder: Path) -> None:
             file=sys.stderr,
         )
         return
-    _run(
-        [python, "-S", "-m", "compileall", "-q", "-j", "1", "--invalidation-mode", "unchecked-hash"]
-        + ["-s", str(folder), "-p", "/opt/python", str(folder)],
-        PYTHONHASHSEED="0",  # the order of sets is part of the bytecode
-    )
+    where = ["-s", str(folder), "-p", "/opt/python", str(folder)]
+    flags = ["-q", "-j", "1", "--invalidation-mode", "unchecked-hash"]
+    # The order of sets is part of the bytecode.
+    _run([python, "-S", "-m", "compileall", *flags, *where], PYTHONHASHSEED="0")
 
 
 def _lambdas_python() -> str | None:

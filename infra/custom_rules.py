@@ -21,13 +21,16 @@ from constructs import Construct
 from infra.assets import ROOT, bundle, copied, fingerprint_of
 from infra.core_layer import PYTHON, install
 from infra.names import CUSTOM_RULE_SANDBOX, CUSTOM_RULES, RULE_FILE, RULE_ROLE, RULE_SOURCES
-from infra.python_function import PythonFunction, Shared
+from infra.python_function import PythonFunction, Shared, allow
 from infra.run_bucket import RULE_SOURCES as OWN_SOURCES
 from infra.run_bucket import STATE, RunBucket
 from infra.settings import Architecture, Settings, SettingsError
 
 MOST_FILES = 25  # their names and functions have to fit into a function's environment of 4 KB
 TIMEOUT = 120
+NARROWED = (
+    "The most that a claim can lend; its session policy narrows it to one run and one state key."
+)
 _HANDLER = "functions.run_custom_rule.handler"
 _LOCK = ".requirements.txt"
 
@@ -59,8 +62,8 @@ def rule_files(folder: Path) -> list[RuleFile]:
     ]
     if len(files) > MOST_FILES:
         raise SettingsError(
-            f"{folder} has {len(files)} rule files, and {MOST_FILES} can be deployed: put several rules into one file, "
-            "or load them from S3."
+            f"{folder} has {len(files)} rule files, and {MOST_FILES} can be deployed: "
+            "put several rules into one file, or load them from S3."
         )
     defined_in: dict[str, Path] = {}
     for file in files:
@@ -123,12 +126,11 @@ class CustomRules(Construct):
         self.let_know_rules(function)
         function.knows(CUSTOM_RULE_SANDBOX, self._sandbox.name)
         prefixes = [f"s3://{bucket.name}/{OWN_SOURCES}", *settings.rule_sources]
+        places = [prefix.removeprefix("s3://") for prefix in prefixes]
         function.may(
             "s3:GetObject",
-            on=[
-                f"arn:{cdk.Aws.PARTITION}:s3:::{prefix.removeprefix('s3://')}*"
-                for prefix in prefixes
-            ],
+            on=[f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in places],
+            because="The files of custom rules lie below the prefixes that `rule_sources` allows.",
         )
         function.knows(RULE_SOURCES, json.dumps(prefixes))
         role = iam.Role(
@@ -137,23 +139,16 @@ class CustomRules(Construct):
             assumed_by=iam.ArnPrincipal(function.role.role_arn),
             max_session_duration=cdk.Duration.hours(
                 1
-            ),  # the least there is; a claim asks for 15 minutes
-            description="What a custom rule may touch at most; each claim narrows it to one run and one state key",
+            ),  # IAM has no shorter one; a claim asks for 900 s
+            description="The most that a custom rule may touch; each claim narrows it",
         )
         others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in settings.other_buckets]
         buckets = [bucket.arn, *others]
-        for actions, resources in (
-            (["s3:GetObject"], [f"{arn}/*" for arn in buckets]),
-            (["s3:ListBucket"], buckets),
-            (["s3:PutObject"], bucket.keys(STATE)),
-        ):
-            role.add_to_policy(iam.PolicyStatement(actions=actions, resources=resources))
+        allow(role, "s3:GetObject", on=[f"{arn}/*" for arn in buckets], because=NARROWED)
+        allow(role, "s3:ListBucket", on=buckets)
+        allow(role, "s3:PutObject", on=bucket.keys(STATE), because=NARROWED)
         if key:
-            role.add_to_policy(
-                iam.PolicyStatement(
-                    actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]
-                )
-            )
+            allow(role, "kms:Decrypt", "kms:GenerateDataKey", on=[key.key_arn])
         function.may("sts:AssumeRole", on=[role.role_arn])
         function.knows(RULE_ROLE, role.role_arn)
 
@@ -181,8 +176,8 @@ def _code_of(file: RuleFile, architecture: Architecture) -> lambda_.Code:
         if file.lock:
             if "--hash=" not in file.lock.read_text(encoding="utf-8"):
                 raise SettingsError(
-                    f"{file.lock} has no hashes, so what would be deployed is not what was tried: make it with "
-                    f"`uv pip compile --generate-hashes --python-version {PYTHON}`."
+                    f"{file.lock} has no hashes, so it may not be what was tried that is deployed: "
+                    f"make it with `uv pip compile --generate-hashes --python-version {PYTHON}`."
                 )
             install(file.lock, target, architecture)
         copied(functions)(target)

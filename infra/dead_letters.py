@@ -29,8 +29,9 @@ def encrypted_queue(
         enforce_ssl=True,
         retention_period=LONGEST,
         visibility_timeout=visible_again_after,
-        dead_letter_queue=dead_letters
-        and sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=tries),
+        dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=tries)
+        if dead_letters
+        else None,
     )
 
 

@@ -11,12 +11,12 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge, acknowledge_wildcards
 from infra.checks_queue import ChecksQueue
 from infra.findings_bus import FindingsBus
 from infra.names import WORKFLOW
 from infra.python_function import PythonFunction
 from infra.settings import Settings, WorkflowType
-from infra.step_table import StepTable
 
 DEFINITION = Path(__file__).parent / "workflow.asl.json"
 
@@ -35,8 +35,8 @@ class EvaluationWorkflow(Construct):
         claim: PythonFunction,
         custom_rules: Sequence[PythonFunction],
         commit: PythonFunction,
+        mark_published: PythonFunction,
         finish_run: PythonFunction,
-        table: StepTable,
         bus: FindingsBus,
         checks: ChecksQueue,
     ) -> None:
@@ -50,13 +50,12 @@ class EvaluationWorkflow(Construct):
             ),
             description="Calls the rules, and alone may put events on the bus",
         )
-        functions = [evaluate, claim, *custom_rules, commit, finish_run]
+        functions = [evaluate, claim, *custom_rules, commit, mark_published, finish_run]
         self.role.add_to_policy(
             iam.PolicyStatement(
                 actions=["lambda:InvokeFunction"], resources=[one.arn for one in functions]
             )
         )
-        table.let_mark_published(self.role)
         checks.let_role_leave_checks(self.role)
         bus.let_only_this_publish(self.role)
         # Names that begin so share one resource policy, whose size is limited.
@@ -80,7 +79,7 @@ class EvaluationWorkflow(Construct):
                 "Claim": claim.arn,
                 "Commit": commit.arn,
                 "FinishRun": finish_run.arn,
-                "Table": table.name,
+                "MarkPublished": mark_published.arn,
                 "Bus": bus.name,
                 "ChecksQueue": checks.url,
             },
@@ -89,6 +88,22 @@ class EvaluationWorkflow(Construct):
             logs=sfn.LogOptions(
                 destination=log_group, level=sfn.LogLevel.ERROR, include_execution_data=False
             ),
+        )
+
+        acknowledge_wildcards(
+            self.role,
+            ["*"],
+            "Where its logs go can only be set up for all log groups of an account.",
+        )
+        acknowledge(
+            self.machine,
+            "SF1",
+            "Events of every execution cost more than the execution: failures are logged.",
+        )
+        acknowledge(
+            self.machine,
+            "SF2",
+            "Traces cost as much as evaluating: each event tells its times instead.",
         )
 
     @property

@@ -27,31 +27,27 @@ class FindingsBus(Construct):
     def __init__(self, scope: Construct, id: str, *, unique: str, undelivered: Undelivered) -> None:
         super().__init__(scope, id)
         self._undelivered = undelivered
-        self._bus = events.CfnEventBus(
+        self.name = f"smdebug-{unique}"
+        self._bus = events.EventBus(
             self,
             "Bus",
-            name=f"smdebug-{unique}",
+            event_bus_name=self.name,
             description="Findings of the rules that watch trainings",
         )
-        self.name = f"smdebug-{unique}"
-        self.arn = self._bus.attr_arn
+        self.arn = self._bus.event_bus_arn
 
     def let_only_this_publish(self, role: iam.Role) -> None:
         """Let the workflow put events, and refuse everybody else, whatever their own policies say."""
         role.add_to_policy(iam.PolicyStatement(actions=["events:PutEvents"], resources=[self.arn]))
-        events.CfnEventBusPolicy(
-            self,
-            "OnlyTheWorkflow",
-            event_bus_name=self._bus.ref,
-            statement_id="OnlyTheWorkflowPublishes",
-            statement={
-                "Sid": "OnlyTheWorkflowPublishes",
-                "Effect": "Deny",
-                "Principal": "*",
-                "Action": "events:PutEvents",
-                "Resource": self.arn,
-                "Condition": {"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
-            },
+        self._bus.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="OnlyTheWorkflowPublishes",
+                effect=iam.Effect.DENY,
+                principals=[iam.StarPrincipal()],
+                actions=["events:PutEvents"],
+                resources=[self.arn],
+                conditions={"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
+            )
         )
 
     def when(
@@ -72,7 +68,7 @@ class FindingsBus(Construct):
             does=does,
             undelivered=self._undelivered,
             target=target,
-            bus=self._bus.ref,
+            bus=self._bus.event_bus_name,
             pattern={
                 "source": [SOURCE],
                 "detail-type": detail_types,
@@ -87,14 +83,14 @@ def as_slack_message() -> events.CfnRule.InputTransformerProperty:
     """What Slack shows: every variable stands for a whole JSON value, so any text is quoted rightly."""
     return events.CfnRule.InputTransformerProperty(
         input_paths_map={
-            "kind": "$.detail-type",
+            "text": "$.detail.text",
             "rule": "$.detail.rule",
-            "run": "$.detail.run",
             "reason": "$.detail.reason",
+            "run": "$.detail.run",
         },
         input_template=json.dumps(
             {
-                "text": "<kind>",
+                "text": "<text>",
                 "attachments": [{"title": "<rule>", "text": "<reason>", "footer": "<run>"}],
             }
         )

@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge, acknowledge_wildcards
 from infra.assets import ROOT, bundle, copied, fingerprint_of
 from infra.settings import Architecture, Settings
 
@@ -82,6 +83,11 @@ class PythonFunction(Construct):
             ephemeral_storage_size=cdk.Size.mebibytes(scratch_mb),
             environment=dict(shared.environment) if is_trusted else {},
         )
+        acknowledge(
+            self.function,
+            "L1",
+            "Python 3.13 is what the layer and its bytecode are built for and tested with.",
+        )
         if is_asynchronous:
             resource = self.function.node.default_child
             assert isinstance(resource, lambda_.CfnFunction)
@@ -99,18 +105,34 @@ class PythonFunction(Construct):
         return self.function.function_name
 
     def may(
-        self, *actions: str, on: Sequence[str], conditions: Mapping[str, object] | None = None
+        self,
+        *actions: str,
+        on: Sequence[str],
+        because: str | None = None,
+        conditions: Mapping[str, object] | None = None,
     ) -> None:
-        """Let the function do that, on these resources only."""
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=list(actions), resources=list(on), conditions=dict(conditions or {})
-            )
-        )
+        """Let the function do that, on these resources only; a pattern among them needs a reason."""
+        allow(self.role, *actions, on=on, because=because, conditions=conditions)
 
     def knows(self, name: str, value: str) -> None:
         """Tell the function something through its environment."""
         self.function.add_environment(name, value)
+
+
+def allow(
+    role: iam.Role,
+    *actions: str,
+    on: Sequence[str],
+    because: str | None = None,
+    conditions: Mapping[str, object] | None = None,
+) -> None:
+    """Let the role do that; `because` says why where a resource is a pattern."""
+    acknowledge_wildcards(role, on, because)
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=list(actions), resources=list(on), conditions=dict(conditions or {})
+        )
+    )
 
 
 def code_of_functions() -> lambda_.Code:
@@ -119,22 +141,26 @@ def code_of_functions() -> lambda_.Code:
 
 
 _RETENTION = {
-    **{
-        1: "ONE_DAY",
-        3: "THREE_DAYS",
-        5: "FIVE_DAYS",
-        7: "ONE_WEEK",
-        14: "TWO_WEEKS",
-        30: "ONE_MONTH",
-    },
-    **{
-        60: "TWO_MONTHS",
-        90: "THREE_MONTHS",
-        120: "FOUR_MONTHS",
-        150: "FIVE_MONTHS",
-        180: "SIX_MONTHS",
-    },
-    **{365: "ONE_YEAR", 400: "THIRTEEN_MONTHS", 545: "EIGHTEEN_MONTHS", 731: "TWO_YEARS"},
-    **{1096: "THREE_YEARS", 1827: "FIVE_YEARS", 2192: "SIX_YEARS", 2557: "SEVEN_YEARS"},
-    **{2922: "EIGHT_YEARS", 3288: "NINE_YEARS", 3653: "TEN_YEARS"},
+    1: "ONE_DAY",
+    3: "THREE_DAYS",
+    5: "FIVE_DAYS",
+    7: "ONE_WEEK",
+    14: "TWO_WEEKS",
+    30: "ONE_MONTH",
+    60: "TWO_MONTHS",
+    90: "THREE_MONTHS",
+    120: "FOUR_MONTHS",
+    150: "FIVE_MONTHS",
+    180: "SIX_MONTHS",
+    365: "ONE_YEAR",
+    400: "THIRTEEN_MONTHS",
+    545: "EIGHTEEN_MONTHS",
+    731: "TWO_YEARS",
+    1096: "THREE_YEARS",
+    1827: "FIVE_YEARS",
+    2192: "SIX_YEARS",
+    2557: "SEVEN_YEARS",
+    2922: "EIGHT_YEARS",
+    3288: "NINE_YEARS",
+    3653: "TEN_YEARS",
 }

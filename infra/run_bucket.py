@@ -13,15 +13,24 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge
 from infra.names import BUCKET, STATE_BUCKET
 from infra.python_function import PythonFunction
 from infra.settings import Settings
 
 STATE = "state/*.state"
-EVIDENCE = "evidence/*.evidence"
+EVIDENCE = "report/findings/*.finding"
 CONTROL = "control/stop"
 RULE_SOURCES = "rule-sources/"
 """The prefix of the bucket from where custom rules may be loaded."""
+
+ANY_RUN = "A run may have any prefix of the bucket; nothing outside of the bucket is read."
+OTHER_RUNS = (
+    "Rules may compare with runs of the buckets that `other_buckets` names; they are only read."
+)
+OUR_OWN_KEYS = (
+    "Any run may have such an object; its name ends in a way that nothing else writes or reads."
+)
 
 
 class RunBucket(Construct):
@@ -44,7 +53,7 @@ class RunBucket(Construct):
         assert self._bucket is not None
         resource = self._bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)
-        # As a property: `add_event_notification` would bring a function of its own, which may touch any bucket.
+        # As a property: `add_event_notification` brings a function of its own, which may touch any bucket.
         resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             queue_configurations=[
                 s3.CfnBucket.QueueConfigurationProperty(
@@ -63,9 +72,8 @@ class RunBucket(Construct):
 
     def let_read(self, function: PythonFunction) -> None:
         """Read the files of runs; that none is there can only be told to who may list."""
-        buckets = [self.arn]
-        function.may("s3:GetObject", on=[f"{bucket}/*" for bucket in buckets])
-        function.may("s3:ListBucket", on=buckets)
+        function.may("s3:GetObject", on=[f"{self.arn}/*"], because=ANY_RUN)
+        function.may("s3:ListBucket", on=[self.arn])
         self._let_decrypt(function)
         function.knows(BUCKET, self.name)
 
@@ -74,7 +82,9 @@ class RunBucket(Construct):
         self.let_read(function)
         others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in self._others]
         if others:
-            function.may("s3:GetObject", on=[f"{bucket}/*" for bucket in others])
+            function.may(
+                "s3:GetObject", on=[f"{bucket}/*" for bucket in others], because=OTHER_RUNS
+            )
             function.may("s3:ListBucket", on=others)
 
     def let_list(self, function: PythonFunction) -> None:
@@ -101,7 +111,7 @@ class RunBucket(Construct):
         return [f"{self.arn}/*/{below_a_run}", f"{self.arn}/{below_a_run}"]
 
     def _let_write(self, function: PythonFunction, key: str) -> None:
-        function.may("s3:PutObject", on=self.keys(key))
+        function.may("s3:PutObject", on=self.keys(key), because=OUR_OWN_KEYS)
         if self._key:
             function.may("kms:GenerateDataKey", on=[self._key.key_arn])
 
@@ -118,7 +128,7 @@ class RunBucket(Construct):
         ]
         if kept is not None:
             rules.append(s3.LifecycleRule(id="Old", expiration=cdk.Duration.days(kept)))
-        return s3.Bucket(
+        bucket = s3.Bucket(
             self,
             "Bucket",
             bucket_name=self.name,
@@ -131,3 +141,10 @@ class RunBucket(Construct):
             lifecycle_rules=rules,
             removal_policy=cdk.RemovalPolicy[settings.removal_policy.name],
         )
+        acknowledge(
+            bucket,
+            "S1",
+            "A log object per request would outnumber the runs' own objects; "
+            "CloudTrail's data events tell the same to whom needs it.",
+        )
+        return bucket

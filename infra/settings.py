@@ -149,17 +149,17 @@ class Settings:
         ]:
             if bucket is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", bucket):
                 raise SettingsError(
-                    f"{name}={bucket!r} is not the name of a bucket: write it without s3:// and without a key."
+                    f"{name}={bucket!r} is not the name of a bucket: write it without s3:// and key."
                 )
         for source in self.rule_sources:
             if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([^*?]*/)?", source):
                 raise SettingsError(
-                    f"rule_sources={source!r} is not a prefix: write s3://bucket/prefix/ with a slash at its end."
+                    f"rule_sources={source!r} is not a prefix: write s3://bucket/prefix/ with the last slash."
                 )
         if self.bucket and self.run_retention_days is not None:
             raise SettingsError(
-                f"run_retention_days={self.run_retention_days} is for the stack's own bucket: set a lifecycle rule "
-                f"on {self.bucket!r} yourself, or leave `bucket` out."
+                f"run_retention_days={self.run_retention_days} is for the stack's own bucket: "
+                f"set a lifecycle rule on {self.bucket!r} yourself, or leave `bucket` out."
             )
 
     def _check_endpoints(self) -> None:
@@ -169,13 +169,13 @@ class Settings:
         for number in self.alert_phone_numbers:
             if not re.fullmatch(r"\+[1-9]\d{6,14}", number):
                 raise SettingsError(
-                    f"alert_phone_numbers: {number!r} is not a number: write it with its country, as +15551234567."
+                    f"alert_phone_numbers: {number!r} is not a number with its country: write +15551234567."
                 )
         for name in ("slack_secret", "webhook_secret"):
             secret = getattr(self, name)
             if secret is not None and not re.fullmatch(r"[\w/+=.@-]{1,512}", secret):
                 raise SettingsError(
-                    f"{name}={secret!r} is not the name of a secret in Secrets Manager; the URL goes into the secret."
+                    f"{name}={secret!r} is not the name of a secret in Secrets Manager; the URL goes into it."
                 )
 
     def _check_numbers(self) -> None:
@@ -199,8 +199,8 @@ class Settings:
             )
         if self.silence_timeout_seconds <= self.stall_timeout_seconds:
             raise SettingsError(
-                f"silence_timeout_seconds={self.silence_timeout_seconds} would end a run before it is reported as "
-                f"stalled: make it larger than stall_timeout_seconds={self.stall_timeout_seconds}."
+                f"silence_timeout_seconds={self.silence_timeout_seconds} would end a run before it "
+                f"is reported as stalled: give it more than the {self.stall_timeout_seconds} of stall_timeout_seconds."
             )
 
     def _check_default_rules(self) -> None:
@@ -217,16 +217,16 @@ class Settings:
             )
         if len(self.default_rules) > _MOST_DEFAULT_RULES:
             raise SettingsError(
-                f"default_rules names {len(self.default_rules)} rules, and {_MOST_DEFAULT_RULES} fit into a function's "
-                "environment: put the others into the rules.json of the runs."
+                f"default_rules names {len(self.default_rules)} rules, and {_MOST_DEFAULT_RULES} fit into "
+                "a function's environment: put the others into the rules.json of the runs."
             )
 
     def _check_key(self) -> None:
         arn = self.encryption_key_arn
         if arn is not None and not re.fullmatch(r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+", arn):
             raise SettingsError(
-                f"encryption_key_arn={arn!r} is not the ARN of a KMS key: it reads arn:aws:kms:<region>:<account>:key/<id>, "
-                "an alias will not do."
+                f"encryption_key_arn={arn!r} is not the ARN of a KMS key, which reads "
+                "arn:aws:kms:<region>:<account>:key/<id>; an alias will not do."
             )
 
     def _check_folder(self) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import Construct
 
-from infra.acknowledgments import acknowledge
 from infra.settings import Settings
 from infra.training_debugger import TrainingDebugger
 
@@ -20,7 +19,6 @@ class DebuggerStack(cdk.Stack):
             scope, id, description="smdebug: watches trainings by the tensors they save", **more
         )
         self.debugger = TrainingDebugger(self, "Debugger", settings=settings)
-        acknowledge(self.debugger)
         self._tell()
 
     def _tell(self) -> None:

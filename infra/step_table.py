@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -21,15 +20,17 @@ class StepTable(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._key = key
-        self._table = dynamodb.TableV2(
+        # Not TableV2: with a key of the user's, that one has to know its region at synthesis.
+        self._table = dynamodb.Table(
             self,
             "Table",
             partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-            billing=dynamodb.Billing.on_demand(),
-            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key)
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED
             if key
-            else dynamodb.TableEncryptionV2.dynamo_owned_key(),
+            else dynamodb.TableEncryption.DEFAULT,
+            encryption_key=key,
             time_to_live_attribute="expires",
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=settings.point_in_time_recovery
@@ -62,15 +63,9 @@ class StepTable(Construct):
         """Write down what became of a finding's actions."""
         self._let(function, "GetItem", "UpdateItem")
 
-    def let_mark_published(self, role: iam.Role) -> None:
+    def let_mark_published(self, function: PythonFunction) -> None:
         """Take events out of an outbox, once the bus has them."""
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["dynamodb:UpdateItem"], resources=[self._table.table_arn])
-        )
-        if self._key:
-            role.add_to_policy(
-                iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self._key.key_arn])
-            )
+        self._let(function, "UpdateItem")
 
     def _let(self, function: PythonFunction, *actions: str) -> None:
         function.may(*(f"dynamodb:{action}" for action in actions), on=[self._table.table_arn])

@@ -87,6 +87,9 @@ class TrainingDebugger(Construct):
         commit = function(
             "Commit", "commit", "Checks and commits what a custom rule answered", EVALUATION
         )
+        mark_published = function(
+            "MarkPublished", "mark_published", "Empties the outbox of what is published"
+        )
         finish_run = function(
             "FinishRun", "finish_run", "Gives every rule of a run its last status", EVALUATION
         )
@@ -121,8 +124,8 @@ class TrainingDebugger(Construct):
             claim=claim,
             custom_rules=custom.functions,
             commit=commit,
+            mark_published=mark_published,
             finish_run=finish_run,
-            table=table,
             bus=bus,
             checks=checks,
         )
@@ -146,8 +149,8 @@ class TrainingDebugger(Construct):
         table.let_evaluate(commit)
         bucket.let_write_evidence(commit)
 
+        table.let_mark_published(mark_published)
         table.let_look_after(finish_run)
-        bucket.let_read(finish_run)
 
         checks.feed(check)
         table.let_look_after(check)
@@ -170,7 +173,17 @@ class TrainingDebugger(Construct):
 
         for starter in (ingest, check, sweep, watch):
             workflow.let_start(starter)
-        for leaver in (ingest, check, sweep, watch, finish_run, act):
+        for leaver in (
+            ingest,
+            evaluate,
+            commit,
+            mark_published,
+            finish_run,
+            check,
+            sweep,
+            watch,
+            act,
+        ):
             checks.let_leave_checks(leaver)
 
         # What wakes them besides the queues
@@ -186,7 +199,7 @@ class TrainingDebugger(Construct):
             "Act",
             does="Findings that ask for something to be done",
             detail_types=[FOUND],
-            detail={"actions": {"name": [{"exists": True}]}},
+            detail={"has_actions": [True]},
             target=act,
         )
         alerts.tell(bus, notify, settings)

@@ -15,5 +15,10 @@ def let_stop_jobs(function: PythonFunction) -> None:
         on=[
             f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"
         ],
+        because="Which job trains a run is known only when a rule asks to stop it.",
     )
-    function.may("sagemaker:ListTrainingJobs", on=["*"])  # IAM knows no narrower resource for it
+    function.may(
+        "sagemaker:ListTrainingJobs",
+        on=["*"],
+        because="IAM knows no narrower resource; jobs are listed to find them by how their names begin.",
+    )

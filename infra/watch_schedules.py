@@ -20,7 +20,9 @@ class WatchSchedules(Construct):
         group = scheduler.CfnScheduleGroup(self, "Group", name=self._group)
         # Told beforehand: the function has to know its own name to put itself off.
         self.function_name = f"smdebug-watch-{unique}"
-        self._arn = f"arn:{cdk.Aws.PARTITION}:lambda:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:function:{self.function_name}"
+        here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
+        self._arn = f"arn:{cdk.Aws.PARTITION}:lambda:{here}:function:{self.function_name}"
+        self._schedules = f"arn:{cdk.Aws.PARTITION}:scheduler:{here}:schedule/{self._group}/run-*"
         self._role = iam.Role(
             self,
             "Role",
@@ -42,9 +44,8 @@ class WatchSchedules(Construct):
         function.may(
             "scheduler:CreateSchedule",
             "scheduler:UpdateSchedule",
-            on=[
-                f"arn:{cdk.Aws.PARTITION}:scheduler:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:schedule/{self._group}/run-*"
-            ],
+            on=[self._schedules],
+            because="Every watched run has a schedule, named after it; the group is the stack's own.",
         )
         function.may(
             "iam:PassRole",
