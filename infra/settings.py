@@ -199,8 +199,8 @@ class Settings:
             )
         if self.silence_timeout_seconds <= self.stall_timeout_seconds:
             raise SettingsError(
-                f"silence_timeout_seconds={self.silence_timeout_seconds} would end a run before it "
-                f"is reported as stalled: give it more than the {self.stall_timeout_seconds} of stall_timeout_seconds."
+                f"silence_timeout_seconds={self.silence_timeout_seconds} would end a run before it is "
+                f"reported as stalled, after {self.stall_timeout_seconds} s: make it longer than that."
             )
 
     def _check_default_rules(self) -> None:
