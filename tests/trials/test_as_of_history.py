@@ -263,3 +263,10 @@ def test_a_step_that_was_added_next_to_the_one_asked_about_needs_no_question():
         remembered.add(StepSummary(step, TRAIN, step, ("w",), "d"))
     assert told(islice(remembered.before(5), 5)) == [4, 3, 2, 1, 0]
     assert asked.asked == []
+
+
+def test_a_step_that_turns_up_late_is_where_it_belongs():
+    remembered = RememberedHistory(MemoryHistory([StepSummary(0, TRAIN, 0, ("w",), "d")]))
+    assert told(remembered.before(50)) == [0]
+    remembered.add(StepSummary(49, TRAIN, 1, ("w",), "d"))
+    assert told(remembered.before(50)) == [49, 0]

@@ -110,7 +110,7 @@ def collections_of(storage: Storage) -> CollectionManager:
 def view_of(storage: Storage, history: History, *, far: Any = None, **options: Any) -> AsOfTrial:
     collections = collections_of(storage)
     return AsOfTrial(
-        "a run",
+        "a trial",
         storage if far is None else far,
         history=history,
         collections=collections,
@@ -150,5 +150,5 @@ def through(storage: Storage, step: int) -> MemoryStorage:
 def plain(storage: Storage, path: str) -> Trial:
     """A trial that lists, and neither waits nor sleeps."""
     return Trial(
-        "a run", storage, path=path, clock=SLEEPLESS, patience=Patience(incomplete_steps=10**6)
+        "a trial", storage, path=path, clock=SLEEPLESS, patience=Patience(incomplete_steps=10**6)
     )

@@ -293,7 +293,11 @@ class RunIndex:
 
     def first_seen(self, name: str, mode: ModeKeys) -> int | None:
         """The global step at which a tensor was first written in a mode."""
-        return next((at for _, at in self.steps_of(name, mode)), None)
+        for step in list(self._steps[GLOBAL]):
+            for one in self.at[step].values():
+                if name in one.places and mode in (GLOBAL, one.mode):
+                    return step
+        return None
 
     def original_name(self, name: str) -> str | None:
         """What the first shape record of a tensor says it was called."""

@@ -1,0 +1,145 @@
+"""Rules over views, one view for each step, against the same rules over the whole run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smdebug.exceptions import (
+    RuleEvaluationConditionMet,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.files.names import END_MARKER
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Rule, restore_state, save_state
+from smdebug.storage.memory import MemoryStorage
+from smdebug_rules.catalog import CATALOG
+from tests.rules.made_runs import STANDARD_COLLECTIONS
+from tests.trials.viewing import FarStorage, Recorder, view_of, written_by
+from tests.trials.writing import begin, open_trial, write_step
+
+GLOBAL, TRAIN, EVAL = ModeKeys.GLOBAL, ModeKeys.TRAIN, ModeKeys.EVAL
+NUMBERS = st.sampled_from([0.0, 1.0, 1.0, 2.0, 5.0, 1e-9, 100.0, float("nan"), float("inf")])
+TENSORS = st.dictionaries(
+    st.sampled_from(["loss", "val_loss", "gradient/a", "weight"]), NUMBERS, min_size=1
+)
+COLLECTIONS = {name: {"include_regex": regexes} for name, regexes in STANDARD_COLLECTIONS.items()}
+
+
+@st.composite
+def runs(draw: Any) -> MemoryStorage:
+    """An ended run. Where it has modes, it begins with training: rules ask whether a run has that mode."""
+    workers = draw(st.integers(1, 2))
+    modes = draw(st.sampled_from([[GLOBAL], [TRAIN, EVAL]]))
+    storage = begin(MemoryStorage(), workers, COLLECTIONS)
+    step, mode_steps = -1, dict.fromkeys(modes, -1)
+    for at in range(draw(st.integers(1, 9))):
+        step += draw(st.integers(1, 5))
+        mode = draw(st.sampled_from(modes)) if at else modes[0]
+        mode_steps[mode] += 1
+        there = draw(st.sampled_from([range(workers), range(workers), [0], [workers - 1]]))
+        for worker in there:
+            tensors = {name: np.float32(number) for name, number in draw(TENSORS).items()}
+            number = step if mode is GLOBAL else mode_steps[mode]
+            write_step(storage, step, tensors, worker=worker, mode=mode, mode_step=number)
+    storage.write(END_MARKER, b"")
+    return storage
+
+
+class Remembering(Rule):
+    """A custom rule that accumulates, and looks back over everything."""
+
+    def __init__(self, base_trial: Any):
+        super().__init__(base_trial)
+        self.seen: dict[str, list[float]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        trial = self.base_trial
+        for name in trial.tensor_names(step=step):
+            tensor = trial.tensor(name)
+            values = [float(np.mean(tensor.value(back))) for back in tensor.prev_steps(step)]
+            self.seen[name] = [*self.seen.get(name, [])[-3:], values[-1], len(values)]
+        return len(self.seen.get("loss", [])) > 4
+
+
+def made(name: str, trial: Any, other: Any) -> Rule:
+    if name == "Remembering":
+        return Remembering(trial)
+    extra: dict[str, dict[str, Any]] = {
+        "AllZero": {"tensor_regex": ".*", "threshold": "50"},
+        "UnchangedTensor": {"tensor_regex": ".*", "num_steps": "2"},
+        "SimilarAcrossRuns": {"other_trial": other, "strict": "True"},
+        "LossNotDecreasing": {"num_steps": "3"},
+        "WeightUpdateRatio": {"num_steps": "4"},
+    }
+    return CATALOG[name].load()(trial, **extra.get(name, {}))
+
+
+def evaluated(rule: Rule, step: int) -> Any:
+    try:
+        rule.invoke(step)
+    except RuleEvaluationConditionMet as met:
+        return [str(one) for one in met.findings], rule.looked
+    except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
+        return type(missing)
+    return [], rule.looked
+
+
+@pytest.mark.parametrize("name", [*CATALOG, "Remembering"])
+@settings(max_examples=25, deadline=None)
+@given(storage=runs(), others=runs())
+def test_a_rule_finds_over_views_what_it_finds_over_the_ended_run(
+    name: str, storage: MemoryStorage, others: MemoryStorage
+) -> None:
+    whole = made(name, open_trial(storage), open_trial(others))
+    known, known_of_other = Recorder(), Recorder()
+    looking = view_of(others, known_of_other)
+    for step, workers in written_by(others).items():
+        known_of_other.record(looking, looking.look_at(step, workers))
+    state = None
+    for step, workers in written_by(storage).items():
+        # A new process every time, which has nothing but the table and the state.
+        view = view_of(storage, known, far=FarStorage(storage))
+        known.record(view, view.look_at(step, workers))
+        other = view_of(others, known_of_other, far=FarStorage(others))
+        other.look_up_to(step)
+        rule = made(name, view, other)
+        if state is not None:
+            restore_state(rule, state)
+        assert evaluated(rule, step) == evaluated(whole, step)
+        state = save_state(rule).data
+        assert state == save_state(whole).data
+
+
+def test_one_that_is_behind_is_waited_for_and_what_it_skipped_is_not():
+    storage, others = (begin(MemoryStorage(), 1, COLLECTIONS) for _ in range(2))
+    for step in range(4):
+        write_step(storage, step, {"loss": 1.0})
+    for step in (0, 3):
+        write_step(others, step, {"loss": 2.0})
+    view, known = view_of(storage, Recorder()), Recorder()
+    filling = view_of(others, known)
+    rule = made("SimilarAcrossRuns", view, other := view_of(others, known, path="elsewhere"))
+
+    def asked(step: int, *, passed: bool) -> Any:
+        view.look_at(step, ["worker_0"])
+        other.look_up_to(step, passed=passed)
+        return evaluated(rule, step)
+
+    known.record(filling, filling.look_at(0, ["worker_0"]))
+    assert len(asked(0, passed=True)[0]) == 1
+    with pytest.raises(StepNotYetAvailable):
+        asked(1, passed=False)
+    known.record(filling, filling.look_at(3, ["worker_0"]))
+    other.refresh_data()
+    assert asked(1, passed=True) == ([], False)
+    with pytest.raises(StepUnavailable):
+        other.tensor("loss").value(1)
+    assert len(asked(3, passed=True)[0]) == 1
