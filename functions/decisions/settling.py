@@ -79,7 +79,7 @@ def _between(
         while at is not None and settling.cursor < at < step.step:
             between.add(at)
             seen = known.get(at)
-            if seen is None or worker not in seen.with_index:
+            if seen is None or worker not in seen.complete_workers:
                 missing.add(at)
                 break
             before = previous(at, worker)

@@ -96,17 +96,6 @@ class _Telling(MemoryStorage):
         super().write(key, data)
         self._bucket.note(self._place, key)
 
-    def create(self, key: str) -> Any:
-        sink, bucket, place = super().create(key), self._bucket, self._place
-        commit = sink.commit
-
-        def commit_and_tell() -> None:
-            commit()
-            bucket.note(place, key)
-
-        sink.commit = commit_and_tell
-        return sink
-
 
 @dataclass
 class SmallWorld:

@@ -105,7 +105,7 @@ def test_a_device_is_a_worker_too():
 # Any order, any repetition
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(1, 7))
 def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
     chance: random.Random, workers, batch

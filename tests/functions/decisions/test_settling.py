@@ -107,15 +107,9 @@ def test_runs_of_the_old_library_are_taken_in_the_order_of_completion():
 
 
 def test_an_index_file_that_names_a_later_step_leads_nowhere():
-    ten = written(10, "a")
-    steps = [written(5), written(6), ten]
     odd = {(10, "a"): 5, (5, "a"): 6, (6, "a"): 5}
-    steps = [
-        StepRecord(5, with_index=frozenset("a")),
-        StepRecord(6, with_index=frozenset("a")),
-        ten,
-    ]
-    verdict = next_step(steps, settling(1), lambda step, worker: odd[step, worker])
+    steps = [written(5, "a"), written(6, "a"), written(10, "a", "b")]
+    verdict = next_step(steps, settling(2), lambda step, worker: odd.get((step, worker)))
     assert isinstance(verdict, Ready)
 
 
@@ -127,15 +121,28 @@ def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
         worker: sorted(data.draw(st.sets(st.integers(0, 8), max_size=6), label=worker))
         for worker in workers
     }
-    files = [(step, worker) for worker, steps in plan.items() for step in steps]
+    files = [
+        (step, worker, kind)
+        for worker, steps in plan.items()
+        for step in steps
+        for kind in ("event", "index")
+    ]
     order = data.draw(st.permutations(files))
-    arrived: dict[int, set[str]] = {}
+    arrived: dict[int, dict[str, set[str]]] = {}
     cursor, taken = -1, []
     passed: set[int] = set()
-    for step, worker in order:
-        arrived.setdefault(step, set()).add(worker)
+    for step, worker, kind in order:
+        arrived.setdefault(step, {"event": set(), "index": set()})[kind].add(worker)
         while True:
-            steps = [written(one, *who) for one, who in arrived.items()]
+            steps = [
+                StepRecord(
+                    one,
+                    with_event=frozenset(who["event"]),
+                    with_index=frozenset(who["index"]),
+                    indexed=100.0,
+                )
+                for one, who in arrived.items()
+            ]
             verdict = next_step(steps, settling(len(workers), cursor=cursor), saved_by(plan))
             if not isinstance(verdict, Ready):
                 break

@@ -1,0 +1,362 @@
+"""`make bench-cost`: what a saved step costs, counted from the calls that the real handlers make.
+
+The handlers run here over a table, buckets and queues in memory that count as AWS bills: write and read
+units by the size of the items, requests, invocations. What cannot be counted here, how long a call takes
+over there, is assumed, and printed with the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from functions.adapters.in_memory import MemoryItems
+from functions.ports import ALWAYS, Item, Only
+from functions.step_index import StepIndex
+from smdebug.storage.memory import MemoryStorage
+from tests.functions.saver import Saver
+from tests.functions.small_world import SmallWorld
+
+PRICES = {
+    "write unit": 0.625e-6,
+    "read unit": 0.125e-6,
+    "S3 GET": 0.40e-6,
+    "S3 PUT": 5e-6,
+    "S3 LIST": 5e-6,
+    "SQS request": 0.40e-6,
+    "invocation": 0.20e-6,
+    "GB-second": 1.33334e-5,
+    "execution": 1e-6,
+    "execution GB-second": 1.667e-5,
+    "event": 1e-6,
+}
+DYNAMODB_CALL = 0.004  # seconds, within a region
+S3_CALL = 0.025
+AT_A_TIME = 32
+CPU_OF_A_GB = 0.6  # of a core of this machine
+INGEST_GB = 0.5
+EVALUATE_GB = 1.0
+POLLERS = 5  # with which Lambda begins to poll a queue
+_TINY = [
+    {
+        "name": f"vanishing {n}",
+        "rule": "VanishingGradient",
+        "parameters": {"threshold": 10.0**-n},
+    }
+    for n in (7, 8, 9)
+]
+_OTHERS = [
+    {"name": name, "rule": name}
+    for name in ("ExplodingTensor", "WeightUpdateRatio", "LossNotDecreasing")
+]
+_OF_TENSORS = [
+    {"name": f"{rule} of {tensor}", "rule": rule, "parameters": {"tensor_regex": tensor}}
+    for rule in ("AllZero", "UnchangedTensor")
+    for tensor in ("weight", "gradient")
+]
+RULES = [*_TINY, *_OTHERS, *_OF_TENSORS]
+
+
+@dataclass
+class Bill:
+    """What was used."""
+
+    used: Counter[str] = field(default_factory=Counter)
+    writes_by_key: Counter[str] = field(default_factory=Counter)
+
+    def __getitem__(self, what: str) -> float:
+        return self.used[what]
+
+    @property
+    def dollars(self) -> float:
+        return sum(PRICES[what] * count for what, count in self.used.items() if what in PRICES)
+
+
+def size_of(value: Any) -> int:
+    """The bytes of an attribute, as DynamoDB counts them."""
+    match value:
+        case None | bool():
+            return 1
+        case str():
+            return len(value.encode())
+        case int() | float():
+            return math.ceil(len(repr(value).strip("-0.").replace(".", "")) / 2) + 1
+        case bytes():
+            return len(value)
+        case frozenset():
+            return sum(map(size_of, value))
+        case Mapping():
+            return 3 + sum(1 + len(key.encode()) + size_of(one) for key, one in value.items())
+        case _:
+            return 3 + sum(1 + size_of(one) for one in value)
+
+
+def size_of_item(item: Item | None) -> int:
+    return sum(len(key.encode()) + size_of(one) for key, one in (item or {}).items())
+
+
+class BilledItems(MemoryItems):
+    """A table that counts what its writes and reads cost."""
+
+    def __init__(self, bill: Bill):
+        super().__init__()
+        self.bill = bill
+
+    def get(self, pk: str, sk: str) -> Item | None:
+        item = super().get(pk, sk)
+        self._read(size_of_item(item))
+        return item
+
+    def query(self, pk: str, **how: Any) -> list[Item]:
+        items = super().query(pk, **how)
+        self._read(sum(map(size_of_item, items)))
+        return items
+
+    def put(self, item: Item, only: Only = ALWAYS) -> None:
+        before = size_of_item(super().get(item["pk"], item["sk"]))
+        self._write(item["pk"], max(before, size_of_item(item)))
+        super().put(item, only)
+
+    def update(self, pk: str, sk: str, **how: Any) -> Item:
+        before = size_of_item(super().get(pk, sk))
+        try:
+            after = super().update(pk, sk, **how)
+        except Exception:
+            self._write(pk, before)
+            raise
+        self._write(pk, max(before, size_of_item(after)))
+        return after
+
+    def _read(self, size: int) -> None:
+        self.bill.used["read unit"] += max(1, math.ceil(size / 4096))
+        self.bill.used["table call"] += 1
+
+    def _write(self, pk: str, size: int) -> None:
+        units = max(1, math.ceil(size / 1024))
+        self.bill.used["write unit"] += units
+        self.bill.used["table call"] += 1
+        self.bill.writes_by_key[pk] += 1
+
+
+class BilledStorage:
+    """Counts what a run's functions ask of S3."""
+
+    concurrency = AT_A_TIME
+
+    def __init__(self, storage: MemoryStorage, bill: Bill):
+        self._storage = storage
+        self._bill = bill
+        self.location = storage.location
+
+    def __getattr__(self, name: str) -> Any:
+        what = {"read": "S3 GET", "view": "S3 GET", "size": "S3 GET", "exists": "S3 GET"}
+        billed = what.get(name) or {"write": "S3 PUT", "list": "S3 LIST"}[name]
+
+        def asked(*arguments: Any) -> Any:
+            self._bill.used[billed] += 1
+            return getattr(self._storage, name)(*arguments)
+
+        return asked
+
+
+class BilledWorld(SmallWorld):
+    """The stack in memory, with a bill."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.bill = Bill()
+        self.items = BilledItems(self.bill)
+        plain, bill = self.world.open_run, self.bill
+        self.world = type(self.world)(
+            index=StepIndex(self.items),
+            objects=self.bucket,
+            workflow=self.workflow,
+            checks=self.checks,
+            schedules=self.schedules,
+            clock=self.clock,
+            open_run=lambda run: BilledStorage(plain(run), bill),  # type: ignore[arg-type, return-value]
+            settings=self.settings,
+        )
+
+    @contextmanager
+    def invocation(self, gigabytes: float) -> Iterator[None]:
+        """One invocation of a function: its own time, and that of what it waits for."""
+        before = Counter(self.bill.used)
+        begin = time.process_time()
+        yield
+        seconds = (time.process_time() - begin) / (CPU_OF_A_GB * gigabytes)
+        asked = self.bill.used - before
+        seconds += asked["table call"] * DYNAMODB_CALL
+        requests = asked["S3 GET"] + asked["S3 PUT"] + asked["S3 LIST"]
+        seconds += math.ceil(requests / AT_A_TIME) * S3_CALL
+        self.bill.used["invocation"] += 1
+        self.bill.used["GB-second"] += seconds * gigabytes
+        self.bill.used["seconds"] += seconds
+
+    def ingest(self, batches: list[list[str]]) -> None:
+        """Hand over batches of messages as Lambda receives them from the queue."""
+        for batch in batches:
+            calls = math.ceil(len(batch) / 10)
+            self.bill.used["SQS request"] += len(batch) + 2 * calls  # sent, received, deleted
+            self.bucket.told = batch
+            with self.invocation(INGEST_GB):
+                self.deliver(batch=len(batch))
+
+    def evaluate(self) -> None:
+        """Run what was started, as the state machine does."""
+        for told in list(self.workflow.started.values()):
+            before = self.bill["seconds"]
+            with self.invocation(EVALUATE_GB):
+                self.workflow.started = {
+                    name: one for name, one in self.workflow.started.items() if one is told
+                }
+                self.execute()
+            self.bill.used["execution"] += 1
+            seconds = math.ceil((self.bill["seconds"] - before + 0.05) * 10) / 10
+            self.bill.used["execution GB-second"] += seconds * 0.0625
+        self.workflow.started = {}
+        self.bill.used["SQS request"] += 3 * len(self.checks.waiting)
+        self.checks.waiting = []
+
+
+def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bill, int]:
+    """The bill of so many steps, once the run is under way, and the most writes of one key at a step."""
+    chance = random.Random(workers)
+    world = BilledWorld()
+    place = world.place("experiments/2026-11-21/mnist")
+    chosen = [RULES[n % len(RULES)] | {"name": f"rule {n}"} for n in range(rules)]
+    place.write("rules.json", json.dumps({"version": 1, "rules": chosen}).encode())
+    savers = [Saver(place, f"worker_{n}", num_workers=workers) for n in range(workers)]
+    for saver in savers[:1] if workers > 100 else savers:
+        saver.begin()
+    world.settle()
+    tensors = {
+        "gradient/fc": np.ones(16, np.float32),
+        "weight/fc": np.ones(16, np.float32),
+        "loss": np.ones(1, np.float32),
+    }
+    hottest = 0
+    for step in range(steps + 3):
+        if step == 3:  # the first steps make what the others find
+            world.bill.used.clear()
+        world.bill.writes_by_key.clear()
+        for name, value in tensors.items():
+            tensors[name] = value * 0.99
+        for saver in savers:
+            saver.save(first + step, tensors)
+        world.ingest(cut(world.bucket.told, workers, chance))
+        world.evaluate()
+        hottest = max(hottest, *world.bill.writes_by_key.values())
+        world.clock.time += 1
+    group = world.index.group("runs/experiments/2026-11-21/mnist", "builtin")
+    assert group is not None
+    assert group.cursor == first + steps + 2, "not every step was evaluated"
+    assert len(group.rules) == rules
+    return world.bill, hottest
+
+
+def cut(told: list[str], workers: int, chance: random.Random) -> list[list[str]]:
+    """The messages of a step in batches: one by one without a window, by poller with one of 2 s."""
+    if workers == 1:
+        return [[message] for message in told]
+    told = list(told)
+    chance.shuffle(told)
+    if workers <= 16:
+        return [told[at : at + 10] for at in range(0, len(told), 10)]
+    return [told[poller::POLLERS] for poller in range(POLLERS)]
+
+
+BUDGETS = {1: (6, 12), 8: (None, 25), 1024: (120, 2300)}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rules", type=int, default=10)
+    asked = arguments.parse_args()
+    print(f"\nA saved step, {asked.rules} rules, nothing found; counted, per step:\n")
+    columns = (
+        "workers",
+        "write units",
+        "read units",
+        "S3 GETs",
+        "SQS",
+        "invocations",
+        "GB-s",
+        "hottest key",
+    )
+    print("".join(column.rjust(13) for column in columns))
+    bills = {}
+    for workers, steps in ((1, 60), (8, 40), (1024, 4)):
+        with contextlib.redirect_stdout(io.StringIO()):
+            bill, hottest = measure(workers, steps, asked.rules)
+        bills[workers] = (bill, steps)
+        row = [
+            str(workers),
+            *(
+                f"{bill[what] / steps:,.2f}"
+                for what in (
+                    "write unit",
+                    "read unit",
+                    "S3 GET",
+                    "SQS request",
+                    "invocation",
+                    "GB-second",
+                )
+            ),
+            f"{hottest} writes",
+        ]
+        print("".join(cell.rjust(13) for cell in row))
+    print("\nDollars per million saved steps:\n")
+    kinds = {
+        "DynamoDB": ("write unit", "read unit"),
+        "S3": ("S3 GET", "S3 PUT", "S3 LIST"),
+        "SQS": ("SQS request",),
+        "Lambda": ("invocation", "GB-second"),
+        "workflow": ("execution", "execution GB-second"),
+    }
+    print(
+        "".join(
+            column.rjust(13) for column in ("workers", *kinds, "all", "promised", "EventBridge")
+        )
+    )
+    failed = []
+    for workers, (bill, steps) in bills.items():
+        dollars = {
+            kind: sum(PRICES[what] * bill[what] for what in parts) / steps * 1e6
+            for kind, parts in kinds.items()
+        }
+        total = sum(dollars.values())
+        units, most = BUDGETS[workers]
+        eventbridge = total + 2 * workers * PRICES["event"] * 1e6
+        cells = [str(workers), *(f"{one:,.2f}" for one in dollars.values()), f"{total:,.2f}"]
+        print("".join(cell.rjust(13) for cell in [*cells, f"<= {most:,}", f"{eventbridge:,.2f}"]))
+        if total > most:
+            failed.append(f"{workers} workers cost ${total:,.2f}, promised are ${most:,}")
+        if units is not None and bill["write unit"] / steps > units:
+            failed.append(
+                f"{workers} workers take {bill['write unit'] / steps:.2f} write units, promised are {units}"
+            )
+    print(
+        f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
+        f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; without a "
+        "batch window each message comes alone (1 worker) or ten at a time (8),\n"
+        f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
+    )
+    for problem in failed:
+        print(f"NOT HELD: {problem}")
+
+
+if __name__ == "__main__":
+    main()
