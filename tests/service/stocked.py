@@ -1,0 +1,138 @@
+"""A step index in memory that holds what the functions would have written of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from functions.adapters.in_memory import MemoryItems
+from functions.ports import ItemStore
+from functions.step_index import StepIndex
+from smdebug.service import items
+from smdebug.service.client import Clock, Debugger, WatchedRun
+from smdebug.service.items import RulesOfRun
+from smdebug.service.records import (
+    BUILT_IN,
+    GroupRecord,
+    RuleConfiguration,
+    RuleRecord,
+    RuleStatus,
+    RunRecord,
+    RunState,
+)
+from smdebug.storage.memory import MemoryStorage
+
+RUN = "my-bucket/teams/resnet"
+BEGUN = 1_763_707_116.0  # 2025-11-21 06:38:36
+VANISHING = RuleConfiguration("fc", "VanishingGradient", {"threshold": "1e-6"})
+LOSS = RuleConfiguration("loss", "LossNotDecreasing")
+OWN = RuleConfiguration("mine", "MyRule", source="s3://my-bucket/rule.py")
+
+
+class Stock:
+    """The index and the bucket of a debugger, to be filled."""
+
+    def __init__(self, store: ItemStore | None = None) -> None:
+        self.store = store or MemoryItems()
+        self.index = StepIndex(self.store)
+        self.places: dict[str, MemoryStorage] = {}
+        self.paused: list[float] = []
+        self.events: list[Any] = []  # what happens while somebody waits, one at each pause
+        self.debugger = Debugger(
+            self.store,
+            self.open,
+            bucket="my-bucket",
+            name="stack tests",
+            clock=Clock(now=lambda: sum(self.paused), pause=self._pause),
+        )
+
+    def open(self, run: str) -> MemoryStorage:
+        return self.places.setdefault(run, MemoryStorage())
+
+    def run(self, run: str = RUN) -> WatchedRun:
+        return self.debugger.run(run)
+
+    def _pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
+        if self.events:
+            self.events.pop(0)()
+
+    # What the functions write
+
+    def begin(
+        self,
+        run: str = RUN,
+        *,
+        wanted: Iterable[RuleConfiguration] = (VANISHING, LOSS),
+        detached: Iterable[RuleConfiguration] = (),
+        **told: Any,
+    ) -> RunRecord:
+        record = RunRecord(run, **{"num_workers": 1, "run_id": "a", "first_seen": BEGUN, **told})
+        self.index.list_run(run, BEGUN)
+        self.index.put_rules(run, RulesOfRun(tuple(wanted), tuple(detached)), "1")
+        assert self.index.begin_run(record)
+        return record
+
+    def become(self, state: RunState, run: str = RUN, **told: Any) -> None:
+        from dataclasses import replace
+
+        record = self.index.run(run)
+        assert record is not None
+        assert self.index.change_run(record, replace(record, state=state, **told))
+
+    def group(self, *rules: RuleRecord, run: str = RUN, group: str = BUILT_IN, **told: Any) -> None:
+        self.store.put(items.item_of_group(run, GroupRecord(group, rules=rules, **told)))
+
+    def wrote(
+        self,
+        step: int,
+        *workers: str,
+        run: str = RUN,
+        training_run: int = 0,
+        event_only: bool = False,
+    ) -> None:
+        for worker in workers or ("worker_0",):
+            for is_index in (False,) if event_only else (False, True):
+                self.index.note_arrivals(
+                    run,
+                    training_run,
+                    step,
+                    items.shard_of(worker),
+                    frozenset([items.token_of(worker, is_index=is_index)]),
+                    uploaded=BEGUN + step,
+                    indexed=BEGUN + step + 0.5,
+                )
+
+    def found(self, configuration: RuleConfiguration, step: int, **more: Any) -> None:
+        self.index.put_finding(RUN, step, f"id-{step}", finding(configuration, step, **more))
+
+
+def rule(configuration: RuleConfiguration, **told: Any) -> RuleRecord:
+    return RuleRecord(configuration.id, configuration.name, **told)
+
+
+def ill(configuration: RuleConfiguration, step: int, **told: Any) -> RuleRecord:
+    """The record of a rule that has found something at the step."""
+    reason = (
+        f"RuleEvaluationConditionMet: Evaluation of the rule {configuration.rule} at step {step} "
+        "resulted in the condition being met"
+    )
+    told = {"issue_since": step, "last_found": step, "changed_at": BEGUN + 9, **told}
+    return rule(configuration, status=RuleStatus.ISSUES_FOUND, reason=reason, **told)
+
+
+def finding(configuration: RuleConfiguration, step: int, **more: Any) -> Mapping[str, Any]:
+    """The detail of a finding's event."""
+    worst = {"tensor": "gradient/fc", "statistic": "abs_mean", "value": 1e-9, "threshold": 1e-7}
+    return {
+        "id": f"id-{step}",
+        "run": RUN,
+        "rule": configuration.rule,
+        "configuration": {"id": configuration.id, "name": configuration.name, "parameters": {}},
+        "step": step,
+        "mode": "TRAIN",
+        "reason": f"the rule {configuration.rule} at step {step}",
+        "evidence": {"count": 3, "worst": [worst], "rest": None},
+        "last_good_step": step - 1,
+        **more,
+    }
