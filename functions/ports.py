@@ -120,3 +120,48 @@ class Clock(Protocol):
     """The time of day, in seconds."""
 
     def now(self) -> float: ...
+
+
+class NotDone(Exception):
+    """The service will not do it, and says why in a sentence; asking again will not help."""
+
+
+class TrainingJobs(Protocol):
+    """The training jobs of SageMaker."""
+
+    def in_progress(self, prefix: str) -> list[str]:
+        """The names of the jobs in progress that begin so, 100 at most. `TooMuch`, `NotDone`."""
+
+    def stop(self, name: str) -> None:
+        """Have the job stop; one that is stopping will do. `TooMuch`, `NotDone`."""
+
+
+class ControlObjects(Protocol):
+    """What a run is told, beside it."""
+
+    def write_stop(self, run: str, body: bytes) -> None:
+        """Ask the hook of the run to stop the training. `TooMuch`, `NotDone`."""
+
+
+class Topic(Protocol):
+    """Where people are told by e-mail and SMS, as far as they have subscribed."""
+
+    def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
+        """Tell everybody, or just the subscriber with that address or number. `TooMuch`, `NotDone`."""
+
+
+class ActionOutcomes(Protocol):
+    """What became of the actions of findings, kept with the rule that found them."""
+
+    def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
+        """The ids of the outcomes of that finding that need not be tried again."""
+
+    def record_action(
+        self,
+        run: str,
+        group: str,
+        rule_id: str,
+        outcome: Mapping[str, Any],
+        outbox: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        """Keep the outcome, in place of one of the same id, and what is to be published of it."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from functions.world import Settings, World
+
+if TYPE_CHECKING:
+    from functions.acting import Hands
+    from functions.ports import Topic
 
 
 @cache
@@ -56,6 +60,44 @@ def settings(told: Any) -> Settings:
         silence_timeout=float(told.get("SMDEBUG_SILENCE_TIMEOUT", known.silence_timeout)),
         end_grace=int(told.get("SMDEBUG_END_GRACE", known.end_grace)),
     )
+
+
+@cache
+def hands() -> Hands:
+    """What acting on a finding needs."""
+    from functions.acting import Hands
+    from functions.adapters.aws import CheckQueueInSqs, SystemClock
+    from functions.adapters.control_objects import ControlObjectsInS3
+    from functions.adapters.dynamodb import DynamoItems
+    from functions.adapters.training_jobs import SageMakerJobs
+    from functions.decisions.actions import Endpoints
+    from functions.outcomes import OutcomesInIndex
+
+    told = os.environ
+    return Hands(
+        jobs=SageMakerJobs(lambda: client("sagemaker")),
+        control=ControlObjectsInS3(lambda: client("s3")),
+        topic=topic(),
+        outcomes=OutcomesInIndex(DynamoItems(told["SMDEBUG_TABLE"], client("dynamodb"))),
+        checks=CheckQueueInSqs(told.get("SMDEBUG_CHECKS_QUEUE", ""), lambda: client("sqs")),
+        clock=SystemClock(),
+        endpoints=Endpoints(
+            emails=_words(told.get("SMDEBUG_ALERT_EMAILS", "")),
+            phones=_words(told.get("SMDEBUG_ALERT_PHONE_NUMBERS", "")),
+        ),
+    )
+
+
+@cache
+def topic() -> Topic:
+    """Where people are told."""
+    from functions.adapters.topic import SnsTopic
+
+    return SnsTopic(os.environ["SMDEBUG_ALERTS_TOPIC"], lambda: client("sns"))
+
+
+def _words(told: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, told.split(","))))
 
 
 @cache

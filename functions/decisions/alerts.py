@@ -16,8 +16,32 @@ from smdebug.rules.findings import number
 MAX_SUBJECT = 100  # of SNS, in ASCII
 MAX_SMS = 140
 MAX_LINE = 1000
+MAX_LETTER = 60_000
 
 Detail = Mapping[str, Any]
+
+
+ALARM = "CloudWatch Alarm State Change"
+
+
+def is_worth_a_message(detail_type: str, detail: Detail) -> bool:
+    """Does somebody want to be told of it? What is told in other words already, or all went well: no."""
+    match detail_type:
+        case detail_types.CONDITION_MET | detail_types.ISSUE_RESOLVED:
+            return True
+        case detail_types.STATUS_CHANGE:
+            return detail.get("status") == "Error"
+        case detail_types.RUN_STATE_CHANGE:
+            if detail.get("state") == "Finished":
+                return bool(
+                    {"IssuesFound", "Error"}
+                    & set((detail.get("summary") or {}).get("statuses") or ())
+                )
+            return detail.get("state") == "Silent" or bool(detail.get("trouble"))
+        case detail_types.ACTION_OUTCOME:
+            return not detail.get("done")
+        case _:
+            return detail_type == ALARM
 
 
 def subject(detail_type: str, detail: Detail) -> str:
@@ -52,7 +76,7 @@ def webhook(detail_type: str, detail: Detail) -> dict[str, str]:
 def email(detail_type: str, detail: Detail) -> str:
     """The e-mail: what happened, to which run, since when, the evidence, and what to do now."""
     write = _LETTERS.get(detail_type, _any_letter)
-    return "\n".join(_printable(one) for one in write(detail)).strip() + "\n"
+    return _cut("\n".join(_printable(one) for one in write(detail)).strip(), MAX_LETTER) + "\n"
 
 
 def seconds_to_alert(detail: Detail) -> float | None:
@@ -83,6 +107,8 @@ def _headline(detail_type: str, detail: Detail) -> str:
             done = "done" if detail.get("done") else "NOT done"
             action = (detail.get("action") or {}).get("name", "")
             return f"Action {action} of {name} {done} for {run}"
+        case _ if detail_type == ALARM:
+            return f"Alarm of the debugger: {detail.get('alarmName')}"
         case _:
             job = detail.get("TrainingJobName") or run
             return f"{detail_type}: {job}"
@@ -140,7 +166,7 @@ def _what_was_found(detail: Detail) -> Iterator[str]:
 
 
 def _advice(detail: Detail, count: int) -> Iterator[str]:
-    finding = _worst(detail) or {}
+    finding: Mapping[str, Any] = _worst(detail) or {}
     yield "  look at it:"
     yield "    from smdebug.trials import create_trial"
     yield f"    trial = create_trial({str(detail.get('location'))!r})"
@@ -215,6 +241,18 @@ def _action_letter(detail: Detail) -> Iterator[str]:
     yield f"Finding:    {detail.get('finding_id')}"
 
 
+def _alarm_letter(detail: Detail) -> Iterator[str]:
+    yield "The debugger itself needs to be looked at."
+    yield ""
+    yield f"Alarm:      {detail.get('alarmName')}"
+    description = (detail.get("configuration") or {}).get("description")
+    if description:
+        yield f"Meaning:    {description}"
+    yield f"Why:        {(detail.get('state') or {}).get('reason')}"
+    yield ""
+    yield "What to do next: look at the stack's dashboard, and at the logs of its functions."
+
+
 def _any_letter(detail: Detail) -> Iterator[str]:
     for key, value in detail.items():
         yield f"{key}: {value}"
@@ -226,6 +264,7 @@ _LETTERS: Mapping[str, Callable[[Detail], Iterator[str]]] = {
     detail_types.STATUS_CHANGE: _status_letter,
     detail_types.RUN_STATE_CHANGE: _run_letter,
     detail_types.ACTION_OUTCOME: _action_letter,
+    ALARM: _alarm_letter,
 }
 
 

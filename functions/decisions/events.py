@@ -197,10 +197,10 @@ def action_outcome(
 ) -> OutboxEntry:
     """What became of one action of a finding; `finding` is the detail of its event."""
     kept = ("run", "location", "training_run", "run_id", "job", "group", "rule", "configuration")
-    about = {key: finding.get(key) for key in (*kept, "step")}
+    told = sha256(f"{outcome_id(str(finding['id']), action, effect)} {done}".encode()).hexdigest()
     detail = {
-        **about,
-        "id": outcome_id(str(finding["id"]), action, effect),
+        **{key: finding.get(key) for key in (*kept, "step")},
+        "id": told[:32],  # what failed and was done later is told twice
         "finding_id": finding["id"],
         "action": dict(action),
         "effect": effect,
@@ -462,10 +462,11 @@ def _fewer_statuses(detail: dict[str, Any]) -> str:
     return statuses
 
 
+_TEXTS = ("reason", "trouble", "message")
+
+
 def _fewer_texts(detail: dict[str, Any]) -> str:
-    detail.update(
-        {key: _cut(value, 256) for key, value in detail.items() if isinstance(value, str)}
-    )
+    detail.update({key: _cut(detail[key], 256) for key in _TEXTS if detail.get(key)})
     return "texts"
 
 

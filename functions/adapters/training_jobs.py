@@ -1,0 +1,36 @@
+"""SageMaker's training jobs, found by how their names begin, and stopped."""
+
+from __future__ import annotations
+
+from functions.adapters.asking import Client, ask
+from functions.ports import NotDone
+
+_LONGEST_NAME = 63
+
+
+class SageMakerJobs:
+    """The jobs of this account and region."""
+
+    def __init__(self, client: Client):
+        self._client = client
+
+    def in_progress(self, prefix: str) -> list[str]:
+        answer = ask(
+            self._client,
+            "list_training_jobs",
+            NameContains=prefix[:_LONGEST_NAME],
+            StatusEquals="InProgress",
+            SortBy="CreationTime",
+            SortOrder="Descending",
+            MaxResults=100,
+        )
+        names = [str(job["TrainingJobName"]) for job in answer["TrainingJobSummaries"]]
+        return [name for name in names if name.startswith(prefix)]
+
+    def stop(self, name: str) -> None:
+        try:
+            ask(self._client, "stop_training_job", TrainingJobName=name)
+        except NotDone as refusal:
+            # SageMaker refuses to stop what is on its way to be stopped.
+            if "status Stopping" not in str(refusal):
+                raise

@@ -1,0 +1,50 @@
+"""What became of the actions of findings, in the step index: an item each, and an event in the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from functions.ports import ItemStore, Only
+from smdebug.service import items
+
+KEPT_FOR = 90 * 86_400
+ACTION_PREFIX = "ACTION#"
+
+
+class OutcomesInIndex:
+    """Outcomes of actions, beside the run that they are about."""
+
+    def __init__(self, store: ItemStore):
+        self._store = store
+
+    def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
+        first = f"{ACTION_PREFIX}{finding_id}#"
+        found = self._store.query(items.run_pk(run), first=first, last=first + items.LAST)
+        told = (items.unpacked(item["body"]) for item in found)
+        return frozenset(outcome["id"] for outcome in told if outcome["settled"])
+
+    def record_action(
+        self,
+        run: str,
+        group: str,
+        rule_id: str,
+        outcome: Mapping[str, Any],
+        outbox: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        # Two writes. If only the first happens the action is done again, and its event is the same.
+        self._store.update(
+            items.run_pk(run),
+            items.group_sk(group),
+            put_in={"outbox": outbox},
+            only=Only(present=True),
+        )
+        self._store.put(
+            {
+                "pk": items.run_pk(run),
+                "sk": f"{ACTION_PREFIX}{outcome['finding_id']}#{outcome['id']}",
+                "rule": rule_id,
+                "body": items.packed(dict(outcome)),
+                "expires": int(outcome["at"] + KEPT_FOR),
+            }
+        )
