@@ -183,7 +183,7 @@ class Logs:
 
 def filter_pattern(run: str, rules: Sequence[str]) -> str:
     """What CloudWatch is to look for; empty if that is more than it takes."""
-    named = " || ".join(f"($.rule = {_quoted(rule)})" for rule in rules)
+    named = " || ".join(f"$.rule = {_quoted(rule)}" for rule in rules)
     pattern = f"{{ ($.run = {_quoted(run)}) && ({named}) }}"
     return pattern if len(pattern) <= _LONGEST_PATTERN else ""
 

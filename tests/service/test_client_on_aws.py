@@ -1,0 +1,332 @@
+"""The client over AWS's own interfaces: which stack, which table, whose credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from functions.adapters.dynamodb import DynamoItems
+from smdebug.exceptions import (
+    AccessDenied,
+    RunUnknown,
+    SMDebugRuntimeError,
+    StackUnknown,
+    StorageUnavailable,
+)
+from smdebug.service import connect
+from smdebug.service.aws import Logs, filter_pattern, output_of
+from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
+
+TABLE = {
+    "Type": "AWS::DynamoDB::Table",
+    "Properties": {
+        "TableName": "smdebug-steps",
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        "AttributeDefinitions": [
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+    },
+}
+RESOURCES = {
+    "Steps": TABLE,
+    "Runs": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "my-bucket"}},
+    "EvaluateLog": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "evaluate"}},
+    "CustomLog": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "custom"}},
+}
+OUTPUTS = {
+    "Table": {"Value": {"Ref": "Steps"}},
+    "Bucket": {"Value": {"Ref": "Runs"}},
+    "TopicArn": {"Value": "arn:aws:sns:us-east-1:123456789012:alerts"},
+    "EvaluateLogGroup": {"Value": {"Ref": "EvaluateLog"}},
+    "CustomRuleLogGroup": {"Value": {"Ref": "CustomLog"}},
+}
+NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS")
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[None]:
+    credentials = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    with patch.dict(os.environ, credentials), mock_aws():
+        for name in NAMED:
+            os.environ.pop(name, None)
+        template = {"Resources": RESOURCES, "Outputs": OUTPUTS}
+        stacks = boto3.client("cloudformation")
+        stacks.create_stack(StackName="smdebug", TemplateBody=json.dumps(template))
+        other = {"Resources": {"Other": {"Type": "AWS::SNS::Topic"}}}
+        stacks.create_stack(StackName="website", TemplateBody=json.dumps(other))
+        stock = Stock(DynamoItems("smdebug-steps", boto3.client("dynamodb")))
+        stock.begin(first_seen=BEGUN)
+        stock.group(ill(VANISHING, 3), rule(LOSS, last_good=3), cursor=3)
+        stock.wrote(3)
+        for step in range(3):
+            stock.found(VANISHING, step)
+        yield
+
+
+def test_a_stack_is_found_by_its_name_and_tells_where_everything_is(aws):
+    debugger = connect(stack="smdebug")
+    assert debugger.bucket == "my-bucket"
+    assert debugger.outputs["TopicArn"].endswith(":alerts")
+    assert repr(debugger) == "<the debugger of the runs in s3://my-bucket, stack smdebug>"
+    (run,) = debugger.runs()
+    assert run.run == RUN
+    assert [one.name for one in debugger.run(f"s3://{RUN}").statuses()] == ["fc", "loss"]
+
+
+def test_without_a_name_it_is_the_stack_called_smdebug(aws):
+    assert [one.run for one in connect().runs()] == [RUN]
+
+
+def test_the_environment_names_another_stack_or_a_table(aws, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_STACK", "website")
+    with pytest.raises(StackUnknown, match="is no debugger"):
+        connect()
+    monkeypatch.setenv("SMDEBUG_TABLE", "smdebug-steps")
+    monkeypatch.setenv("SMDEBUG_BUCKET", "my-bucket")
+    monkeypatch.setenv("SMDEBUG_LOG_GROUPS", "evaluate,custom")
+    debugger = connect()
+    assert debugger.run("teams/resnet").run == RUN
+    assert debugger.run(RUN).logs("loss") == []
+
+
+def test_what_is_said_in_the_call_counts_more_than_the_environment(aws, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_TABLE", "another")
+    assert [one.run for one in connect(stack="smdebug").runs()] == [RUN]
+    assert [one.run for one in connect(table="smdebug-steps").runs()] == [RUN]
+
+
+def test_a_stack_that_is_not_there_is_named_with_its_region(aws):
+    with pytest.raises(StackUnknown, match="The stack smdbug in us-east-1: there is none"):
+        connect(stack="smdbug")
+
+
+def test_a_table_that_is_not_there_is_named_with_its_region(aws):
+    with pytest.raises(StackUnknown, match="The table nope in us-east-1: there is none"):
+        connect(table="nope").runs()
+
+
+def test_clients_of_another_session_can_be_given(aws):
+    session = boto3.Session(region_name="us-west-2")
+    with pytest.raises(StackUnknown, match="The stack smdebug in us-west-2"):
+        connect(client=session.client)
+
+
+def test_each_client_is_made_once(aws):
+    made = []
+
+    def client(service: str) -> Any:
+        made.append(service)
+        return boto3.client(service)
+
+    run = connect(client=client).run(RUN)
+    run.statuses()
+    run.findings(limit=1)
+    run.attach("ExplodingTensor")
+    run.logs("fc")
+    assert sorted(made) == ["cloudformation", "dynamodb", "logs", "s3"]
+
+
+def test_the_outputs_of_somebodys_own_stack_carry_a_path_and_a_digest():
+    outputs = {"WatchTable0A1B2C3D": "t", "WatchBucketDEADBEEF": "b", "TableauUrl": "x"}
+    assert output_of(outputs, "Table") == "t"
+    assert output_of(outputs, "Bucket") == "b"
+    assert output_of(outputs, "TopicArn") is None
+    assert output_of({"ATable0A1B2C3D": "1", "BTable0A1B2C3D": "2"}, "Table") is None
+    assert output_of({"ATable0A1B2C3D": "1", "Table": "2"}, "Table") == "2"
+
+
+def test_many_findings_come_page_by_page(aws):
+    found = connect().run(RUN).findings(limit=2)
+    assert [one.step for one in found] == [1, 2]
+    assert found[0].worst[0]["threshold"] == 1e-7
+
+
+def test_rules_and_the_stop_are_written_into_the_runs_own_prefix(aws):
+    run = connect().run(RUN)
+    run.set_rules([LOSS])
+    run.stop("enough")
+    read = boto3.client("s3").get_object
+    rules = json.load(read(Bucket="my-bucket", Key="teams/resnet/rules.json")["Body"])
+    assert [one["name"] for one in rules["rules"]] == ["loss"]
+    stop = json.load(read(Bucket="my-bucket", Key="teams/resnet/control/stop")["Body"])
+    assert stop["reason"] == "enough"
+
+
+# Logs
+
+
+def say(group: str, *lines: tuple[float, Any]) -> None:
+    client = boto3.client("logs")
+    stream = f"stream-{len(client.describe_log_streams(logGroupName=group)['logStreams'])}"
+    client.create_log_stream(logGroupName=group, logStreamName=stream)
+    events = [
+        {
+            "timestamp": int(at * 1000),
+            "message": told if isinstance(told, str) else json.dumps(told),
+        }
+        for at, told in lines
+    ]
+    client.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+
+
+def test_the_logs_of_a_rule_are_its_own_lines_of_this_run_in_order(aws):
+    import time
+
+    now = time.time()
+    line = {"run": RUN, "rule": "fc", "level": "INFO", "step": 3}
+    say(
+        "evaluate",
+        (now - 50, {**line, "message": "second"}),
+        (now - 40, {**line, "rule": "loss", "message": "of another rule"}),
+        (now - 30, {**line, "run": "b/r", "message": "of another run"}),
+        (now - 20, "START RequestId: 1"),
+        (now - 10, {**line, "rule": VANISHING.id, "message": "third", "step": None}),
+    )
+    say("custom", (now - 60, {**line, "message": "first"}), (now - 5, '["no object"]'))
+    run = connect().run(RUN)
+    lines = run.logs("VanishingGradient")
+    assert [one.message for one in lines] == ["first", "second", "third"]
+    assert (lines[1].step, lines[1].level, lines[2].step) == (3, "INFO", None)
+    assert lines[1].fields["run"] == RUN
+    assert [one.message for one in run.logs("fc", since=30)] == ["third"]
+    assert "second" in repr(lines)
+    json.dumps(lines.to_dict())
+
+
+def test_a_log_group_that_is_gone_is_named(aws):
+    with pytest.raises(StackUnknown, match="The log group gone in us-east-1"):
+        connect(log_groups=["gone"]).run(RUN).logs("fc")
+
+
+def test_what_cloudwatch_looks_for_is_quoted():
+    assert filter_pattern('b/a "b" \\', ["fc"]) == (
+        '{ ($.run = "b/a \\"b\\" \\\\") && ($.rule = "fc") }'
+    )
+    assert filter_pattern("b", ["x", "y"]) == (
+        '{ ($.run = "b") && ($.rule = "x" || $.rule = "y") }'
+    )
+
+
+def test_a_name_too_long_for_cloudwatch_is_looked_for_here():
+    assert filter_pattern("b/" + "x" * 1024, ["fc"]) == ""
+
+
+def test_logs_come_page_by_page():
+    client = boto3.client("logs", region_name="us-east-1")
+    event = {"timestamp": 1000, "message": json.dumps({"run": RUN, "rule": "fc", "message": "a"})}
+    with Stubber(client) as stub:
+        asked = {
+            "logGroupName": "g",
+            "filterPattern": filter_pattern(RUN, ["fc"]),
+            "startTime": 5000,
+        }
+        stub.add_response("filter_log_events", {"events": [event], "nextToken": "2"}, asked)
+        stub.add_response("filter_log_events", {"events": [event]}, {**asked, "nextToken": "2"})
+        lines = list(Logs(["g"], lambda _: client).lines(RUN, ["fc"], 5.0))
+    assert [one.message for one in lines] == ["a", "a"]
+
+
+# What can go wrong
+
+
+def answering(code: str, message: str = "") -> Any:
+    client = boto3.client("dynamodb", region_name="eu-west-1")
+    stub = Stubber(client)
+    stub.add_client_error("query", code, message)
+    stub.activate()
+    return connect(table="steps", client=lambda service: client)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "said"),
+    [
+        ("AccessDeniedException", AccessDenied, "the credentials lack dynamodb:Query on it"),
+        ("ExpiredTokenException", AccessDenied, "renew them"),
+        ("UnrecognizedClientException", AccessDenied, "not accepted"),
+        ("ThrottlingException", StorageUnavailable, "try again later"),
+        ("ResourceNotFoundException", StackUnknown, "there is none of that name"),
+        ("ValidationException", SMDebugRuntimeError, "AWS refuses dynamodb:Query"),
+    ],
+)
+def test_what_aws_refuses_is_said_in_our_words(code, error, said):
+    with pytest.raises(error, match="The table steps in eu-west-1") as caught:
+        answering(code, "User: arn:… is not authorized").runs()
+    assert said in str(caught.value)
+
+
+def test_without_credentials_one_is_told_how_to_get_some(monkeypatch, tmp_path):
+    for name in (*NAMED, "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    session = boto3.Session(region_name="eu-west-1")
+    with pytest.raises(AccessDenied, match="aws configure"):
+        connect(client=session.client)
+
+
+def test_without_a_region_one_is_told_to_set_it(monkeypatch, tmp_path):
+    for name in (*NAMED, "AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(StackUnknown, match="set AWS_REGION"):
+        connect(stack="smdebug")
+
+
+def test_who_cannot_be_reached_is_named():
+    from botocore.config import Config
+
+    def client(service: str) -> Any:
+        quick = Config(retries={"total_max_attempts": 1}, connect_timeout=1)
+        return boto3.client(
+            service,
+            region_name="eu-west-1",
+            endpoint_url="http://127.0.0.1:9",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+            config=quick,
+        )
+
+    with pytest.raises(StorageUnavailable, match="AWS cannot be reached"):
+        connect(table="steps", client=client).runs()
+
+
+def test_a_run_that_is_not_there_is_not_there_on_aws_either(aws):
+    with pytest.raises(RunUnknown, match=f"Did you mean {RUN}"):
+        connect().run("my-bucket/teams/resnot")
+
+
+def test_without_boto3_one_is_told_what_to_install(tmp_path: Path):
+    (tmp_path / "boto3.py").write_text("raise ImportError('no boto3')")
+    script = "import smdebug.service as s\ntry: s.connect()\nexcept Exception as e: print(repr(e))"
+    layer = Path(__file__).parents[2] / "layers" / "smdebug_core" / "python"
+    said = subprocess.run(
+        [sys.executable, "-B", "-c", script],
+        env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{layer}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "SMDebugCustomerError" in said.stdout
+    assert "smdebug-serverless[aws]" in said.stdout
