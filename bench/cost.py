@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ import numpy as np
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Item, Only
 from functions.step_index import StepIndex
+from smdebug.service import items
+from smdebug.service.items import token_of
+from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
@@ -242,6 +245,7 @@ def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bi
     for saver in savers[:1] if workers > 100 else savers:
         saver.begin()
     world.settle()
+    pretend_to_be_at(world, savers, first)
     tensors = {
         "gradient/fc": np.ones(16, np.float32),
         "weight/fc": np.ones(16, np.float32),
@@ -265,6 +269,26 @@ def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bi
     assert group.cursor == first + steps + 2, "not every step was evaluated"
     assert len(group.rules) == rules
     return world.bill, hottest
+
+
+def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> None:
+    """A step index that knows of so many steps before, all evaluated."""
+    if first == 0:
+        return
+    run = "runs/experiments/2026-11-21/mnist"
+    tokens = frozenset(token_of(one.worker, is_index=index) for one in savers for index in (0, 1))
+    for step in range(first):
+        described = {"m": "TRAIN", "ms": step, "l": "0" * 16, "up": 0.5, "ix": 0.5}
+        item = {"pk": items.run_pk(run), "sk": items.step_sk(0, step), "f": tokens, **described}
+        MemoryItems.put(world.items, item)
+    group = world.index.group(run, "builtin")
+    MemoryItems.put(world.items, items.item_of_group(run, replace(group, cursor=first - 1)))
+    names = ("gradient/fc", "loss", "weight/fc")
+    layout = Layout("0" * 16, names, "TRAIN", 0, tuple(one.worker for one in savers))
+    MemoryItems.put(world.items, items.item_of_layout(run, layout))
+    for saver in savers:
+        saver.save(first - 1, {"gradient/fc": 1.0, "weight/fc": 1.0, "loss": 1.0})
+    world.bucket.told.clear()
 
 
 def cut(told: list[str], workers: int, chance: random.Random) -> list[list[str]]:
@@ -296,6 +320,7 @@ def main() -> None:
         "GB-s",
         "hottest key",
     )
+    counted = ("write unit", "read unit", "S3 GET", "SQS request", "invocation", "GB-second")
     print("".join(column.rjust(13) for column in columns))
     bills = {}
     for workers, steps in ((1, 60), (8, 40), (1024, 4)):
@@ -348,6 +373,15 @@ def main() -> None:
             failed.append(
                 f"{workers} workers take {bill['write unit'] / steps:.2f} write units, promised are {units}"
             )
+    print("\nThe same at 1 worker, by the number of rules and the length of the run:\n")
+    print("".join(column.rjust(13) for column in ("rules", "at step", *columns[1:-1])))
+    for rules, first in ((1, 10), (20, 10), (1, 100_000), (20, 100_000)):
+        with contextlib.redirect_stdout(io.StringIO()):
+            bill, _ = measure(1, 20, rules, first=first)
+        cells = [str(rules), f"{first:,}", *(f"{bill[what] / 20:,.2f}" for what in counted)]
+        print("".join(cell.rjust(13) for cell in cells))
+        if bill["S3 GET"] / 20 > 2 or bill["S3 LIST"]:
+            failed.append(f"{rules} rules at step {first} take more than 2 GETs, or a LIST")
     print(
         f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
         f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; without a "

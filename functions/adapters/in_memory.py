@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from functions.ports import ALWAYS, Item, Only, Refused
@@ -16,12 +16,14 @@ class MemoryItems:
     """A table in memory."""
 
     def __init__(self) -> None:
-        self._partitions: dict[str, dict[str, Item]] = {}
+        self._partitions: dict[str, _Partition] = {}
         self._lock = threading.Lock()
 
     def get(self, pk: str, sk: str) -> Item | None:
         with self._lock:
-            return copy.deepcopy(self._partitions.get(pk, {}).get(sk))
+            partition = self._partitions.get(pk)
+            item = partition.items.get(sk) if partition else None
+            return None if item is None else _copy(item)
 
     def query(
         self,
@@ -33,21 +35,18 @@ class MemoryItems:
         newest_first: bool = False,
     ) -> list[Item]:
         with self._lock:
-            items = self._partitions.get(pk, {})
-            keys = sorted(items, key=str.encode)
-            ordered = [key.encode() for key in keys]
-            begin = bisect_left(ordered, first.encode())
-            end = len(keys) if last is None else bisect_right(ordered, last.encode())
-            chosen = keys[begin:end]
-            if newest_first:
-                chosen.reverse()
-            return [copy.deepcopy(items[key]) for key in chosen[:limit]]
+            partition = self._partitions.get(pk)
+            if partition is None:
+                return []
+            keys = partition.between(first, last)
+            ordered = reversed(keys) if newest_first else iter(keys)
+            return [_copy(partition.items[key.decode()]) for key in islice(ordered, limit)]
 
     def put(self, item: Item, only: Only = ALWAYS) -> None:
         with self._lock:
-            items = self._partitions.setdefault(item["pk"], {})
-            _check(items.get(item["sk"]), only)
-            items[item["sk"]] = copy.deepcopy(item)
+            partition = self._partitions.setdefault(item["pk"], _Partition())
+            _check(partition.items.get(item["sk"]), only)
+            partition.put(item["sk"], _copy(item))
 
     def update(
         self,
@@ -63,12 +62,12 @@ class MemoryItems:
         only: Only = ALWAYS,
     ) -> Item:
         with self._lock:
-            items = self._partitions.setdefault(pk, {})
-            _check(items.get(sk), only)
-            item = copy.deepcopy(items.get(sk, {"pk": pk, "sk": sk}))
-            item |= copy.deepcopy(dict(set or {}))
-            for name, value in (set_once or {}).items():
-                item.setdefault(name, copy.deepcopy(value))
+            partition = self._partitions.setdefault(pk, _Partition())
+            _check(partition.items.get(sk), only)
+            item: Item = _copy(partition.items.get(sk, {"pk": pk, "sk": sk}))
+            item |= _copy(set or {})
+            for name, value in _copy(set_once or {}).items():
+                item.setdefault(name, value)
             for name, value in (add or {}).items():
                 known = item.get(name)
                 if isinstance(value, frozenset):
@@ -76,18 +75,48 @@ class MemoryItems:
                 else:
                     item[name] = value + (known or 0)
             for name, entries in (put_in or {}).items():
-                item[name] = {**item[name], **copy.deepcopy(dict(entries))}
+                item[name] = {**item[name], **_copy(entries)}
             for name, keys in (remove_from or {}).items():
                 gone = frozenset(keys)
                 item[name] = {key: one for key, one in item[name].items() if key not in gone}
             for name in remove:
                 item.pop(name, None)
-            items[sk] = item
-            return copy.deepcopy(item)
+            partition.put(sk, item)
+            changed: Item = _copy(item)
+            return changed
 
     def delete(self, pk: str, sk: str) -> None:
         with self._lock:
-            self._partitions.get(pk, {}).pop(sk, None)
+            partition = self._partitions.get(pk)
+            if partition and partition.items.pop(sk, None) is not None:
+                partition.keys.remove(sk.encode())
+
+
+class _Partition:
+    """The items under one partition key, and their sort keys in the order of their bytes."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, Item] = {}
+        self.keys: list[bytes] = []
+
+    def put(self, sk: str, item: Item) -> None:
+        if sk not in self.items:
+            insort(self.keys, sk.encode())
+        self.items[sk] = item
+
+    def between(self, first: str, last: str | None) -> Sequence[bytes]:
+        begin = bisect_left(self.keys, first.encode())
+        end = len(self.keys) if last is None else bisect_right(self.keys, last.encode())
+        return self.keys[begin:end]
+
+
+def _copy(value: Any) -> Any:
+    """The same plain data, with nothing in common that could be changed."""
+    if isinstance(value, Mapping):
+        return {key: _copy(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copy(one) for one in value]
+    return value
 
 
 def _check(item: Item | None, only: Only) -> None:
