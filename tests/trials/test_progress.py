@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,3 +166,14 @@ def test_the_state_of_a_global_step_is_that_of_the_mode_whose_steps_are_global(a
         for step in range(14):
             in_mode = value.state_in_mode(step, known, {s: s for s in known})
             assert in_mode is value.state_of(step)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["a", "b"])), max_size=20))
+def test_all_known_steps_are_settled_exactly_when_each_is(arrivals):
+    progress = RunProgress(num_workers=2, wait_window=4)
+    for step, worker in arrivals:
+        progress = progress.with_arrival(step=step, worker=worker)
+        each = all(map(progress.is_settled, progress.workers_by_step))
+        assert progress.has_all_settled == each
+    assert progress.at_the_end().has_all_settled
+    assert not replace(RunProgress(), settled_by=lambda progress, step: True).has_all_settled

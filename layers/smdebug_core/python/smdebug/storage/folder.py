@@ -17,9 +17,11 @@ import fcntl
 import mmap
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from smdebug.exceptions import (
     AccessDenied,
@@ -43,6 +45,10 @@ from smdebug.storage.keys import (
 WORTH_MAPPING = 64 << 10
 """From this many bytes on, a view maps the file instead of copying it."""
 
+_TICKS = 0.05  # seconds: several ticks of any system's clock
+_READ_AFTER = 1.0  # seconds after which a folder is read again, whatever its time says
+_WORTH_REMEMBERING = 1000  # entries; what is asked for again and again are the few new ones
+_FOLDERS_REMEMBERED = 8
 _PIECES_AT_ONCE = 1024  # IOV_MAX of Linux and macOS
 # O_NONBLOCK: opening a pipe that somebody left in the run must not wait for its other end.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -93,6 +99,7 @@ class FolderStorage:
         self._root = str(Path(path).expanduser().absolute())
         self._beginning = self._root.rstrip("/") + "/"
         self._real_beginning = ""
+        self._looks = _Looks()
 
     def __repr__(self) -> str:
         return f"FolderStorage({self._root!r})"
@@ -254,17 +261,12 @@ class FolderStorage:
 
     def _keys_in(self, folder: str, prefix: str, start_after: str) -> Iterator[str]:
         path = self._beginning + folder
-        entries = []
         try:
-            with os.scandir(path) as found:
-                for entry in found:
-                    key = folder + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        entries.append(key + "/")
-                    elif entry.is_symlink() and entry.is_dir():
-                        self._refuse_outside(entry.path)
-                    else:
-                        entries.append(key)
+            stamp = _stamp(path)
+            entries = self._looks.unchanged(path, stamp, start_after)
+            if entries is None:
+                entries = self._entries(path, folder, start_after)
+                self._looks.note(path, stamp, start_after, entries)
         except FileNotFoundError:
             return
         except NotADirectoryError as error:
@@ -283,6 +285,90 @@ class FolderStorage:
                     yield key
             elif key.startswith(prefix) or prefix.startswith(key):
                 yield from self._keys_in(key, prefix, start_after)
+
+    def _entries(self, path: str, folder: str, start_after: str) -> Sequence[str]:
+        """What is in a folder, as keys; most of what sorts before `start_after` is left out."""
+        entries = []
+        after = start_after.removeprefix(folder) if start_after.startswith(folder) else ""
+        with os.scandir(path) as found:
+            for entry in found:
+                name = entry.name
+                if name < after and not after.startswith(name):
+                    continue  # the bulk, of which nothing more is asked
+                key = folder + name
+                if entry.is_dir(follow_symlinks=False):
+                    entries.append(key + "/")
+                elif entry.is_symlink() and entry.is_dir():
+                    self._refuse_outside(entry.path)
+                else:
+                    entries.append(key)
+        return entries
+
+
+class _Look(NamedTuple):
+    stamp: _Stamp
+    first_seen: float
+    """When the folder had that stamp first, as far as was looked."""
+    read: float
+    """When it was read."""
+    is_final: bool
+    """Was the stamp so old already that whatever is added later gives the folder another one?"""
+    start_after: str
+    entries: Sequence[str]
+
+
+class _Looks:
+    """What the folders that were read last held: while its time of change is the same, nothing is new.
+
+    That is only relied on where it was seen to hold, and not for long: not every file system keeps that
+    time, or keeps it in less than seconds. Two changes within a tick of the clock may bear the same time.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, _Look] = {}
+        self._stamps_tell: bool | None = None
+
+    def unchanged(self, path: str, stamp: _Stamp, start_after: str) -> Sequence[str] | None:
+        """What the folder holds behind `start_after`, if that is known without reading it."""
+        last = self._of.get(path)
+        if not self._stamps_tell or last is None or last.stamp != stamp or not last.is_final:
+            return None
+        if start_after < last.start_after or time.monotonic() - last.read > _READ_AFTER:
+            return None
+        return last.entries
+
+    def note(self, path: str, stamp: _Stamp, start_after: str, entries: Sequence[str]) -> None:
+        """The folder, which had that stamp before it was read, held these."""
+        known = self._of.copy()
+        last, now = known.pop(path, None), time.monotonic()
+        first_seen, is_final = now, False
+        if last is not None:
+            if last.stamp == stamp:
+                first_seen = last.first_seen
+                is_final = now - first_seen > _TICKS and stamp.changed % 1_000_000_000 != 0
+            if start_after == last.start_after and len(entries) != len(last.entries):
+                if last.stamp != stamp:
+                    self._stamps_tell = self._stamps_tell is not False
+                elif last.is_final:
+                    self._stamps_tell = False  # something new, and it did not tell
+        if len(entries) <= _WORTH_REMEMBERING:
+            if len(known) == _FOLDERS_REMEMBERED:
+                del known[next(iter(known))]
+            look = _Look(stamp, first_seen, now, is_final, start_after, entries)
+            self._of = {**known, path: look}  # one assignment: threads share a storage
+
+
+class _Stamp(NamedTuple):
+    device: int
+    number: int
+    changed: int
+    touched: int
+    """Nobody can set this one, not even who copies a folder with its times."""
+
+
+def _stamp(path: str) -> _Stamp:
+    status = os.stat(path)
+    return _Stamp(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class _FileSink:

@@ -56,6 +56,11 @@ class RunProgress:
         """Is everything known of `step` that will ever be?"""
         return self.ended or self.settled_by(self, step)
 
+    @property
+    def has_all_settled(self) -> bool:
+        """Is every step settled that is known? False where that would take a look at each."""
+        return self.ended or (not self.open_steps and self.settled_by is in_a_listing)
+
     def state_of(self, step: int) -> StepState:
         """Can `step` be read, might it still arrive, or was it skipped for good?"""
         if not self.is_settled(step):

@@ -132,7 +132,7 @@ class Trial:
         """The steps that can be read, counted within `mode`; those some workers still owe on request."""
         self.maybe_refresh()
         mode = self.mode_meant(mode)
-        if show_incomplete_steps or self.loaded_all_steps:
+        if show_incomplete_steps or self._progress.has_all_settled:
             return list(self.index.steps(mode))
         settled = self._progress.is_settled
         return [step for step, at in self.index.numbered(mode) if settled(at)]
