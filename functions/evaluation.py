@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.answers import answer
-from functions.decisions.configuration import group_of
+from functions.decisions.configuration import custom_group, group_of
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.decisions.events import (
     Moment,
@@ -23,7 +23,8 @@ from functions.decisions.events import (
 from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
 from functions.decisions.verdicts import Raised, Verdict, begin_again, fail, finish, judge, stop
 from functions.intake import change, in_trouble
-from functions.rule_bench import Behind, RuleBench, StateTooLarge
+from functions.rule_bench import RuleBench, StateTooLarge
+from functions.rule_call import Behind
 from functions.starting import RUN_ITSELF, leave_check
 from functions.telemetry import log, metrics
 from functions.world import World
@@ -58,6 +59,8 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     if not more:
         work.finish_if_ended()
     work.commit()
+    if not more and group != BUILT_IN and not held.outbox and not work.outbox:
+        work.join_the_others()
     return answer(world, run, group, {**held.outbox, **work.outbox}, more=more)
 
 
@@ -100,28 +103,24 @@ class Evaluation:
     def _attach(self, configuration: RuleConfiguration) -> None:
         if any(rule.id == configuration.id for rule in self.group.rules):
             return
-        rule = RuleRecord(configuration.id, configuration.name, changed_at=self.begun)
-        level = self.group.cursor if self.group.group == BUILT_IN else self._level()
-        rule = replace(rule, catch_up_through=level)
+        rule = RuleRecord(
+            configuration.id,
+            configuration.name,
+            changed_at=self.begun,
+            catch_up_through=self.group.cursor,
+        )
         if self.group.cursor != NOTHING_EVALUATED:
             self._into_lane(rule, NOTHING_EVALUATED)
         else:
             self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
 
     def _group_of(self, configuration: RuleConfiguration) -> str:
-        lane = lane_of(configuration.id)
-        if lane in self.record.groups:
-            return lane
-        return group_of(configuration, self.world.settings.custom_functions)
+        own = lane_of(configuration.id), custom_group(configuration.id)
+        known = next((group for group in own if group in self.record.groups), None)
+        return known or group_of(configuration, self.world.settings.custom_functions)
 
     def _configuration(self, rule: RuleRecord) -> RuleConfiguration:
         return self.configurations.get(rule.id) or RuleConfiguration(rule.name, rule.name)
-
-    def _level(self) -> int:
-        """How far the built-in rules have come: for a rule attached now, what was before is past."""
-        group = self.world.index.group(self.record.run, BUILT_IN)
-        is_current = group is not None and group.training_run == self.record.training_run
-        return group.cursor if group is not None and is_current else NOTHING_EVALUATED
 
     def _into_lane(self, rule: RuleRecord, cursor: int) -> None:
         """Give a rule that is not level with the others a group of its own, from that cursor on."""
@@ -153,6 +152,23 @@ class Evaluation:
             late_done=frozenset(),
             finished=False,
         )
+
+    def join_the_others(self) -> None:
+        """A rule in a lane that has come as far as the built-in ones is one of them from now on."""
+        lane = self.group
+        level = self.world.index.group(self.record.run, BUILT_IN)
+        if (
+            not lane.group.startswith(_LANE)
+            or level is None
+            or (level.cursor, level.training_run) != (lane.cursor, lane.training_run)
+            or level.lease_until
+            or any(self._configuration(rule).other_trials for rule in lane.rules)
+        ):
+            return
+        merged = replace(
+            level, rules=(*level.rules, *lane.rules), finished=level.finished and lane.finished
+        )
+        self.world.index.merge(self.record, lane, level, merged)
 
     # Steps
 
@@ -395,7 +411,10 @@ def wants(configuration: RuleConfiguration, step: int) -> bool:
 
 def lane_of(rule_id: str) -> str:
     """The group of a built-in rule that is not level with the others."""
-    return f"lane-{rule_id}"
+    return f"{_LANE}{rule_id}"
+
+
+_LANE = "lane-"
 
 
 def statuses(groups: Iterable[GroupRecord]) -> dict[RuleStatus, int]:

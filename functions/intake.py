@@ -6,7 +6,7 @@ follows from them is looked up again each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from functions.decisions.arrivals import (
@@ -18,6 +18,7 @@ from functions.decisions.arrivals import (
     job_of,
 )
 from functions.decisions.configuration import (
+    custom_group,
     default_rules,
     group_of,
     parse_rules,
@@ -32,8 +33,10 @@ from smdebug.logger import get_logger
 from smdebug.service.items import RulesOfRun, shard_of, token_of
 from smdebug.service.records import (
     BUILT_IN,
+    NOTHING_EVALUATED,
     GroupRecord,
     RuleConfiguration,
+    RuleRecord,
     RunRecord,
     RunState,
     StepRecord,
@@ -261,8 +264,8 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     detached = what_changed((*before.wanted, *before.detached), rules).stopped
     world.index.put_rules(record.run, RulesOfRun(rules, detached), arrival.sequencer)
     groups = _groups_of(world, rules)
-    for group in groups:
-        world.index.begin_group(record.run, GroupRecord(group))
+    for begun in _begun(world, record, rules, groups):
+        world.index.begin_group(record.run, begun)
     record = change(
         world,
         record,
@@ -292,6 +295,26 @@ def _rules_of(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...], st
 def _groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:
     deployed = world.settings.custom_functions
     return tuple(dict.fromkeys([BUILT_IN, *(group_of(rule, deployed) for rule in rules)]))
+
+
+def _begun(
+    world: World, record: RunRecord, rules: Iterable[RuleConfiguration], groups: Iterable[str]
+) -> Iterator[GroupRecord]:
+    """The groups that are new to the run. What others have evaluated already is past for a custom rule."""
+    new = [group for group in groups if group not in record.groups]
+    known = world.index.group(record.run, BUILT_IN) if new else None
+    is_current = known is not None and known.training_run == record.training_run
+    level = known.cursor if known is not None and is_current else NOTHING_EVALUATED
+    custom = {custom_group(rule.id): rule for rule in rules}
+    for group in new:
+        rule = custom.get(group)
+        begun = GroupRecord(group, training_run=record.training_run)
+        if rule is not None:
+            past = RuleRecord(
+                rule.id, rule.name, changed_at=world.clock.now(), catch_up_through=level
+            )
+            begun = replace(begun, rules=(past,))
+        yield begun
 
 
 def in_trouble(world: World, record: RunRecord, problem: str) -> RunRecord:

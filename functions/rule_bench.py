@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from functions.decisions.configuration import check
-from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
+from functions.decisions.verdicts import Outcome, Raised
+from functions.rule_call import Behind, ViewOfRun, ask, told_of
 from functions.run_history import IndexedHistory
 from functions.telemetry import about_rule
 from functions.world import World
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
-    RuleEvaluationConditionMet,
     SMDebugError,
     StepNotYetAvailable,
-    StepUnavailable,
     StorageUnavailable,
-    TensorUnavailable,
-    TensorUnavailableForStep,
 )
 from smdebug.files.names import END_MARKER
 from smdebug.rules.generic import catalog, find_rule
@@ -35,30 +32,11 @@ from smdebug.service.records import (
     StepRecord,
 )
 from smdebug.storage import Storage
-from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.history import ListedHistory, StepSummary
 from smdebug.trials.opening import look
-from smdebug.trials.run_index import WorkerStep
 
 LARGEST_INLINE_STATE = 1024
 _WARM_RUNS = 4
-
-
-@dataclass(frozen=True)
-class Behind:
-    """Another run that the rule compares with has not come as far: the rule has to wait."""
-
-    problem: str
-
-
-class ViewOfRun(AsOfTrial):
-    """The run as of a step, that knows whether anything was read of it."""
-
-    values_read = 0
-
-    def read(self, written: WorkerStep, position: int) -> Any:
-        self.values_read += 1
-        return super().read(written, position)
 
 
 class RuleBench:
@@ -125,33 +103,18 @@ class RuleBench:
             except StorageUnavailable:
                 raise
             except Exception as problem:  # noqa: BLE001 - a rule may raise anything
-                return Raised(_told(problem))
+                return Raised(told_of(problem))
             before = save_state(rule) if configuration.other_trials else None
             try:
                 for other in configuration.other_trials:
                     self._other(other).look_up_to(step)
-                outcome = self._asked(rule, step)
+                outcome = ask(rule, self.trial, step)
             except StepNotYetAvailable as behind:
                 if before is not None:
                     restore_state(rule, before)
                 return Behind(str(behind))
             self._seen.add(record.id)
             return outcome
-
-    def _asked(self, rule: Rule, step: int) -> Outcome:
-        read_before = self.trial.values_read
-        try:
-            rule.invoke(step)
-        except RuleEvaluationConditionMet as met:
-            return Found(tuple(finding.to_dict() for finding in met.findings))
-        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
-            return DidNotLook()
-        except (StepNotYetAvailable, StorageUnavailable):
-            raise
-        except Exception as problem:  # noqa: BLE001 - a rule may raise anything
-            return Raised(_told(problem))
-        looked = rule.looked if rule.looked is not None else self.trial.values_read > read_before
-        return Clear() if looked else DidNotLook()
 
     def remembered(self, record: RuleRecord, group: GroupRecord) -> RuleRecord:
         """The rule with what it remembers by now; a large memory is written to an object of its own."""
@@ -279,14 +242,6 @@ def _collections(world: World, record: RunRecord, storage: Storage) -> Collectio
         return CollectionManager.from_dict(content)
     opened = look(storage)
     return opened.collections if opened else CollectionManager()
-
-
-def _told(problem: BaseException) -> str:
-    return (
-        str(problem)
-        if isinstance(problem, SMDebugError)
-        else f"{type(problem).__name__}: {problem}"
-    )
 
 
 def names_of(workers: Iterable[str]) -> tuple[str, ...]:

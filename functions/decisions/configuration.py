@@ -17,6 +17,7 @@ __all__ = [
     "Changes",
     "RulesFile",
     "check",
+    "custom_group",
     "default_rules",
     "group_of",
     "parse_rules",
@@ -58,7 +59,12 @@ def group_of(configuration: RuleConfiguration, deployed: Collection[str] = ()) -
     with the built-in ones, where `check` says what is wrong with it.
     """
     is_custom = configuration.source is not None or configuration.rule in deployed
-    return f"custom-{configuration.id}" if is_custom else BUILT_IN
+    return custom_group(configuration.id) if is_custom else BUILT_IN
+
+
+def custom_group(rule_id: str) -> str:
+    """The group of a custom rule, which is evaluated by itself."""
+    return f"custom-{rule_id}"
 
 
 def check(
