@@ -33,6 +33,17 @@ class Only:
 ALWAYS = Only()
 
 
+@dataclass(frozen=True)
+class Change:
+    """One of several writes that happen together: attributes that are set, or the item that goes."""
+
+    pk: str
+    sk: str
+    set: Mapping[str, Any] = field(default_factory=dict)
+    delete: bool = False
+    only: Only = ALWAYS
+
+
 class ItemStore(Protocol):
     """A table of items under a partition key `pk` and a sort key `sk`. Reads see every earlier write."""
 
@@ -74,6 +85,9 @@ class ItemStore(Protocol):
 
     def delete(self, pk: str, sk: str) -> None:
         """Remove the item; nothing happens if there is none."""
+
+    def change_together(self, changes: Sequence[Change]) -> None:
+        """All of these, of different items, or none. `Refused` if the condition of one does not hold."""
 
 
 class Workflow(Protocol):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from functions.ports import ItemStore, Only, Refused
+from functions.ports import Change, ItemStore, Only, Refused
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service import items
 from smdebug.service.items import RulesOfRun
@@ -261,6 +261,39 @@ class StepIndex:
             raise LeaseLost(
                 f"The lease on the rules {record.group} of {run} was taken over; nothing was committed"
             ) from None
+
+    def merge(
+        self, record: RunRecord, lane: GroupRecord, into: GroupRecord, merged: GroupRecord
+    ) -> bool:
+        """Let a lane end and another group take on its rules, in one go; False if either has moved on.
+
+        The lane is held by who asks; the other group must not be held by anybody.
+        """
+        pk = items.run_pk(record.run)
+        groups = tuple(group for group in record.groups if group != lane.group)
+        run = items.item_of_run(replace(record, groups=groups, version=record.version + 1))
+        kept = {name: run[name] for name in ("version", "body")}
+        try:
+            self._store.change_together(
+                [
+                    Change(pk, items.RUN, kept, only=Only(equal={"version": record.version})),
+                    Change(
+                        pk,
+                        items.group_sk(into.group),
+                        items.progress_of_group(merged),
+                        only=Only(equal={"token": into.token, "lease": 0, "cursor": into.cursor}),
+                    ),
+                    Change(
+                        pk,
+                        items.group_sk(lane.group),
+                        delete=True,
+                        only=Only(equal={"token": lane.token, "outbox": {}}),
+                    ),
+                ]
+            )
+        except Refused:
+            return False
+        return True
 
     def note_alone(self, run: str, record: GroupRecord, rule: str) -> None:
         """Note which rule is tried alone now, and nothing else: if its holder dies, it was that one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from functions.ports import ALWAYS, Item, Only, Refused, TooMuch
+from functions.ports import ALWAYS, Change, Item, Only, Refused, TooMuch
 from smdebug.service.attributes import as_attribute, as_attributes, item_in, range_request
 
 _SLOW_DOWN = frozenset(
@@ -95,15 +95,31 @@ class DynamoItems:
     def delete(self, pk: str, sk: str) -> None:
         self._ask("delete_item", Key=_key(pk, sk))
 
+    def change_together(self, changes: Sequence[Change]) -> None:
+        self._call("transact_write_items", TransactItems=list(map(self._one_of_several, changes)))
+
+    def _one_of_several(self, change: Change) -> dict[str, Any]:
+        words = _Words()
+        sets = [f"{words.name(key)} = {words.value(one)}" for key, one in change.set.items()]
+        condition = words.condition(change.only)
+        told = {"TableName": self._table, "Key": _key(change.pk, change.sk), **condition}
+        if change.delete:
+            return {"Delete": {**told, **words.used()}}
+        expression = f"SET {', '.join(sets)}"
+        return {"Update": {**told, "UpdateExpression": expression, **words.used()}}
+
     def _ask(self, what: str, **request: Any) -> Any:
+        return self._call(what, TableName=self._table, **request)
+
+    def _call(self, what: str, **request: Any) -> Any:
         from botocore.exceptions import ClientError, HTTPClientError
         from botocore.exceptions import ConnectionError as NotConnected
 
         try:
-            return getattr(self._client, what)(TableName=self._table, **request)
+            return getattr(self._client, what)(**request)
         except ClientError as error:
             code = error.response["Error"]["Code"]
-            if code == "ConditionalCheckFailedException":
+            if code in ("ConditionalCheckFailedException", "TransactionCanceledException"):
                 raise Refused(error.response["Error"].get("Message", code)) from error
             if code in _SLOW_DOWN:
                 raise TooMuch(f"{what} on table {self._table}: {code}") from error

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from functions.ports import ALWAYS, Item, Only, Refused
+from functions.ports import ALWAYS, Change, Item, Only, Refused
 from smdebug.exceptions import ObjectMissing
 
 
@@ -88,8 +88,21 @@ class MemoryItems:
     def delete(self, pk: str, sk: str) -> None:
         with self._lock:
             partition = self._partitions.get(pk)
-            if partition and partition.items.pop(sk, None) is not None:
-                partition.keys.remove(sk.encode())
+            if partition:
+                partition.remove(sk)
+
+    def change_together(self, changes: Sequence[Change]) -> None:
+        with self._lock:
+            for change in changes:
+                partition = self._partitions.setdefault(change.pk, _Partition())
+                _check(partition.items.get(change.sk), change.only)
+            for change in changes:
+                partition = self._partitions[change.pk]
+                if change.delete:
+                    partition.remove(change.sk)
+                    continue
+                item = partition.items.get(change.sk, {"pk": change.pk, "sk": change.sk})
+                partition.put(change.sk, _copy(item) | _copy(change.set))
 
 
 class _Partition:
@@ -103,6 +116,10 @@ class _Partition:
         if sk not in self.items:
             insort(self.keys, sk.encode())
         self.items[sk] = item
+
+    def remove(self, sk: str) -> None:
+        if self.items.pop(sk, None) is not None:
+            del self.keys[bisect_left(self.keys, sk.encode())]
 
     def between(self, first: str, last: str | None) -> Sequence[bytes]:
         begin = bisect_left(self.keys, first.encode())

@@ -576,6 +576,27 @@ def test_a_rule_attached_to_a_live_run_catches_up_and_acts_on_nothing_old():
     assert live["actions"]
 
 
+def test_a_rule_that_has_caught_up_joins_the_others():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    for step in range(3):
+        worker.save(step, WELL)
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.settle()
+    small.pass_time(10)
+    (group,) = small.index.groups(RUN)
+    assert [rule.name for rule in group.rules] == ["ExplodingTensor", "tiny"]
+    assert small.index.run(RUN).groups == ("builtin",)
+    worker.save(3, {"gradient/fc": 1e-9})
+    small.settle()
+    assert small.statuses() == {"ExplodingTensor": "InProgress", "tiny": "IssuesFound"}
+
+
 def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
     small = SmallWorld()
     worker = Saver(small.place()).begin()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
-from functions.ports import ItemStore, Only, Refused
+from functions.ports import Change, ItemStore, Only, Refused
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +182,17 @@ def test_a_deleted_item_is_gone(store, pk):
     store.put({"pk": pk, "sk": "s"})
     store.delete(pk, "s")
     assert store.get(pk, "s") is None
+
+
+def test_several_changes_happen_together_or_not_at_all(store, pk):
+    store.put({"pk": pk, "sk": "a", "n": 1})
+    store.put({"pk": pk, "sk": "b", "n": 1})
+    first = Change(pk, "a", {"n": 2}, only=Only(equal={"n": 1}))
+    with pytest.raises(Refused):
+        store.change_together([first, Change(pk, "b", delete=True, only=Only(equal={"n": 9}))])
+    assert [item["n"] for item in store.query(pk)] == [1, 1]
+    store.change_together([first, Change(pk, "b", delete=True), Change(pk, "c", {"new": True})])
+    assert store.query(pk) == [{"pk": pk, "sk": "a", "n": 2}, {"pk": pk, "sk": "c", "new": True}]
 
 
 def test_threads_in_memory_lose_no_addition():
