@@ -19,10 +19,15 @@ import pytest
 from smdebug.saving import singleton
 from tests.docs.pages import PAGES, ROOT, Block, blocks_of, commands_in, name_of
 from tests.rules.made_runs import made_run
+from tests.service.stocked import ill_run
 
 OLD_RUN = ROOT / "tests" / "golden" / "runs" / "single_worker"
 # Blocks that nobody runs, by page and reason: a new one has to be put here on purpose.
-NOT_RUN = [("docs/migrating.md", "needs PyTorch")]
+NOT_RUN = [
+    ("docs/asking.md", "needs an AWS account"),
+    ("docs/asking.md", "needs the logs of a stack"),
+    ("docs/migrating.md", "needs PyTorch"),
+]
 WITH_CODE = [page for page in PAGES if any(block.is_python for block in blocks_of(page))]
 
 
@@ -47,7 +52,7 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatc
 
 
 def given_names(folder: Path) -> dict[str, Any]:
-    """What pages say their blocks are given: `run_path`, `old_run`, and `out_dir`, new for each block."""
+    """What pages say their blocks are given: `run_path`, `old_run`, `debugger`, `out_dir`."""
     steps = {step: {"loss": [1.0], "dense_weight": [2.0]} for step in range(4)}
     made_run(steps, folder / "run")
     shutil.copytree(OLD_RUN, folder / "old_run")
@@ -55,6 +60,7 @@ def given_names(folder: Path) -> dict[str, Any]:
         "__name__": "__main__",
         "run_path": str(folder / "run"),
         "old_run": str(folder / "old_run"),
+        "debugger": ill_run().debugger,
     }
 
 

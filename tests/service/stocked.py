@@ -21,6 +21,7 @@ from smdebug.service.records import (
     RunState,
 )
 from smdebug.storage.memory import MemoryStorage
+from tests.rules.made_runs import made_run
 
 RUN = "my-bucket/teams/resnet"
 BEGUN = 1_763_707_116.0  # 2025-11-21 06:38:36
@@ -136,3 +137,20 @@ def finding(configuration: RuleConfiguration, step: int, **more: Any) -> Mapping
         "last_good_step": step - 1,
         **more,
     }
+
+
+def ill_run() -> Stock:
+    """A debugger that watches an ill training with two workers: what `docs/asking.md` talks about."""
+    stock = Stock()
+    run = "my-bucket/resnet"
+    stock.begin(run, num_workers=2, job="resnet-2026-11-21")
+    storage = stock.open(run)
+    made_run({step: {"loss": [1.0], "gradient/fc": [1e-9]} for step in (0, 10, 20)}, storage)
+    for step in (0, 10):
+        stock.wrote(step, "worker_0", "worker_1", run=run)
+    stock.wrote(20, "worker_0", run=run)
+    stock.group(ill(VANISHING, 10, last_good=0), rule(LOSS, last_good=10), run=run, cursor=10)
+    detail = {**finding(VANISHING, 10), "run": run}
+    stock.index.put_finding(run, 10, "id-10", detail)
+    stock.events = [lambda: stock.become(RunState.FINISHED, run)]
+    return stock

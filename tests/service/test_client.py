@@ -22,7 +22,7 @@ from smdebug.service.reading import StepState
 from smdebug.service.records import RuleConfiguration, RuleStatus, RunState
 from smdebug.service.rules_file import parse_rules
 from smdebug.storage.memory import MemoryStorage
-from tests.service.stocked import BEGUN, LOSS, OWN, RUN, VANISHING, Stock, ill, rule
+from tests.service.stocked import BEGUN, LOSS, OWN, RUN, VANISHING, Stock, ill, ill_run, rule
 
 
 @pytest.fixture
@@ -580,3 +580,10 @@ def test_what_has_gone_in_between_is_said_to_be_unknown(stock):
     stock.store.delete(f"RUN#{RUN}", "RUN")
     with pytest.raises(RunUnknown):
         run.statuses()
+
+
+def test_the_tensors_of_a_run_are_at_hand():
+    stock = ill_run()
+    trial = stock.debugger.run("resnet").trial()
+    assert trial.steps() == [0, 10, 20]
+    assert trial.tensor("gradient/fc").value(10) == pytest.approx([1e-9])
