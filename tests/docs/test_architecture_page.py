@@ -21,6 +21,7 @@ def test_every_file_that_the_page_names_is_there():
             ROOT / room / module,
             ROOT / "layers/smdebug_core/python/smdebug" / room / module,
             ROOT / "rules" / room / module,
+            ROOT / "functions" / room / module,
         ]
         assert any(place.is_file() for place in places), f"{room}/{module}"
 

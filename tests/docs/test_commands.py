@@ -56,4 +56,4 @@ def test_an_extra_that_a_page_names_is_one(page):
 
 def test_the_readme_lists_every_extra_for_users():
     listed = set(re.findall(r"^\| `([a-z0-9]+)` \|", text_of(ROOT / "README.md"), re.MULTILINE))
-    assert listed == set(PROJECT["optional-dependencies"]) - {"dev"}
+    assert listed == set(PROJECT["optional-dependencies"]) - {"dev", "infra"}
