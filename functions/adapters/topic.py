@@ -6,11 +6,13 @@ import json
 
 from functions.adapters.asking import Client, ask
 
+EVERYBODY = "everybody"
+
 
 class SnsTopic:
-    """The topic; `to` is an attribute by which a subscription's filter policy finds what is meant for it.
+    """The topic. By the attribute `to` a subscription finds what is meant for it.
 
-    The filter policy of each subscription is {"to": [its endpoint, {"exists": false}]}.
+    Its filter policy is {"to": ["everybody", <its endpoint>]}.
     """
 
     def __init__(self, arn: str, client: Client):
@@ -18,7 +20,6 @@ class SnsTopic:
         self._client = client
 
     def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
-        attributes = {"to": {"DataType": "String", "StringValue": to}} if to else {}
         ask(
             self._client,
             "publish",
@@ -26,5 +27,5 @@ class SnsTopic:
             Subject=subject,
             Message=json.dumps({"default": email, "email": email, "sms": sms}),
             MessageStructure="json",
-            MessageAttributes=attributes,
+            MessageAttributes={"to": {"DataType": "String", "StringValue": to or EVERYBODY}},
         )

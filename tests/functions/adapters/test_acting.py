@@ -1,0 +1,99 @@
+"""What AWS answers to those who act, in our words."""
+
+import json
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from functions.adapters.asking import ask
+from functions.adapters.control_objects import STOP_KEY, ControlObjectsInS3
+from functions.adapters.training_jobs import SageMakerJobs
+from functions.ports import NotDone, TooMuch
+from smdebug.saving import control
+
+
+@pytest.fixture
+def sagemaker(deployed):
+    client = boto3.client("sagemaker")
+    with Stubber(client) as stubber:
+        yield client, stubber
+        stubber.assert_no_pending_responses()
+
+
+def test_jobs_in_progress_are_those_whose_names_begin_so(sagemaker):
+    client, stubber = sagemaker
+    answer = {
+        "TrainingJobSummaries": [
+            {
+                "TrainingJobName": name,
+                "TrainingJobArn": f"arn:aws:sagemaker:us-east-1:123456789012:training-job/{name}",
+                "CreationTime": 0,
+                "TrainingJobStatus": "InProgress",
+            }
+            for name in ("mnist-2", "my-mnist", "mnist-1")
+        ]
+    }
+    asked = {
+        "NameContains": "mnist",
+        "StatusEquals": "InProgress",
+        "SortBy": "CreationTime",
+        "SortOrder": "Descending",
+        "MaxResults": 100,
+    }
+    stubber.add_response("list_training_jobs", answer, asked)
+    assert SageMakerJobs(lambda: client).in_progress("mnist") == ["mnist-2", "mnist-1"]
+
+
+def test_a_job_is_stopped_and_one_that_is_stopping_will_do(sagemaker):
+    client, stubber = sagemaker
+    jobs = SageMakerJobs(lambda: client)
+    stubber.add_response("stop_training_job", {}, {"TrainingJobName": "mnist-1"})
+    jobs.stop("mnist-1")
+    for message in (
+        "The request was rejected because the training job is in status Stopping.",
+        "The request was rejected because the training job is in status Stopped.",
+    ):
+        stubber.add_client_error("stop_training_job", "ValidationException", message, 400)
+    jobs.stop("mnist-1")
+    with pytest.raises(NotDone, match="in status Stopped"):
+        jobs.stop("mnist-1")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error"),
+    [
+        ("ThrottlingException", 400, TooMuch),
+        ("InternalFailure", 500, TooMuch),
+        ("ServiceUnavailable", 503, TooMuch),
+        ("AccessDeniedException", 400, NotDone),
+        ("ResourceNotFound", 400, NotDone),
+    ],
+)
+def test_a_refusal_says_whether_to_ask_again(sagemaker, code, status, error):
+    client, stubber = sagemaker
+    stubber.add_client_error("stop_training_job", code, "because", status)
+    with pytest.raises(error, match=f"stop_training_job was refused: {code}: because"):
+        ask(lambda: client, "stop_training_job", TrainingJobName="x")
+
+
+def test_a_service_that_does_not_answer_is_asked_again_later(deployed):
+    client = boto3.client("sns", endpoint_url="https://127.0.0.1:1")
+    from botocore.exceptions import EndpointConnectionError
+
+    def unreachable(**request):
+        raise EndpointConnectionError(endpoint_url="https://127.0.0.1:1")
+
+    client.publish = unreachable
+    with pytest.raises(TooMuch, match="publish could not be asked"):
+        ask(lambda: client, "publish", Message="x")
+
+
+def test_the_control_object_is_where_the_hook_looks(deployed):
+    assert STOP_KEY == control.STOP_KEY
+    objects = ControlObjectsInS3(lambda: deployed.s3)
+    objects.write_stop("runs/a/b", json.dumps({"reason": "r"}).encode())
+    body = deployed.s3.get_object(Bucket="runs", Key="a/b/control/stop")["Body"].read()
+    assert control.StopRequest.read(body).reason == "r"
+    with pytest.raises(NotDone, match="NoSuchBucket"):
+        objects.write_stop("no-such-bucket/a", b"")

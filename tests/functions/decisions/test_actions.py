@@ -1,0 +1,109 @@
+"""What is done because of a finding, and what a rules.json may not have done."""
+
+import json
+
+import pytest
+
+from functions.decisions.actions import AskToStop, Endpoints, Refuse, StopJob, Tell, own_job, plan
+from smdebug.saving.control import StopRequest
+from tests.functions.decisions.told import every_kind
+
+FOUND = every_kind()["found"].detail
+KNOWN = Endpoints(emails=("Ada@example.org", "bob@example.org"), phones=("+15551234567",))
+
+
+def planned(*actions, endpoints=KNOWN, **detail):
+    return plan({**FOUND, "actions": actions, **detail}, endpoints)
+
+
+def test_any_hook_is_asked_to_stop_by_the_control_object():
+    (deed,) = planned({"name": "stoptraining", "stop_at_step": 450})
+    assert isinstance(deed, AskToStop)
+    assert deed.effect == "control object"
+    request = StopRequest.read(deed.body)
+    assert request.finding_id == FOUND["id"]
+    assert request.stop_at_step == 450
+    assert (request.run_id, request.training_run) == ("7f9c1d0e", 0)
+    assert "gradient/fc2_weight: the mean of |gradient| is 3.1e-09" in request.reason
+    assert set(json.loads(deed.body)) >= {"reason", "finding_id", "stop_at_step"}
+
+
+def test_the_job_of_the_run_is_stopped_besides_by_its_exact_name():
+    ask, stop = planned({"name": "stoptraining"}, job="Mnist-2026-1")
+    assert isinstance(ask, AskToStop)
+    assert isinstance(stop, StopJob)
+    assert (stop.name, stop.effect) == ("Mnist-2026-1", "training job")
+    _, same = planned({"name": "stoptraining", "training_job_prefix": "Mnist"}, job="Mnist-2026-1")
+    assert same.name == "Mnist-2026-1"
+
+
+def test_no_other_job_than_the_runs_own_is_stopped():
+    (deed,) = planned({"name": "stoptraining", "training_job_prefix": "other"}, job="mnist-1")
+    assert isinstance(deed, Refuse)
+    assert "only its own job, mnist-1" in deed.reason
+
+
+RUN = "bucket/jobs/mnist-7/debug-output"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "in_progress", "job", "said"),
+    [
+        ("mnist", ["mnist-7"], "mnist-7", ""),
+        ("mnist-7", ["mnist-7", "mnist-70"], "mnist-7", ""),
+        ("mnist", ["mnist-8", "mnist-7"], "mnist-7", ""),
+        (
+            "Mnist",
+            ["mnist-7"],
+            None,
+            "No training job in progress has a name that begins with 'Mnist'",
+        ),
+        ("mnist", [], None, "No training job in progress"),
+        ("m", ["m-1", "m-2", "m-3", "m-4", "m-5", "m-6"], None, "(m-1, m-2, m-3, m-4, m-5, …)"),
+        ("mnist", ["mnist-8"], None, "a run may stop only its own job"),
+    ],
+)
+def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_progress, job, said):
+    name, why_not = own_job(RUN, prefix, in_progress)
+    assert name == job
+    assert said in why_not
+    assert bool(why_not) == (job is None)
+
+
+def test_only_those_are_told_whom_the_stack_was_deployed_to_tell():
+    (ada,) = planned({"name": "email", "endpoint": "ada@EXAMPLE.org"})
+    assert isinstance(ada, Tell)
+    assert ada.to == "Ada@example.org"
+    (stranger,) = planned({"name": "email", "endpoint": "mallory@example.org"})
+    assert isinstance(stranger, Refuse)
+    assert stranger.reason == (
+        "mallory@example.org is no e-mail address that this stack was deployed to tell: "
+        "nobody was told."
+    )
+    (phone,) = planned({"name": "sms", "endpoint": "+1999"})
+    assert "+1999 is no phone number" in phone.reason
+
+
+def test_a_message_to_nobody_in_particular_goes_to_all_that_there_are():
+    everybody = planned({"name": "email"}, {"name": "sms"})
+    assert [deed.to for deed in everybody] == ["Ada@example.org", "bob@example.org", "+15551234567"]
+    (nobody,) = planned({"name": "email"}, endpoints=Endpoints())
+    assert nobody.reason.startswith("There is no e-mail address")
+
+
+def test_an_action_that_nobody_knows_is_refused():
+    (deed,) = planned({"name": "reboot"})
+    assert "no action 'reboot'" in deed.reason
+
+
+def test_every_deed_has_an_id_of_its_own_that_is_the_same_next_time():
+    actions = ({"name": "stoptraining"}, {"name": "email"}, {"name": "sms"}, {"name": "reboot"})
+    deeds = planned(*actions, job="mnist-1")
+    assert len({deed.id for deed in deeds}) == len(deeds) == 6
+    assert deeds == planned(*actions, job="mnist-1")
+    other = plan({**FOUND, "id": "0" * 32, "actions": actions, "job": "mnist-1"}, KNOWN)
+    assert not {deed.id for deed in deeds} & {deed.id for deed in other}
+
+
+def test_a_finding_without_actions_has_nothing_done():
+    assert planned() == ()

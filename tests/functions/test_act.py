@@ -1,0 +1,213 @@
+"""A finding that asks for something: it is done once, and what became of it is kept and told."""
+
+import json
+
+import pytest
+
+from functions import act, wiring
+from functions.acting import Hands, act_on
+from functions.adapters.dynamodb import DynamoItems
+from functions.adapters.in_memory import MemoryItems
+from functions.decisions.actions import Endpoints
+from functions.outcomes import OutcomesInIndex
+from functions.ports import NotDone, TooMuch
+from functions.step_index import StepIndex
+from smdebug.service.records import GroupRecord
+from tests.functions.decisions.told import every_kind
+
+STOP, MAIL = {"name": "stoptraining"}, {"name": "email", "endpoint": "me@example.org"}
+FOUND = {**every_kind()["found"].detail, "run": "runs/mnist-1", "location": "s3://runs/mnist-1"}
+
+
+def event(*actions, **detail):
+    return {
+        "source": "smdebug",
+        "detail-type": "Rule Evaluation Condition Met",
+        "detail": {**FOUND, "actions": list(actions), "has_actions": bool(actions), **detail},
+    }
+
+
+@pytest.fixture
+def aws(deployed, monkeypatch):
+    """What `deployed` has, and a topic with a subscriber."""
+    import boto3
+
+    sns = boto3.client("sns")
+    topic = sns.create_topic(Name="alerts")["TopicArn"]
+    inbox = deployed.sqs.create_queue(QueueName="inbox")["QueueUrl"]
+    arn = deployed.sqs.get_queue_attributes(QueueUrl=inbox, AttributeNames=["QueueArn"])
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
+    monkeypatch.setenv("SMDEBUG_ALERTS_TOPIC", topic)
+    monkeypatch.setenv("SMDEBUG_ALERT_EMAILS", "me@example.org, you@example.org")
+    for made in (wiring.hands, wiring.topic):
+        made.cache_clear()
+    deployed.inbox = inbox
+    index_of(deployed).begin_group("runs/mnist-1", GroupRecord("builtin"))
+    yield deployed
+    for made in (wiring.hands, wiring.topic):
+        made.cache_clear()
+
+
+def index_of(aws):
+    return StepIndex(DynamoItems(aws.environment["SMDEBUG_TABLE"], aws.dynamodb))
+
+
+def told(aws):
+    """What is to be published of the actions, by what was done."""
+    outbox = index_of(aws).group("runs/mnist-1", "builtin").outbox
+    return [json.loads(entry["detail"]) for entry in outbox.values()]
+
+
+def messages(aws, queue):
+    found = aws.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+    return [json.loads(message["Body"]) for message in found]
+
+
+def test_the_hook_is_asked_to_stop_and_the_outcome_is_kept_and_told(aws):
+    act.handler(event(STOP), None)
+    body = aws.s3.get_object(Bucket="runs", Key="mnist-1/control/stop")["Body"].read()
+    assert json.loads(body)["finding_id"] == FOUND["id"]
+    (outcome,) = told(aws)
+    assert (outcome["action"], outcome["effect"], outcome["done"]) == (STOP, "control object", True)
+    assert outcome["finding_id"] == FOUND["id"]
+
+
+def test_a_run_at_the_root_of_its_bucket_is_asked_there(aws):
+    index_of(aws).begin_group("runs", GroupRecord("builtin"))
+    act.handler(event(STOP, run="runs"), None)
+    assert aws.s3.get_object(Bucket="runs", Key="control/stop")["ContentType"] == "application/json"
+
+
+def test_the_same_finding_twice_is_acted_upon_once(aws):
+    for _ in range(2):
+        act.handler(event(STOP, MAIL), None)
+    assert len(messages(aws, aws.inbox)) == 1
+    assert len(told(aws)) == 2
+
+
+def test_a_message_goes_to_the_one_who_is_named(aws):
+    act.handler(event(MAIL), None)
+    (message,) = messages(aws, aws.inbox)
+    assert message["Subject"].startswith("fc-gradients (VanishingGradient) found something")
+    assert "gradient/fc2_weight" in message["Message"]
+    assert message["MessageAttributes"]["to"]["Value"] == "me@example.org"
+
+
+def test_a_stranger_is_not_told_and_that_is_an_outcome(aws):
+    act.handler(event({"name": "email", "endpoint": "mallory@example.org"}), None)
+    assert messages(aws, aws.inbox) == []
+    (outcome,) = told(aws)
+    assert (outcome["done"], outcome["effect"]) == (False, "nothing")
+    assert "mallory@example.org" in outcome["message"]
+
+
+def test_the_job_of_the_run_is_stopped_besides():
+    memory = Memory()
+    act_on(memory.hands(), event(STOP, job="mnist-1")["detail"])
+    assert memory.done[:2] == [("write", "runs/mnist-1"), ("stop", "mnist-1")]
+
+
+def test_a_job_that_is_not_there_is_an_outcome_and_the_rest_is_done():
+    memory = Memory()
+    memory.trouble = {"stop": NotDone("there is no such job")}
+    act_on(memory.hands(), event(STOP, MAIL, job="gone")["detail"])
+    assert [one["done"] for one in memory.kept.values()] == [True, False, True]
+    assert [one["message"] for one in memory.kept.values()][1] == "there is no such job"
+
+
+class Memory:
+    """Every hand of `Hands` in one, in memory; `trouble` is raised by what it names."""
+
+    def __init__(self):
+        self.trouble = {}
+        self.done = []
+        self.kept = {}
+        self.outbox = {}
+        self.jobs_in_progress = []
+
+    def hands(self):
+        endpoints = Endpoints(emails=("me@example.org",))
+        return Hands(self, self, self, self, self, self, endpoints)
+
+    def _do(self, what, *told):
+        if what in self.trouble:
+            raise self.trouble[what]
+        self.done.append((what, *told))
+
+    def in_progress(self, prefix):
+        return self.jobs_in_progress
+
+    def stop(self, name):
+        self._do("stop", name)
+
+    def write_stop(self, run, body):
+        self._do("write", run)
+
+    def publish(self, *, subject, email, sms, to=None):
+        self._do("tell", to)
+
+    def leave(self, message, *, after_seconds):
+        self.done.append(("check", message["check"]))
+
+    def now(self):
+        return 1000.0
+
+    def settled(self, run, group, rule_id, finding_id):
+        return frozenset(one["id"] for one in self.kept.values() if one["settled"])
+
+    def record_action(self, run, group, rule_id, outcome, outbox):
+        self.kept[outcome["id"]] = outcome
+        self.outbox |= outbox
+
+
+def test_what_cannot_be_done_for_now_is_tried_again_and_the_rest_is_not():
+    memory = Memory()
+    memory.trouble = {"write": TooMuch("slow down")}
+    detail = event(STOP, MAIL)["detail"]
+    with pytest.raises(TooMuch):
+        act_on(memory.hands(), detail)
+    assert memory.done == [("tell", "me@example.org"), ("check", "runs/mnist-1")]
+    assert [one["settled"] for one in memory.kept.values()] == [False, True]
+    memory.trouble = {}
+    (outcome,) = act_on(memory.hands(), detail)
+    assert outcome["done"]
+    assert memory.done[2:] == [("write", "runs/mnist-1"), ("check", "runs/mnist-1")]
+    # Told twice: that it failed, and that it was done.
+    assert len(memory.outbox) == 3
+    assert act_on(memory.hands(), detail) == []
+
+
+def test_what_the_service_refuses_is_not_tried_again():
+    memory = Memory()
+    memory.trouble = {"write": NotDone("AccessDenied")}
+    detail = event(STOP)["detail"]
+    (outcome,) = act_on(memory.hands(), detail)
+    assert (outcome["done"], outcome["message"]) == (False, "AccessDenied")
+    assert act_on(memory.hands(), detail) == []
+
+
+def test_a_job_is_looked_for_by_how_its_name_begins_where_the_run_does_not_tell_it():
+    memory = Memory()
+    memory.jobs_in_progress = ["mnist-1", "mnist-2"]
+    detail = event({**STOP, "training_job_prefix": "mnist"})["detail"]
+    act_on(memory.hands(), detail)
+    assert ("stop", "mnist-1") in memory.done
+
+
+def test_a_finding_that_asks_for_nothing_leaves_no_check():
+    memory = Memory()
+    assert act_on(memory.hands(), event()["detail"]) == []
+    assert memory.done == []
+
+
+def test_the_index_keeps_outcomes_in_a_table_in_memory_too():
+    store = MemoryItems()
+    StepIndex(store).begin_group("runs/mnist-1", GroupRecord("builtin"))
+    outcomes = OutcomesInIndex(store)
+    kept = {"id": "a", "finding_id": "f", "settled": True, "at": 1.0}
+    outcomes.record_action("runs/mnist-1", "builtin", "r", kept, {"e": {"detail": "{}"}})
+    outcomes.record_action(
+        "runs/mnist-1", "builtin", "r", {**kept, "id": "b", "settled": False}, {}
+    )
+    assert outcomes.settled("runs/mnist-1", "builtin", "r", "f") == {"a"}
+    assert outcomes.settled("runs/mnist-1", "builtin", "r", "f2") == frozenset()
