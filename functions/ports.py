@@ -130,6 +130,13 @@ class Objects(Protocol):
         """The objects below a prefix whose keys sort after `after`, in order."""
 
 
+class Lender(Protocol):
+    """Credentials for those who are not trusted."""
+
+    def lend(self, name: str, policy: Mapping[str, Any], *, seconds: int) -> Mapping[str, str]:
+        """Credentials which allow no more than the policy, for so long, by their names in an environment."""
+
+
 class Clock(Protocol):
     """The time of day, in seconds."""
 

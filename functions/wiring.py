@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +19,7 @@ def world() -> World:
     """Everything this function may touch. What a function was not given, it finds out when it asks."""
     from functions.adapters.aws import (
         CheckQueueInSqs,
+        CredentialsOfRole,
         ObjectsInS3,
         OneShotSchedules,
         SystemClock,
@@ -41,6 +43,7 @@ def world() -> World:
         ),
         clock=SystemClock(),
         open_run=lambda run: open_storage(f"s3://{run}"),
+        lender=CredentialsOfRole(told.get("SMDEBUG_RULE_ROLE", ""), lambda: client("sts")),
         settings=settings(told),
     )
 
@@ -59,6 +62,10 @@ def settings(told: Any) -> Settings:
         stall_timeout=float(told.get("SMDEBUG_STALL_TIMEOUT", known.stall_timeout)),
         silence_timeout=float(told.get("SMDEBUG_SILENCE_TIMEOUT", known.silence_timeout)),
         end_grace=int(told.get("SMDEBUG_END_GRACE", known.end_grace)),
+        custom_functions=json.loads(told.get("SMDEBUG_CUSTOM_RULES") or "{}"),
+        sandbox=told.get("SMDEBUG_CUSTOM_RULE_SANDBOX", ""),
+        rule_sources=tuple(json.loads(told.get("SMDEBUG_RULE_SOURCES") or "[]")),
+        partition=told.get("SMDEBUG_RULE_ROLE", "arn:aws:").split(":")[1],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from functions.ports import CheckQueue, Clock, Objects, Schedules, Workflow
+from functions.ports import CheckQueue, Clock, Lender, Objects, Schedules, Workflow
 from functions.step_index import StepIndex
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ class Settings:
     largest_outbox: int = 100_000
     longest_backlog: int = 50  # steps looked at together
     custom_functions: dict[str, str] = field(default_factory=dict)  # deployed rules, by name
+    sandbox: str = ""  # the function that runs rules loaded from S3
+    rule_sources: tuple[str, ...] = ()  # from where they may be loaded: s3://bucket/prefix/
+    partition: str = "aws"
 
 
 @dataclass(frozen=True)
@@ -42,4 +45,5 @@ class World:
     schedules: Schedules
     clock: Clock
     open_run: Callable[[str], Storage]
+    lender: Lender
     settings: Settings = field(default_factory=Settings)

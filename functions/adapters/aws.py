@@ -80,6 +80,29 @@ class OneShotSchedules:
             client.update_schedule(**schedule)
 
 
+class CredentialsOfRole:
+    """A role whose credentials are lent, narrowed each time."""
+
+    def __init__(self, role: str, client: Client):
+        self._role = role
+        self._client = client
+
+    def lend(self, name: str, policy: Mapping[str, Any], *, seconds: int) -> Mapping[str, str]:
+        answer = self._client().assume_role(
+            RoleArn=self._role,
+            RoleSessionName=name,
+            Policy=json.dumps(policy, separators=(",", ":")),
+            DurationSeconds=seconds,
+        )
+        told = answer["Credentials"]
+        names = {
+            "AWS_ACCESS_KEY_ID": "AccessKeyId",
+            "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
+            "AWS_SESSION_TOKEN": "SessionToken",
+        }
+        return {name: str(told[its]) for name, its in names.items()}
+
+
 class S3Object(NamedTuple):
     """An object as a listing tells of it."""
 

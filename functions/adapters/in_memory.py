@@ -207,6 +207,17 @@ class MemorySchedules:
         self.at[run] = at
 
 
+class MemoryLender:
+    """Credentials that open nothing, and what they were asked to allow."""
+
+    def __init__(self) -> None:
+        self.policies: dict[str, Mapping[str, Any]] = {}
+
+    def lend(self, name: str, policy: Mapping[str, Any], *, seconds: int) -> Mapping[str, str]:
+        self.policies[name] = policy
+        return {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": "-", "AWS_SESSION_TOKEN": "-"}
+
+
 class HandClock:
     """A clock that goes when it is told to."""
 

@@ -13,6 +13,7 @@ from functions.adapters.in_memory import (
     HandClock,
     MemoryChecks,
     MemoryItems,
+    MemoryLender,
     MemoryObject,
     MemorySchedules,
     MemoryWorkflow,
@@ -110,6 +111,7 @@ class SmallWorld:
         self.workflow = MemoryWorkflow()
         self.checks = MemoryChecks()
         self.schedules = MemorySchedules()
+        self.lender = MemoryLender()
         self.events: list[dict[str, Any]] = []
         self.world = World(
             index=StepIndex(self.items),
@@ -119,6 +121,7 @@ class SmallWorld:
             schedules=self.schedules,
             clock=self.clock,
             open_run=lambda run: self.bucket.run(bucket_and_prefix(run)[1].rstrip("/")),
+            lender=self.lender,
             settings=self.settings,
         )
 

@@ -100,6 +100,9 @@ RULE_RECORDS = built(
     state=st.one_of(st.binary(max_size=40), TEXT.map(str.encode)),
     state_key=TEXT,
     outcomes=st.lists(PLAIN, max_size=2).map(tuple),
+    source_digest=TEXT,
+    died_at=MAYBE_STEP,
+    deaths=st.integers(0, 9),
 )
 GROUP_RECORDS = built(
     GroupRecord,

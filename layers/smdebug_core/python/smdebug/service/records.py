@@ -168,6 +168,9 @@ class RuleRecord:
     state: bytes = b""
     state_key: str = ""  # where a larger state is kept
     outcomes: tuple[Mapping[str, Any], ...] = ()  # what became of its last actions
+    source_digest: str = ""  # of a custom rule's code: a run keeps to what it began with
+    died_at: int | None = None  # the step at which a custom rule's function died last
+    deaths: int = 0  # and how often it did, there
 
     @property
     def has_open_issue(self) -> bool:

@@ -1,0 +1,12 @@
+"""A step is complete -> what a custom rule has to look at, its code and credentials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functions import wiring
+from functions.custom_rules.claiming import claim
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    return claim(wiring.world(), event["run"], event["group"], event["step"])

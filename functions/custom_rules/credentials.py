@@ -1,0 +1,90 @@
+"""What the credentials of one run of a custom rule allow: reading the runs it looks at, and its own state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from functions.decisions.arrivals import bucket_and_prefix
+from smdebug.exceptions import SMDebugError
+from smdebug.files.names import END_MARKER
+
+LENT_FOR = 900  # seconds: the least that STS lends for
+LONGEST_POLICY = 2048  # characters that STS takes
+_READ = ("events/*", "index/*", "collections/*", END_MARKER)
+
+
+class TooManyRuns(SMDebugError):
+    """The rule looks at more runs than credentials can be narrowed to."""
+
+
+def session_policy(
+    run: str,
+    state: str,
+    others: Sequence[str] = (),
+    *,
+    source: str | None = None,
+    partition: str = "aws",
+) -> dict[str, Any]:
+    """The policy by which the role is narrowed: read the files of these runs, keep state below `state`.
+
+    Of a run only what its trainings write can be read: not what the application keeps beside it.
+    """
+
+    def arn(place: str) -> str:
+        return f"arn:{partition}:s3:::{place}"
+
+    runs = list(dict.fromkeys(f"{one.strip('/')}/" for one in (run, *others)))
+    own_state = arn(f"{_literal(run)}/{_literal(state)}*")
+    sources = [arn(_literal(source.removeprefix("s3://")))] if source else []
+    by_bucket: dict[str, list[str]] = {}
+    for one in runs:
+        bucket, prefix = bucket_and_prefix(one.rstrip("/"))
+        by_bucket.setdefault(bucket, []).append(f"{_literal(prefix)}*")
+    statements: list[dict[str, Any]] = [
+        {
+            "Effect": "Allow",
+            "Action": "s3:GetObject",
+            "Resource": [*(arn(f"{_literal(one)}*") for one in runs), *sources],
+        },
+        {
+            "Effect": "Deny",
+            "Action": "s3:GetObject",
+            "NotResource": [*(arn(f"*/{kind}") for kind in _READ), own_state, *sources],
+        },
+        {"Effect": "Allow", "Action": "s3:PutObject", "Resource": own_state},
+        *(
+            {
+                "Effect": "Allow",
+                "Action": "s3:ListBucket",
+                "Resource": arn(bucket),
+                "Condition": {"StringLike": {"s3:prefix": prefixes}},
+            }
+            for bucket, prefixes in by_bucket.items()
+        ),
+        {
+            # Of the keys, the role itself allows only the stack's own.
+            "Effect": "Allow",
+            "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+            "Resource": "*",
+            "Condition": {"StringLike": {"kms:ViaService": "s3.*"}},
+        },
+    ]
+    policy = {"Version": "2012-10-17", "Statement": statements}
+    if len(as_text(policy)) > LONGEST_POLICY:
+        raise TooManyRuns(
+            f"The rule looks at {len(runs)} runs, and credentials cannot be narrowed to so many: name "
+            "fewer in other_trials, or runs with shorter prefixes."
+        )
+    return policy
+
+
+def as_text(policy: dict[str, Any]) -> str:
+    """The policy as STS takes it."""
+    return json.dumps(policy, separators=(",", ":"))
+
+
+def _literal(text: str) -> str:
+    """The text in a policy, in which some characters would mean more than themselves."""
+    return "".join(f"${{{one}}}" if one in "*?$" else one for one in text)
