@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from functions.outcomes import OutcomesInIndex
 from smdebug.exceptions import (
     RulesFileError,
     RuleUnknown,
@@ -237,6 +238,36 @@ def test_a_finding_that_tells_little_can_be_shown_all_the_same(stock):
     (found,) = stock.run().findings()
     assert (found.step, found.tensor, found.count, found.name) == (4, None, 0, "")
     assert "4" in repr(stock.run().findings())
+
+
+# Actions
+
+
+def test_what_became_of_actions_is_told_in_the_order_in_which_it_happened(stock):
+    stock.begin()
+    stock.group(ill(VANISHING, 2), cursor=2)
+    kept = OutcomesInIndex(stock.store)
+    for number, finding in enumerate(["id-9", "id-2", "id-2"]):
+        outcome = {
+            "id": f"o{number}",
+            "finding_id": finding,
+            "action": {"name": "stoptraining"},
+            "effect": "control",
+            "done": number != 1,
+            "settled": True,
+            "message": f"message {number}",
+            "at": BEGUN + number,
+        }
+        kept.record_action(RUN, "builtin", VANISHING.id, outcome, {})
+    run = stock.run()
+    assert [one.message for one in run.actions()] == ["message 0", "message 1", "message 2"]
+    assert [one.done for one in run.actions("id-2")] == [False, True]
+    first = run.actions()[0]
+    assert (first.name, first.rule_id) == ("stoptraining", VANISHING.id)
+    assert first.at == datetime.fromtimestamp(BEGUN, UTC)
+    json.dumps(run.actions().to_dict())
+    assert stock.begin("b/other")
+    assert stock.run("b/other").actions() == []
 
 
 # Steps
@@ -532,7 +563,7 @@ def test_there_is_no_step_before_the_first_to_stop_at(stock):
 
 def test_everything_is_plain_data_too(stock):
     stock.begin(wanted=(VANISHING, OWN))
-    stock.group(ill(VANISHING, 2, outcomes=({"done": True},)), cursor=2)
+    stock.group(ill(VANISHING, 2), cursor=2)
     stock.wrote(2)
     stock.found(VANISHING, 2)
     run = stock.run()
@@ -548,7 +579,7 @@ def test_everything_is_plain_data_too(stock):
     assert json.loads(json.dumps(told)) == told
     assert run.to_dict()["state"] == "Running"
     assert "record" not in run.to_dict()
-    assert told[2][0]["outcomes"] == [{"done": True}]
+    assert told[2][0]["status"] == "IssuesFound"
 
 
 def test_a_run_reads_well(stock):

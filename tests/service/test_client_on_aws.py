@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -25,7 +26,7 @@ from smdebug.exceptions import (
     StorageUnavailable,
 )
 from smdebug.service import connect
-from smdebug.service.aws import Logs, filter_pattern, output_of
+from smdebug.service.aws import Logs, filter_pattern, find_deployment, output_of
 from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
 
 TABLE = {
@@ -50,12 +51,13 @@ RESOURCES = {
     "CustomLog": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "custom"}},
 }
 OUTPUTS = {
-    "Table": {"Value": {"Ref": "Steps"}},
+    "StepIndex": {"Value": {"Ref": "Steps"}},
     "Bucket": {"Value": {"Ref": "Runs"}},
     "TopicArn": {"Value": "arn:aws:sns:us-east-1:123456789012:alerts"},
-    "EvaluateLogGroup": {"Value": {"Ref": "EvaluateLog"}},
-    "CustomRuleLogGroup": {"Value": {"Ref": "CustomLog"}},
+    "EvaluationLog": {"Value": {"Ref": "EvaluateLog"}},
+    "CustomRuleLog": {"Value": {"Ref": "CustomLog"}},
 }
+ROOT = Path(__file__).parents[2]
 NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS")
 
 
@@ -154,6 +156,27 @@ def test_the_outputs_of_somebodys_own_stack_carry_a_path_and_a_digest():
     assert output_of(outputs, "TopicArn") is None
     assert output_of({"ATable0A1B2C3D": "1", "BTable0A1B2C3D": "2"}, "Table") is None
     assert output_of({"ATable0A1B2C3D": "1", "Table": "2"}, "Table") == "2"
+
+
+def test_the_outputs_of_the_deployed_stack_are_those_that_are_looked_for():
+    stack = ast.parse((ROOT / "infra" / "stack.py").read_text(encoding="utf-8"))
+    (told,) = (
+        [key.value for key in node.value.keys]
+        for node in ast.walk(stack)
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "outputs"
+        and isinstance(node.value, ast.Dict)
+    )
+    outputs = {name: f"the {name}" for name in told}
+    client = boto3.client("cloudformation", region_name="us-east-1")
+    listed = [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]
+    known = {"StackName": "s", "CreationTime": "2026-01-01", "StackStatus": "CREATE_COMPLETE"}
+    with Stubber(client) as stub:
+        stub.add_response("describe_stacks", {"Stacks": [{**known, "Outputs": listed}]})
+        found = find_deployment("s", lambda _: client)
+    assert found.table == "the StepIndex"
+    assert found.bucket == "the Bucket"
+    assert set(found.log_groups) == {"the EvaluationLog", "the CustomRuleLog"}
 
 
 def test_many_findings_come_page_by_page(aws):
@@ -320,7 +343,7 @@ def test_a_run_that_is_not_there_is_not_there_on_aws_either(aws):
 def test_without_boto3_one_is_told_what_to_install(tmp_path: Path):
     (tmp_path / "boto3.py").write_text("raise ImportError('no boto3')")
     script = "import smdebug.service as s\ntry: s.connect()\nexcept Exception as e: print(repr(e))"
-    layer = Path(__file__).parents[2] / "layers" / "smdebug_core" / "python"
+    layer = ROOT / "layers" / "smdebug_core" / "python"
     said = subprocess.run(
         [sys.executable, "-B", "-c", script],
         env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{layer}"},

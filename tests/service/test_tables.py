@@ -40,6 +40,10 @@ def test_a_cell_is_one_line_and_not_too_long():
     assert shown.endswith("…")
 
 
+def test_nothing_in_a_table_commands_a_terminal():
+    assert cell("\x1b[31mred\x1b[0m\x07") == "?[31mred?[0m?"
+
+
 def test_values_are_shown_as_a_person_would_write_them():
     assert cell(True) == "yes"
     assert cell(None) == ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from smdebug.service.client import Debugger, WatchedRun, connect
     from smdebug.service.reading import (
+        ActionOutcome,
         FindingEvent,
         LogLine,
         News,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from smdebug.service.records import RuleConfiguration, RuleStatus, RunState
 
 __all__ = [
+    "ActionOutcome",
     "Debugger",
     "FindingEvent",
     "LogLine",
@@ -44,7 +46,9 @@ _HOMES = {
     **dict.fromkeys(("Debugger", "WatchedRun", "connect"), "client"),
     **dict.fromkeys(("RuleConfiguration", "RuleStatus", "RunState"), "records"),
     **dict.fromkeys(("FindingEvent", "LogLine", "News", "RuleStatusOf"), "reading"),
-    **dict.fromkeys(("RunSnapshot", "RunSummary", "StepState", "StepStatus"), "reading"),
+    **dict.fromkeys(
+        ("ActionOutcome", "RunSnapshot", "RunSummary", "StepState", "StepStatus"), "reading"
+    ),
 }
 
 

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 Clients = Callable[[str], Any]  # from the name of a service to a client of it
 
-_LOG_GROUP = "LogGroup"
+# The outputs of a stack, by either of their names.
+_TABLE = ("StepIndex", "Table")
+_BUCKET = ("Bucket",)
+_LOG = ("Log", "Logs", "LogGroup", "LogGroups")  # at the end of the name
 _LONGEST_PATTERN = 1024
 _GONE = frozenset(("ResourceNotFoundException", "ResourceNotFound"))
 _DENIED = frozenset(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"))
@@ -78,27 +81,31 @@ def find_deployment(stack: str, clients: Clients) -> Deployment:
     with _speaking_of(place, "cloudformation:DescribeStacks", missing="there is none of that name"):
         (found,) = client.describe_stacks(StackName=stack)["Stacks"]
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
-    table = output_of(outputs, "Table")
+    table = output_of(outputs, *_TABLE)
     if table is None:
         told = ", ".join(outputs) or "nothing"
-        raise StackUnknown(place, f"it is no debugger: its outputs name no Table, but {told}")
+        raise StackUnknown(place, f"it is no debugger: its outputs name no {_TABLE[0]}, but {told}")
     return Deployment(
         table=table,
-        bucket=output_of(outputs, "Bucket") or "",
+        bucket=output_of(outputs, *_BUCKET) or "",
         stack=stack,
-        log_groups=tuple(
-            outputs[key] for key in sorted(outputs) if _name_in(key).endswith(_LOG_GROUP)
-        ),
+        log_groups=_log_groups(outputs),
         outputs=outputs,
     )
 
 
-def output_of(outputs: Mapping[str, str], name: str) -> str | None:
-    """The output of that name; in a stack of somebody's own, CDK adds a path before and a digest."""
-    if name in outputs:
-        return outputs[name]
-    like = [key for key in outputs if _name_in(key).endswith(name)]
-    return outputs[like[0]] if len(like) == 1 else None
+def output_of(outputs: Mapping[str, str], *names: str) -> str | None:
+    """The output of one of these names; in a stack of somebody's own, CDK adds a path before and a digest."""
+    for name in names:
+        like = [key for key in outputs if _name_in(key).endswith(name)]
+        if name in outputs or len(like) == 1:
+            return outputs[name if name in outputs else like[0]]
+    return None
+
+
+def _log_groups(outputs: Mapping[str, str]) -> tuple[str, ...]:
+    told = (outputs[key] for key in sorted(outputs) if _name_in(key).endswith(_LOG))
+    return tuple(one.strip() for groups in told for one in groups.split(",") if one.strip())
 
 
 def _name_in(key: str) -> str:

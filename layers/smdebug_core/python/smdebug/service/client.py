@@ -30,6 +30,7 @@ from smdebug.exceptions import (
 )
 from smdebug.service import items, statuses
 from smdebug.service.reading import (
+    ActionOutcome,
     FindingEvent,
     LogLine,
     News,
@@ -37,6 +38,7 @@ from smdebug.service.reading import (
     RunSnapshot,
     RunSummary,
     StepStatus,
+    action_outcome,
     finding_event,
     news,
     snapshot,
@@ -297,6 +299,16 @@ class WatchedRun:
                 found.append(one)
         found.reverse()
         return Rows(found, FindingEvent.columns, "Nothing was found.")
+
+    def actions(self, finding_id: str | None = None) -> Rows[ActionOutcome]:
+        """What became of the actions that findings asked for, or that one did."""
+        first = items.ACTION_PREFIX + (f"{finding_id}#" if finding_id else "")
+        found = self._index.query(items.run_pk(self.run), first=first, last=first + items.LAST)
+        told = [
+            action_outcome(str(one.get("rule", "")), items.unpacked(one["body"])) for one in found
+        ]
+        told.sort(key=lambda one: one.at.timestamp() if one.at else 0.0)
+        return Rows(told, ActionOutcome.columns, "No action was asked for.")
 
     def _newest_first(self, first: str, last: str) -> Iterator[items.Item]:
         pk = items.run_pk(self.run)

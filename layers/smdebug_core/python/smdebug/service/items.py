@@ -5,6 +5,7 @@
     RUN#<run>   LAYOUT#<digest>                           names of tensors that steps share
     RUN#<run>   GROUP#<group>                             a GroupRecord
     RUN#<run>   FINDING#<step>#<id>                       what a rule found
+    RUN#<run>   ACTION#<finding>#<id>                     what became of an action that it asked for
     RUN#<run>   STEP#<training run>#<step>#<shard>        who has written what of a step
     RUNS        <run>                                     the runs that are being watched
     PAST        <run>                                     the runs that were
@@ -46,6 +47,7 @@ COLLECTIONS = "COLLECTIONS"
 GROUP_PREFIX = "GROUP#"
 LAYOUT_PREFIX = "LAYOUT#"
 FINDING_PREFIX = "FINDING#"
+ACTION_PREFIX = "ACTION#"
 STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96

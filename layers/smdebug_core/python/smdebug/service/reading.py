@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import (
-    BUILT_IN,
     NOTHING_EVALUATED,
     GroupRecord,
     RuleConfiguration,
@@ -24,7 +23,7 @@ from smdebug.service.records import (
     RunState,
     StepRecord,
 )
-from smdebug.service.tables import Rows, moment, plain
+from smdebug.service.tables import Rows, cell, moment, plain
 
 LANE = "lane-"
 
@@ -86,7 +85,6 @@ class RuleStatusOf(Told):
     attached: bool = True  # False: the run's rules no longer name it
     changed_at: datetime | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
-    outcomes: tuple[Mapping[str, Any], ...] = ()  # what became of its last actions
     id: str = ""
     group: str = ""
 
@@ -212,7 +210,6 @@ def _status(
         attached=attached,
         changed_at=moment(rule.changed_at),
         parameters=dict(configuration.parameters) if configuration else {},
-        outcomes=rule.outcomes,
         id=rule.id,
         group=group.group if group else "",
     )
@@ -239,7 +236,7 @@ class News(Told):
     rule: str | None = None
 
     def __str__(self) -> str:
-        return self.text
+        return cell(self.text)
 
 
 def news(before: RunSnapshot | None, after: RunSnapshot) -> list[News]:
@@ -438,6 +435,42 @@ def _map(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+# Actions
+
+
+@dataclass(frozen=True)
+class ActionOutcome(Told):
+    """What became of something that a finding asked for."""
+
+    columns: ClassVar = ("at", "name", "done", "message")
+
+    finding_id: str
+    name: str  # stoptraining, email, sms
+    action: Mapping[str, Any]
+    effect: str
+    done: bool
+    settled: bool  # False: it is tried again
+    message: str
+    at: datetime | None
+    rule_id: str = ""
+
+
+def action_outcome(rule_id: str, told: Mapping[str, Any]) -> ActionOutcome:
+    """The outcome as the functions have kept it."""
+    action = _map(told.get("action"))
+    return ActionOutcome(
+        finding_id=str(told.get("finding_id", "")),
+        name=str(action.get("name", "")),
+        action=dict(action),
+        effect=str(told.get("effect", "")),
+        done=bool(told.get("done")),
+        settled=bool(told.get("settled")),
+        message=str(told.get("message", "")),
+        at=moment(told.get("at")),
+        rule_id=rule_id,
+    )
+
+
 # Log lines
 
 
@@ -469,7 +502,7 @@ def log_line(fields: Mapping[str, Any], milliseconds: float) -> LogLine:
 
 
 __all__ = [
-    "BUILT_IN",
+    "ActionOutcome",
     "FindingEvent",
     "LogLine",
     "News",
@@ -478,6 +511,7 @@ __all__ = [
     "RunSummary",
     "StepState",
     "StepStatus",
+    "action_outcome",
     "finding_event",
     "headline",
     "log_line",

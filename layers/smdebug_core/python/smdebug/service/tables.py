@@ -61,7 +61,7 @@ class Rows(list[T]):
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it, on one line."""
+    """A value as a table shows it: on one line, and without what a terminal would obey."""
     match value:
         case None:
             return ""
@@ -75,7 +75,9 @@ def cell(value: Any) -> str:
             return ", ".join(f"{cell(one)} {cell(key)}" for key, one in value.items())
         case list() | tuple() | frozenset():
             return ", ".join(map(cell, value))
-    return " ".join(str(value).split())
+    return "".join(
+        letter if letter.isprintable() else "?" for letter in " ".join(str(value).split())
+    )
 
 
 def plain(value: Any) -> Any:
