@@ -1,6 +1,8 @@
 """A training that is asked to stop does, with everything written; and nothing else ever stops it."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -21,6 +23,7 @@ from smdebug.saving import singleton
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.control import NO_REASON, STOP_KEY, ControlObject, StopRequest
 from smdebug.saving.error_agent import ErrorHandlingAgent
+from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import create_trial
 
@@ -403,3 +406,26 @@ def test_a_stop_survives_pickling():
 
     stopped = pickle.loads(pickle.dumps(TrainingStopped("enough", 3, "f")))
     assert (stopped.reason, stopped.step, stopped.finding_id) == ("enough", 3, "f")
+
+
+UNCAUGHT = """
+import smdebug
+from smdebug import SaveConfig
+from smdebug.exceptions import TrainingStopped
+
+hook = smdebug.Hook({place!r}, save_config=SaveConfig(save_interval=1))
+hook.step()
+hook.record("loss", 1.0)
+raise {error}
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"), [("TrainingStopped('r', 0)", True), ("ValueError", False)]
+)
+def test_a_stop_that_nobody_caught_is_an_end_and_an_error_is_none(tmp_path, error, ended):
+    script = UNCAUGHT.format(place=str(tmp_path / "run"), error=error)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert (tmp_path / "run" / END_MARKER).exists() is ended
+    assert saved_steps(FolderStorage(tmp_path / "run")) == [0]

@@ -68,7 +68,6 @@ from smdebug.saving.places import (
 )
 from smdebug.saving.process_end import ProcessEnd, is_success
 from smdebug.saving.resume import SavedState, StateStore
-from smdebug.saving.rules_of_run import RULES_FILE, rules_file_of
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.save_plan import RAW_ONLY, ModePlan, SavePlan, Wanted
 from smdebug.saving.step_clock import StepClock
@@ -161,7 +160,7 @@ class BaseHook:
         self._default_include_collections = list(default_include_collections)
         self._checksum: Checksum = checksum
         self._given_run_id = run_id
-        self._rules_file = None if rules is None else rules_file_of(rules)
+        self._rules_file: bytes | None = None
         self.agree = agree
         self.on_stop = on_stop
         self._look_for_stop = look_for_stop
@@ -170,6 +169,7 @@ class BaseHook:
                 f"look_for_stop is a number of seconds, or None for never, not {look_for_stop!r}"
             )
         self._stop_watch: StopWatch | None = None
+        self._was_due = 0  # what the step that runs or ran last was to save
 
         self._patience = number_in(WRITE_PATIENCE_SECONDS_KEY, self._patience)
         self._queue_bytes = int(number_in(WRITE_QUEUE_MB_KEY, MAX_BYTES >> 20) * (1 << 20))
@@ -184,6 +184,8 @@ class BaseHook:
         )
         self._ran: StepClock | None = None  # the step that ran last, or runs
         self._plan: SavePlan | None = None
+        if rules is not None:
+            self.set_rules(rules)
         self._mode_plan = NOTHING_DUE
         self._due: int | None = None  # None: no step runs
         self._open: OpenStep | None = None
@@ -260,12 +262,13 @@ class BaseHook:
             self.set_mode(mode)
         if self._open is not None or self._late is not None:
             self._hand_over()
-        if self._stop_watch is not None:
-            self._stop_if_asked(self._stop_watch)
+        watch = self._stop_watch
+        if watch is not None and (self._was_due or watch.every_step):
+            self._stop_if_asked(watch)
         if self._plan is None:
             self._prepare()
         clock = self._clock = self._ran = self._clock.next()
-        self._due = self._mode_plan.due(clock.mode_step)
+        self._due = self._was_due = self._mode_plan.due(clock.mode_step)
         if self._early:
             self._record_early()
         if self._states.is_active:
@@ -357,6 +360,8 @@ class BaseHook:
             raise SMDebugRuntimeError(
                 f"The run has begun: to change its rules, change rules.json in {self.out_dir}"
             )
+        from smdebug.saving.rules_of_run import rules_file_of  # most hooks bring none
+
         self._rules_file = rules_file_of(rules)
 
     @property
@@ -582,6 +587,8 @@ class BaseHook:
         content = self._rules_file
         if content is None or self.dry_run or not self._is_chief():
             return
+        from smdebug.saving.rules_of_run import RULES_FILE
+
         try:
             within(lambda: self._storage.write(RULES_FILE, content), self.out_dir, self._patience)
         except StorageError as error:

@@ -142,6 +142,9 @@ class StopWatch:
         self._control = control
         self._agree = agree
         self._last_step: int | None = None  # agreed on
+        # Is there something to ask after each step, not only after those that were saved? Ranks that
+        # save nothing have to agree all the same, and what is agreed on may be any step.
+        self.every_step = agree is not None
 
     @property
     def request(self) -> StopRequest | None:
@@ -157,6 +160,7 @@ class StopWatch:
             known = self._control.look() if self._control is not None else None
             last = None if known is None else max(step, known.stop_at_step or 0)
             self._last_step = last if self._agree is None else self._agree(last)
+            self.every_step |= self._last_step is not None
         return self._last_step is not None and step >= self._last_step
 
 
