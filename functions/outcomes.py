@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from functions.ports import ItemStore, Only
+from functions.ports import ItemStore, Only, Refused
 from smdebug.service import items
 
 KEPT_FOR = 90 * 86_400
 ACTION_PREFIX = "ACTION#"
+_PRESENT = Only(present=True)
 
 
 class OutcomesInIndex:
@@ -33,12 +34,18 @@ class OutcomesInIndex:
         outbox: Mapping[str, Mapping[str, Any]],
     ) -> None:
         # Two writes. If only the first happens the action is done again, and its event is the same.
-        self._store.update(
-            items.run_pk(run),
-            items.group_sk(group),
-            put_in={"outbox": outbox},
-            only=Only(present=True),
-        )
+        try:
+            self._store.update(
+                items.run_pk(run), items.group_sk(group), put_in={"outbox": outbox}, only=_PRESENT
+            )
+        except Refused:  # a lane that has joined the others since: the run itself tells it
+            self._store.update(
+                items.run_pk(run),
+                items.RUN,
+                put_in={"outbox": outbox},
+                add={"version": 1},  # whoever is changing the run has to look again
+                only=_PRESENT,
+            )
         self._store.put(
             {
                 "pk": items.run_pk(run),

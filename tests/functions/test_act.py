@@ -12,7 +12,7 @@ from functions.decisions.actions import Endpoints
 from functions.outcomes import OutcomesInIndex
 from functions.ports import NotDone, TooMuch
 from functions.step_index import StepIndex
-from smdebug.service.records import GroupRecord
+from smdebug.service.records import GroupRecord, RunRecord
 from tests.functions.decisions.told import every_kind
 
 STOP, MAIL = {"name": "stoptraining"}, {"name": "email", "endpoint": "me@example.org"}
@@ -211,3 +211,15 @@ def test_the_index_keeps_outcomes_in_a_table_in_memory_too():
     )
     assert outcomes.settled("runs/mnist-1", "builtin", "r", "f") == {"a"}
     assert outcomes.settled("runs/mnist-1", "builtin", "r", "f2") == frozenset()
+
+
+def test_the_run_itself_tells_of_the_actions_of_a_lane_that_is_gone():
+    index = StepIndex(store := MemoryItems())
+    index.begin_run(RunRecord("runs/mnist-1"))
+    before = index.run("runs/mnist-1")
+    kept = {"id": "a", "finding_id": "f", "settled": True, "at": 1.0}
+    entry = {"e": {"detail_type": "x", "detail": "{}"}}
+    OutcomesInIndex(store).record_action("runs/mnist-1", "lane-gone", "r", kept, entry)
+    assert index.run("runs/mnist-1").outbox == entry
+    # Who read the run before cannot overwrite that unawares.
+    assert index.change_run(before, before) is None
