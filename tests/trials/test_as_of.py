@@ -481,3 +481,17 @@ def test_threads_may_share_a_view():
         assert steps == list(range(max(0, step - 6), step + 1, 2))
         assert value == step
     assert len(far.gets()) == len(set(far.gets()))
+
+
+def test_the_workers_are_all_that_have_written_so_far():
+    storage = a_run(0, 1, workers=2)
+    storage.delete(names.index_key(1, "worker_0"))
+    assert at_step(storage, 1).workers() == ["worker_0", "worker_1"]
+
+
+def test_a_tensor_is_known_from_the_earliest_step_that_was_looked_at():
+    view = view_of(a_run(0, 3, 5), MemoryHistory())
+    for step in (5, 3):
+        view.look_at(step, ["worker_0"])
+        assert view.tensor_names() == ["loss"]
+        assert view.tensor("loss").first_seen() == step

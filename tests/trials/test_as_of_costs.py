@@ -288,3 +288,18 @@ def test_what_was_read_of_earlier_steps_can_be_dropped(layouts: Mapping[str, Lay
     assert runs.costs()["gets"] == 0
     runs.view.tensor("loss").workers(100)
     assert runs.storage.gets() == [index_key(100, worker) for worker in WORKERS]
+
+
+@pytest.mark.parametrize(("budget", "read_again"), [(0, True), (1 << 20, False)])
+def test_only_so_much_of_earlier_steps_is_kept(
+    layouts: Mapping[str, Layout], budget: int, read_again: bool
+):
+    far = FarStorage(EndlessRun())
+    view = view_of(EndlessRun(), EndlessHistory(layouts), far=far, index_budget=budget)
+    for step in (100, 101):
+        view.look_at(step, WORKERS)
+    far.asked.clear()
+    view.tensor("loss").workers(101)
+    assert far.gets() == []
+    view.tensor("loss").workers(100)
+    assert bool(far.gets()) is read_again
