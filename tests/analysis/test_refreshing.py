@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.trials.writing import a_run, open_trial
 
 from smdebug.analysis.utils import no_refresh, refresh
+from tests.trials.writing import a_run, open_trial
 
 
 def test_no_refresh_holds_for_the_block_and_restores_what_was():

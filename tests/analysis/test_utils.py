@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.rules.made_runs import MadeRun
 
 from smdebug.analysis.utils import no_refresh, parse_bool, parse_list_from_str, refresh
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from tests.rules.made_runs import MadeRun
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from tests.support.golden_records import GOLDEN
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError
 from smdebug.files.collections_file import encode_collections, parse_collections
+from tests.support.golden_records import GOLDEN
 
 FILES = sorted((GOLDEN / "runs").glob("*/collections/*/*.json"))
 

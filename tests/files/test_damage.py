@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.golden_records import GOLDEN, records_of_the_old_library
 
 from smdebug.exceptions import DamagedFile, IndexReaderException
 from smdebug.files.checksum import crc32c
@@ -24,6 +23,7 @@ from smdebug.files.framing import frame
 from smdebug.files.index import parse_index
 from smdebug.files.wire import delimited, varint
 from smdebug.mode_keys import ModeKeys
+from tests.support.golden_records import GOLDEN, records_of_the_old_library
 
 DAMAGED = GOLDEN / "damaged"
 MOMENT = {"step": 300, "wall_time": 1.7e9, "mode": ModeKeys.EVAL, "mode_step": 12}

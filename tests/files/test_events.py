@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from tests.support.golden_records import event_files, index_files, records_of_the_old_library
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError, SMDebugValueError
 from smdebug.files import events
@@ -24,6 +23,7 @@ from smdebug.files.framing import frame
 from smdebug.files.index import parse_index
 from smdebug.files.proto.event_pb2 import Event as EventMessage
 from smdebug.mode_keys import ModeKeys
+from tests.support.golden_records import event_files, index_files, records_of_the_old_library
 
 NUMBERS = [
     "float16",

@@ -3,7 +3,6 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.golden_records import index_files, records_of_the_old_library
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
 from smdebug.files import index as index_module
@@ -16,6 +15,7 @@ from smdebug.files.index import (
     parse_index,
 )
 from smdebug.mode_keys import ModeKeys
+from tests.support.golden_records import index_files, records_of_the_old_library
 
 KEY = "index/000000000/000000000005_worker_0.json"
 META = IndexMeta(ModeKeys.TRAIN, 5, "events/000000000005/000000000005_worker_0.tfevents")

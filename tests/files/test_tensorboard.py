@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tensorboard.compat.proto.event_pb2 import Event
-from tests.support.golden_records import GOLDEN
 
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.files.events import iterate_records, record_spans
@@ -19,6 +18,7 @@ from smdebug.files.tensorboard import (
     encode_scalar,
     histogram_of,
 )
+from tests.support.golden_records import GOLDEN
 
 RUNS = [GOLDEN / "runs/single_worker", GOLDEN / "runs/pytorch_hook"]
 

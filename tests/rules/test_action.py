@@ -9,12 +9,12 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sagemaker import sagemaker_backends
 from moto.sagemaker.responses import SageMakerResponse
 from moto.sns import sns_backends
-from tests.rules.made_runs import made_run
 
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.rules import Rule
 from smdebug.rules.action import Actions, MessageAction, StopTrainingAction
 from smdebug.rules.action.message_action import is_e_mail_address
+from tests.rules.made_runs import made_run
 
 REGION = "us-east-1"
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.rules.made_runs import made_run
 
 from smdebug.rules.rule_invoker import main
+from tests.rules.made_runs import made_run
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.rules.made_runs import made_run
 
 from smdebug.exceptions import (
     NoMoreData,
@@ -10,6 +9,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.rules import RequiredTensors
+from tests.rules.made_runs import made_run
 
 
 @pytest.fixture

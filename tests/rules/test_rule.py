@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.rules.made_runs import made_run
 
 from smdebug.exceptions import (
     NoMoreData,
@@ -14,6 +13,7 @@ from smdebug.exceptions import (
     StepUnavailable,
 )
 from smdebug.rules import Finding, Rule
+from tests.rules.made_runs import made_run
 
 
 @pytest.fixture

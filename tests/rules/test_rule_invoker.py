@@ -5,7 +5,6 @@ import sys
 import threading
 
 import pytest
-from tests.rules.made_runs import MadeRun, made_run
 
 from smdebug.exceptions import (
     NoMoreData,
@@ -18,6 +17,7 @@ from smdebug.exceptions import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Rule, invoke, invoke_rule
 from smdebug.rules.rule_invoker import evaluations
+from tests.rules.made_runs import MadeRun, made_run
 
 
 class Recording(Rule):

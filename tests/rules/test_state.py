@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from tests.rules.made_runs import made_run
 
 from smdebug.exceptions import DamagedFile, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Rule, RuleState, restore_state, save_state
 from smdebug.rules.state import BASE_ATTRIBUTES, read_state
+from tests.rules.made_runs import made_run
 
 TRIAL = made_run({0: {"loss": [1.0]}}).trial()
 

@@ -6,9 +6,9 @@ import boto3
 import numpy as np
 import pytest
 from moto import mock_aws
-from tests.rules.made_runs import STANDARD_COLLECTIONS, MadeRun
 
 from smdebug.mode_keys import ModeKeys
+from tests.rules.made_runs import STANDARD_COLLECTIONS, MadeRun
 
 COLLECTIONS = {**STANDARD_COLLECTIONS, "relu": ["relu"]}
 

@@ -6,14 +6,14 @@ import shlex
 
 import numpy as np
 import pytest
-from tests.rules.made_runs import made_run
-from tests.seeds.blocks import Story, code_of, runs
-from tests.seeds.conftest import write_resnet
-from tests.smdebug_rules.support import fires_at
 
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.rule_invoker import main
+from tests.rules.made_runs import made_run
+from tests.seeds.blocks import Story, code_of, runs
+from tests.seeds.conftest import write_resnet
+from tests.smdebug_rules.support import fires_at
 
 
 @pytest.fixture

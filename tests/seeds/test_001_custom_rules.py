@@ -8,11 +8,11 @@ import os
 import boto3
 import numpy as np
 import pytest
+
+from smdebug.trials import create_trial
 from tests.rules.made_runs import made_run
 from tests.seeds.blocks import Story, runs
 from tests.smdebug_rules.support import fires_at
-
-from smdebug.trials import create_trial
 
 
 @pytest.fixture

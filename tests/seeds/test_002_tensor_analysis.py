@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+
 from tests.rules.made_runs import MadeRun
 from tests.seeds.blocks import Story, runs
 from tests.smdebug_rules.support import fires_at

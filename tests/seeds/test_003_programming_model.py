@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.seeds.blocks import Story, runs
-from tests.seeds.conftest import write_resnet
-from tests.smdebug_rules.support import fires_at
 
 import smdebug
 from smdebug.exceptions import MissingCollectionFiles, NoMoreData
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.progress import StepState
+from tests.seeds.blocks import Story, runs
+from tests.seeds.conftest import write_resnet
+from tests.smdebug_rules.support import fires_at
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from tests.seeds.blocks import Story, runs
 
 import smdebug
 from smdebug.trials import create_trial
+from tests.seeds.blocks import Story, runs
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.rules.made_runs import MadeRun
-from tests.smdebug_rules.support import findings_by_step
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import restore_state, save_state
 from smdebug_rules.catalog import CATALOG
+from tests.rules.made_runs import MadeRun
+from tests.smdebug_rules.support import findings_by_step
 
 NUMBERS = st.sampled_from([0.0, 1.0, 1.0, 2.0, 5.0, 1e-9, 100.0, float("nan"), float("inf")])
 STEPS = st.lists(

@@ -3,11 +3,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.exploding_tensor import ExplodingTensor, telling_reduction
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 NAN, INF = float("nan"), float("inf")
 STEPS = {

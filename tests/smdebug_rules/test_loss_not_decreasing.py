@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.loss_not_decreasing import Limits, LossNotDecreasing, improvement, is_stuck
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 NAN, INF = float("nan"), float("inf")
 

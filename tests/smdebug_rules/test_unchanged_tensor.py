@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.unchanged_tensor import UnchangedTensor
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.vanishing_gradient import VanishingGradient, bound_on_abs_mean, vanished
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 
 def test_the_smallest_come_first_and_the_threshold_itself_has_not_vanished():

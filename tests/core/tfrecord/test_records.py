@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from tests.support.golden_records import GOLDEN, records_of_the_old_library
 
 from smdebug.core.tfrecord._crc32c import crc32c
 from smdebug.core.tfrecord.record_reader import RecordReader
@@ -8,6 +7,7 @@ from smdebug.core.tfrecord.record_writer import CHECKSUM_MAGIC_BYTES, RecordWrit
 from smdebug.core.tfrecord.tensor_reader import TensorReader
 from smdebug.exceptions import DamagedFile, SMDebugRuntimeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
+from tests.support.golden_records import GOLDEN, records_of_the_old_library
 
 # What the old library writes for the records b"abc" and b"de".
 WRITTEN = (
