@@ -155,14 +155,12 @@ def _waiting(queue: sqs.Queue, label: str | None = None) -> cloudwatch.Metric:
 
 
 def _executions(workflow: EvaluationWorkflow, name: str) -> cloudwatch.Metric:
-    return workflow.machine.metric(
-        name, statistic="Sum", period=_FIVE_MINUTES, label=name.removeprefix("Executions")
-    )
+    return workflow.machine.metric(name, statistic="Sum", period=_FIVE_MINUTES)
 
 
 def _ours(name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
     return cloudwatch.Metric(
-        namespace=METRICS, metric_name=name, statistic=statistic, period=_FIVE_MINUTES, label=name
+        namespace=METRICS, metric_name=name, statistic=statistic, period=_FIVE_MINUTES
     )
 
 

@@ -9,8 +9,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from infra.findings_bus import FOUND, RESOLVED, RUN, STATUS, FindingsBus, as_slack_message
-from infra.names import ALERTS_TOPIC
+from infra.findings_bus import ACTION, FOUND, RESOLVED, RUN, STATUS, FindingsBus, as_slack_message
+from infra.names import ALERT_EMAILS, ALERT_PHONE_NUMBERS, ALERTS_TOPIC
 from infra.python_function import PythonFunction
 from infra.settings import Settings
 
@@ -23,6 +23,7 @@ class Alerts(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._key = key
+        self._settings = settings
         self._topic = sns.Topic(self, "Topic", display_name="smdebug", enforce_ssl=True)
         resource = self._topic.node.default_child
         assert isinstance(resource, sns.CfnTopic)
@@ -39,6 +40,8 @@ class Alerts(Construct):
                     topic_arn=self._topic.topic_arn,
                     protocol=protocol,
                     endpoint=endpoint,
+                    # What is for somebody in particular says so; everything else is for all.
+                    filter_policy={"to": [endpoint, {"exists": False}]},
                 )
 
     @property
@@ -52,9 +55,14 @@ class Alerts(Construct):
             function.may("kms:Decrypt", "kms:GenerateDataKey", on=[self._key.key_arn])
         function.knows(ALERTS_TOPIC, self.arn)
 
+    def let_know_who(self, function: PythonFunction) -> None:
+        """Tell who may be told: a rule of a run may not name anybody else."""
+        function.knows(ALERT_EMAILS, ",".join(self._settings.alert_emails))
+        function.knows(ALERT_PHONE_NUMBERS, ",".join(self._settings.alert_phone_numbers))
+
     def tell(self, bus: FindingsBus, notify: PythonFunction, settings: Settings) -> None:
         """Connect the bus to `notify`, which words the messages, and to the webhooks."""
-        everything = [FOUND, RESOLVED, STATUS, RUN]
+        everything = [FOUND, RESOLVED, STATUS, RUN, ACTION]
         bus.when(
             "Notify", does="Words what people are told", detail_types=everything, target=notify
         )

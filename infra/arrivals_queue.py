@@ -1,16 +1,22 @@
-"""The queue of what has arrived: S3 says which files are new, SageMaker which jobs are over."""
+"""The queue of what has arrived: S3 says which files are new, SageMaker which jobs are over.
+
+Our own reminders (`{"check": run}`) go the same way: a second queue for Lambda to look into would cost
+more in an idle month than everything else together.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.dead_letters import Undelivered, encrypted_queue, let_send
 from infra.event_rule import EventRule
-from infra.python_function import PythonFunction
+from infra.names import CHECKS_QUEUE
+from infra.python_function import PythonFunction, allow
 from infra.run_bucket import RunBucket
 
 SUFFIXES = (".tfevents", ".json", "training_job_end.ts")
@@ -88,24 +94,29 @@ class ArrivalsQueue(Construct):
 
     def feed(self, function: PythonFunction, *, batch_window: int) -> None:
         """Hand batches to the function, which says of each message whether it has to come again."""
-        feed(self, function, self.queue.queue_arn, batch_window=batch_window)
+        arn = self.queue.queue_arn
+        function.may(
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ChangeMessageVisibility",
+            on=[arn],
+        )
+        lambda_.CfnEventSourceMapping(
+            self,
+            "Mapping",
+            event_source_arn=arn,
+            function_name=function.name,
+            batch_size=1000 if batch_window else 10,  # more than ten only with a window
+            maximum_batching_window_in_seconds=batch_window,
+            function_response_types=["ReportBatchItemFailures"],
+        ).node.add_dependency(function.role)
 
+    def let_leave_checks(self, function: PythonFunction) -> None:
+        """Leave a message that comes later: was it done?"""
+        function.may("sqs:SendMessage", on=[self.queue.queue_arn])
+        function.knows(CHECKS_QUEUE, self.queue.queue_url)
 
-def feed(scope: Construct, function: PythonFunction, queue_arn: str, *, batch_window: int) -> None:
-    """Let Lambda take messages from the queue to the function."""
-    function.may(
-        "sqs:ReceiveMessage",
-        "sqs:DeleteMessage",
-        "sqs:GetQueueAttributes",
-        "sqs:ChangeMessageVisibility",
-        on=[queue_arn],
-    )
-    lambda_.CfnEventSourceMapping(
-        scope,
-        "Mapping",
-        event_source_arn=queue_arn,
-        function_name=function.name,
-        batch_size=1000 if batch_window else 10,  # more than ten only with a window
-        maximum_batching_window_in_seconds=batch_window,
-        function_response_types=["ReportBatchItemFailures"],
-    ).node.add_dependency(function.role)
+    def let_role_leave_checks(self, role: iam.Role) -> None:
+        """The same, for the workflow."""
+        allow(role, "sqs:SendMessage", on=[self.queue.queue_arn])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ NARROWED = (
 )
 _HANDLER = "functions.run_custom_rule.handler"
 _LOCK = ".requirements.txt"
+_FUNCTIONS = ROOT / "functions"
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,8 @@ class CustomRules(Construct):
         )
         others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in settings.other_buckets]
         buckets = [bucket.arn, *others]
-        allow(role, "s3:GetObject", on=[f"{arn}/*" for arn in buckets], because=NARROWED)
+        files = [f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in places[1:]]
+        allow(role, "s3:GetObject", on=[*(f"{arn}/*" for arn in buckets), *files], because=NARROWED)
         allow(role, "s3:ListBucket", on=buckets)
         allow(role, "s3:PutObject", on=bucket.keys(STATE), because=NARROWED)
         if key:
@@ -169,8 +171,8 @@ class CustomRules(Construct):
         )
 
 
-def _code_of(file: RuleFile, architecture: Architecture) -> lambda_.Code:
-    functions = ROOT / "functions"
+def filling(file: RuleFile, architecture: Architecture) -> Callable[[Path], None]:
+    """Fills a folder with the rule file, what it needs, and the functions that run it."""
 
     def fill(target: Path) -> None:
         if file.lock:
@@ -180,12 +182,17 @@ def _code_of(file: RuleFile, architecture: Architecture) -> lambda_.Code:
                     f"make it with `uv pip compile --generate-hashes --python-version {PYTHON}`."
                 )
             install(file.lock, target, architecture)
-        copied(functions)(target)
+        copied(_FUNCTIONS)(target)
         (target / "custom").mkdir()
         shutil.copy(file.path, target / "custom")
 
-    parts = [functions, file.path, *([file.lock] if file.lock else [])]
-    return bundle(functions, fill, fingerprint_of(parts, architecture, PYTHON))
+    return fill
+
+
+def _code_of(file: RuleFile, architecture: Architecture) -> lambda_.Code:
+    parts = [_FUNCTIONS, file.path, *([file.lock] if file.lock else [])]
+    fingerprint = fingerprint_of(parts, architecture, PYTHON)
+    return bundle(_FUNCTIONS, filling(file, architecture), fingerprint)
 
 
 def _rules_in(path: Path) -> list[str]:

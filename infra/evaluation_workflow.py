@@ -12,7 +12,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
-from infra.checks_queue import ChecksQueue
+from infra.arrivals_queue import ArrivalsQueue
 from infra.findings_bus import FindingsBus
 from infra.names import WORKFLOW
 from infra.python_function import PythonFunction
@@ -38,7 +38,7 @@ class EvaluationWorkflow(Construct):
         mark_published: PythonFunction,
         finish_run: PythonFunction,
         bus: FindingsBus,
-        checks: ChecksQueue,
+        arrivals: ArrivalsQueue,
     ) -> None:
         super().__init__(scope, id)
         self.role = iam.Role(
@@ -56,7 +56,7 @@ class EvaluationWorkflow(Construct):
                 actions=["lambda:InvokeFunction"], resources=[one.arn for one in functions]
             )
         )
-        checks.let_role_leave_checks(self.role)
+        arrivals.let_role_leave_checks(self.role)
         bus.let_only_this_publish(self.role)
         # Names that begin so share one resource policy, whose size is limited.
         log_group = logs.LogGroup(
@@ -81,7 +81,7 @@ class EvaluationWorkflow(Construct):
                 "FinishRun": finish_run.arn,
                 "MarkPublished": mark_published.arn,
                 "Bus": bus.name,
-                "ChecksQueue": checks.url,
+                "Reminders": arrivals.queue.queue_url,
             },
             role=self.role,
             # Failures only, and never what was passed: a claim's credentials are part of that.

@@ -19,6 +19,7 @@ FOUND = "Rule Evaluation Condition Met"
 RESOLVED = "Rule Issue Resolved"
 STATUS = "Rule Evaluation Status Change"
 RUN = "Run State Change"
+ACTION = "Rule Action Outcome"
 
 
 class FindingsBus(Construct):

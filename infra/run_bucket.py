@@ -87,11 +87,6 @@ class RunBucket(Construct):
             )
             function.may("s3:ListBucket", on=others)
 
-    def let_list(self, function: PythonFunction) -> None:
-        """See which files a run has, not what is in them."""
-        function.may("s3:ListBucket", on=[self.arn])
-        function.knows(BUCKET, self.name)
-
     def let_keep_state(self, function: PythonFunction) -> None:
         """Write the state of rules that is too large for the table."""
         self._let_write(function, STATE)

@@ -56,12 +56,16 @@ class StepTable(Construct):
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 
     def let_evaluate(self, function: PythonFunction) -> None:
-        """Hold the lease of a group of rules, read its due steps, commit what was found."""
+        """Hold the lease of a group of rules, commit what was found, let a lane that is level end."""
+        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
+
+    def let_claim(self, function: PythonFunction) -> None:
+        """Hold the lease of a group of rules, and read its due steps."""
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem")
 
     def let_note_outcomes(self, function: PythonFunction) -> None:
         """Write down what became of a finding's actions."""
-        self._let(function, "GetItem", "UpdateItem")
+        self._let(function, "Query", "PutItem", "UpdateItem")
 
     def let_mark_published(self, function: PythonFunction) -> None:
         """Take events out of an outbox, once the bus has them."""

@@ -13,7 +13,6 @@ from infra import names
 from infra.alarms import Alarms
 from infra.alerts import Alerts
 from infra.arrivals_queue import ArrivalsQueue
-from infra.checks_queue import ChecksQueue
 from infra.core_layer import CoreLayer
 from infra.custom_rules import CustomRules
 from infra.dead_letters import Undelivered
@@ -55,7 +54,6 @@ class TrainingDebugger(Construct):
         arrivals = ArrivalsQueue(
             self, "Arrivals", bucket=bucket, undelivered=undelivered, handled_within=QUICK
         )
-        checks = ChecksQueue(self, "Checks", handled_within=QUICK)
         bus = FindingsBus(self, "Findings", unique=unique, undelivered=undelivered)
         alerts = Alerts(self, "Alerts", settings=settings, key=key)
         schedules = WatchSchedules(self, "Watches", unique=unique)
@@ -93,7 +91,6 @@ class TrainingDebugger(Construct):
         finish_run = function(
             "FinishRun", "finish_run", "Gives every rule of a run its last status", EVALUATION
         )
-        check = function("Check", "check", "Starts again what was started and did not happen")
         sweep = function(
             "Sweep",
             "sweep",
@@ -127,7 +124,7 @@ class TrainingDebugger(Construct):
             mark_published=mark_published,
             finish_run=finish_run,
             bus=bus,
-            checks=checks,
+            arrivals=arrivals,
         )
 
         # What each may do
@@ -142,7 +139,7 @@ class TrainingDebugger(Construct):
         bucket.let_keep_state(evaluate)
         bucket.let_write_evidence(evaluate)
 
-        table.let_evaluate(claim)
+        table.let_claim(claim)
         bucket.let_read(claim)
         custom.let_claim(claim, bucket=bucket, settings=settings, key=key)
 
@@ -151,10 +148,6 @@ class TrainingDebugger(Construct):
 
         table.let_mark_published(mark_published)
         table.let_look_after(finish_run)
-
-        checks.feed(check)
-        table.let_look_after(check)
-        bucket.let_list(check)
 
         table.let_take_in_and_unlist(sweep)
         bucket.let_read(sweep)
@@ -168,10 +161,11 @@ class TrainingDebugger(Construct):
         bucket.let_control(act)
         let_stop_jobs(act)
         alerts.let_publish(act)
+        alerts.let_know_who(act)
 
         alerts.let_publish(notify)
 
-        for starter in (ingest, check, sweep, watch):
+        for starter in (ingest, sweep, watch):
             workflow.let_start(starter)
         for leaver in (
             ingest,
@@ -179,12 +173,11 @@ class TrainingDebugger(Construct):
             commit,
             mark_published,
             finish_run,
-            check,
             sweep,
             watch,
             act,
         ):
-            checks.let_leave_checks(leaver)
+            arrivals.let_leave_checks(leaver)
 
         # What wakes them besides the queues
         EventRule(
@@ -208,7 +201,6 @@ class TrainingDebugger(Construct):
             "Alarms",
             dead_letters={
                 "Arrivals": arrivals.dead_letters,
-                "Checks": checks.dead_letters,
                 "Undelivered": undelivered.queue,
             },
             workflow=workflow,
@@ -221,13 +213,12 @@ class TrainingDebugger(Construct):
             *custom.functions,
             commit,
             finish_run,
-            check,
             sweep,
             watch,
             act,
             notify,
         ]
-        dashboard = alarms.show({"arrivals": arrivals.queue, "checks": checks.queue}, functions)
+        dashboard = alarms.show({"arrivals": arrivals.queue}, functions)
 
         self.bucket_name = bucket.name
         self.table_name = table.name

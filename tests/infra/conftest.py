@@ -1,0 +1,132 @@
+"""The application, synthesized once for each way to deploy it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.app import NAME, app_with  # before aws_cdk: it finds the node that jsii needs
+from infra.settings import Settings, WorkflowType
+
+RULE = """
+from smdebug.rules import Rule
+
+
+class LossTooSmooth(Rule):
+    def invoke_at_step(self, step):
+        return False
+"""
+CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
+UNBUNDLED = {**CONTEXT, "aws:cdk:bundling-stacks": []}
+
+
+class Stack:
+    """A synthesized template, and the questions that tests ask of it."""
+
+    def __init__(self, template: dict[str, Any]):
+        self.template = template
+        self.resources: dict[str, Any] = template["Resources"]
+
+    def of(self, type: str) -> dict[str, Any]:
+        """Logical id -> properties of every resource of the type."""
+        return {
+            logical_id: resource.get("Properties", {})
+            for logical_id, resource in self.resources.items()
+            if resource["Type"] == type
+        }
+
+    def one(self, type: str, beginning: str = "") -> Any:
+        found = [one for name, one in self.of(type).items() if name.startswith(beginning)]
+        assert len(found) == 1, f"{len(found)} of {type} {beginning}"
+        return found[0]
+
+    def function(self, name: str) -> Any:
+        return self.one("AWS::Lambda::Function", f"Debugger{name}Function")
+
+    def statements_of(self, role: str) -> list[dict[str, Any]]:
+        """What the role may do: `role` is its logical id."""
+        return [
+            statement
+            for policy in self.of("AWS::IAM::Policy").values()
+            if {"Ref": role} in policy["Roles"]
+            for statement in policy["PolicyDocument"]["Statement"]
+        ]
+
+    def text(self, value: Any) -> str:
+        """An ARN or name with what is only known on deployment as <Name>."""
+        match value:
+            case {"Ref": name}:
+                return f"<{name}>"
+            case {"Fn::GetAtt": [name, _]}:
+                return f"<{name}>"
+            case {"Fn::Join": [between, parts]}:
+                return str(between).join(map(self.text, parts))
+        assert isinstance(value, str), value
+        return value
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def synthesized(settings: Settings, folder: Path, **context: Any) -> Stack:
+    app = app_with(
+        settings,
+        context={**UNBUNDLED, **context},
+        outdir=str(folder),
+        builtin_cloud_formation_validation=False,
+    )
+    return Stack(app.synth().get_stack_by_name(NAME).template)
+
+
+@pytest.fixture(scope="session")
+def rules_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("custom")
+    (folder / "loss_too_smooth.py").write_text(RULE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def everything(rules_folder: Path) -> Settings:
+    """Every setting away from its default."""
+    return Settings(
+        bucket="my-runs",
+        rule_sources=("s3://elsewhere/rules/",),
+        other_buckets=("old-runs",),
+        workflow_type=WorkflowType.STANDARD,
+        alert_emails=("me@example.org", "you@example.org"),
+        alert_phone_numbers=("+15551234567",),
+        slack_secret="slack",
+        webhook_secret="pager",
+        encryption_key_arn="arn:aws:kms:us-east-1:123456789012:key/mine",
+        batch_window_seconds=2,
+        custom_rules=rules_folder,
+    )
+
+
+@pytest.fixture(scope="session")
+def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Stack]:
+    def synthesize(settings: Settings, **context: Any) -> Stack:
+        return synthesized(settings, tmp_path_factory.mktemp("cdk"), **context)
+
+    return synthesize
+
+
+@pytest.fixture(scope="session")
+def default_stack(synthesize: Callable[..., Stack]) -> Stack:
+    return synthesize(Settings())
+
+
+@pytest.fixture(scope="session")
+def full_stack(synthesize: Callable[..., Stack], everything: Settings) -> Stack:
+    return synthesize(everything)
+
+
+@pytest.fixture(scope="session", params=["default", "everything"])
+def stack(request: pytest.FixtureRequest, default_stack: Stack, full_stack: Stack) -> Stack:
+    """Both of them in turn: what has to hold of any deployment."""
+    return default_stack if request.param == "default" else full_stack

@@ -1,0 +1,92 @@
+"""What others look for: cfn-lint and cdk-nag's AwsSolutions find nothing that was not answered."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from cdk_nag import AwsSolutionsChecks
+
+from infra.app import app_with
+from infra.assets import ROOT
+from infra.settings import Settings
+from tests.infra.conftest import UNBUNDLED, Stack
+
+
+def violations(settings: Settings, folder: Path, *, unanswered: bool = False) -> list[str]:
+    app = app_with(
+        settings, context=UNBUNDLED, outdir=str(folder), builtin_cloud_formation_validation=False
+    )
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    if unanswered:
+        cdk.aws_sqs.CfnQueue(app.node.find_child("SmdebugStack"), "Unanswered")
+    with suppress(RuntimeError):  # that it failed is what the report is read for
+        app.synth()
+    report = json.loads((folder / "validation-report.json").read_text(encoding="utf-8"))
+    return [
+        f"{one['ruleName']} {where['constructPath']}"
+        for plugin in report["pluginReports"]
+        for one in plugin["violations"]
+        for where in one["violatingConstructs"]
+    ]
+
+
+@pytest.mark.parametrize("which", ["default", "everything"])
+def test_cdk_nag_finds_nothing_that_was_not_answered(
+    which: str, everything: Settings, tmp_path: Path
+):
+    assert violations(Settings() if which == "default" else everything, tmp_path) == []
+
+
+def test_cdk_nag_would_find_what_was_not_answered(tmp_path: Path):
+    found = violations(Settings(), tmp_path, unanswered=True)
+    assert found
+    assert all("Unanswered" in one for one in found)
+
+
+def test_cfn_lint_finds_nothing(default_stack: Stack, full_stack: Stack, tmp_path: Path):
+    files = []
+    for name, stack in (("default", default_stack), ("everything", full_stack)):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(json.dumps(stack.template), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "from cfnlint.runner import main; main()", "--", *map(str, files)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout + done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_the_app_synthesizes_by_itself(tmp_path: Path, default_stack: Stack):
+    """As `cdk deploy` calls it, but without building the layer: `make synth` does that, too."""
+    program = (
+        "import sys; from infra.app import app_with; "
+        "app_with(outdir=sys.argv[1], context={'aws:cdk:bundling-stacks': []}, "
+        "builtin_cloud_formation_validation=False).synth()"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True, timeout=120
+    )
+    written = json.loads((tmp_path / "SmdebugStack.template.json").read_text(encoding="utf-8"))
+    assert written["Resources"].keys() == default_stack.resources.keys()
+
+
+def test_a_wrong_setting_ends_the_app_with_one_sentence(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.app"],
+        cwd=ROOT,
+        env={"CDK_CONTEXT_JSON": '{"alert_email": "me"}', "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip() == "There is no setting 'alert_email'; did you mean 'alert_emails'?"
