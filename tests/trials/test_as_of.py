@@ -379,10 +379,12 @@ def test_a_step_of_which_nothing_can_be_read_is_not_there():
     storage.write(names.index_key(1, "worker_0"), b"{")
     recorder = recorded(storage, 1)
     assert recorder.steps[1].workers == ()
-    view = view_of(storage, recorder)
+    view = view_of(storage, recorder, far=(far := FarStorage(storage)))
     assert view.look_at(1, ["worker_0"]) == StepSummary(1, GLOBAL, 1, ())
     with pytest.raises(StepUnavailable):
         view.wait_for_steps([1])
+    view.look_at(1, ["worker_0"])
+    assert far.gets().count(names.index_key(1, "worker_0")) == 1
     view.look_at(2, ["worker_0"])
     assert view.steps() == [0, 2]
     assert view.tensor("loss").prev_steps(2, 2) == [0, 2]

@@ -70,7 +70,7 @@ class MemoryHistory:
         *,
         complete_from: int = 0,
     ):
-        self._steps = sorted(summaries)
+        self._steps = sorted(summaries, key=lambda one: one.step)
         self._numbers = [one.step for one in self._steps]
         told = layouts.values() if isinstance(layouts, Mapping) else layouts
         self._layouts = {layout.digest: layout for layout in told}

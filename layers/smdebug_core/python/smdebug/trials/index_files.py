@@ -50,10 +50,14 @@ class IndexFiles:
         if known is None:
             with self._lock:
                 turn = self._being_read.setdefault(step, threading.Lock())
-            with turn:  # who comes second finds what the first one read
-                known = self._known(step, wanted) or self._fetched(step, wanted)
-            with self._lock:
-                self._being_read.pop(step, None)
+            try:
+                with turn:  # who comes second finds what the first one read
+                    known = self._known(step, wanted)
+                    if known is None:
+                        known = self._fetched(step, wanted)
+            finally:
+                with self._lock:
+                    self._being_read.pop(step, None)
         return known
 
     def forget_before(self, step: int) -> None:
@@ -61,13 +65,6 @@ class IndexFiles:
         with self._lock:
             for old in [known for known in self._steps if known < step]:
                 self._bytes -= self._steps.pop(old).size
-
-    def forget(self) -> None:
-        """Keep nothing."""
-        with self._lock:
-            self._steps.clear()
-            self._bytes = 0
-            self._sharing = Sharing()
 
     def _known(self, step: int, workers: tuple[str, ...]) -> Workers | None:
         with self._lock:
@@ -91,12 +88,10 @@ class IndexFiles:
         missing = [name for name in workers if old is None or name not in old.read_names]
         arrived = self._read_all(step, missing)
         with self._lock:
-            shared_before = sharing.size
+            size = sum(400 + 4 * len(one.file.names) for one in arrived) - sharing.size
             written: dict[str, WorkerStep] = dict(old.workers) if old else {}
             written |= {one.worker: sharing.worker_step(one) for one in arrived}
-            size = (
-                sharing.size - shared_before + sum(400 + 4 * len(one.file.names) for one in arrived)
-            )
+            size += sharing.size  # what they do not share with earlier ones
             names = workers if old is None else (*old.read, *missing)
             new = _Step(names, dict(sorted(written.items())), size + (old.size if old else 0))
             if (replaced := self._steps.pop(step, None)) is not None:
