@@ -226,11 +226,16 @@ def test_the_logs_of_a_rule_are_its_own_lines_of_this_run_in_order(aws):
         (now - 20, "START RequestId: 1"),
         (now - 10, {**line, "rule": VANISHING.id, "message": "third", "step": None}),
     )
-    say("custom", (now - 60, {**line, "message": "first"}), (now - 5, '["no object"]'))
+    say(
+        "custom",
+        (now - 60, {**line, "message": "first"}),
+        (now - 45, {**line, "message": "between"}),
+        (now - 5, '["no object"]'),
+    )
     run = connect().run(RUN)
     lines = run.logs("VanishingGradient")
-    assert [one.message for one in lines] == ["first", "second", "third"]
-    assert (lines[1].step, lines[1].level, lines[2].step) == (3, "INFO", None)
+    assert [one.message for one in lines] == ["first", "second", "between", "third"]
+    assert (lines[1].step, lines[1].level, lines[3].step) == (3, "INFO", None)
     assert lines[1].fields["run"] == RUN
     assert [one.message for one in run.logs("fc", since=30)] == ["third"]
     assert "second" in repr(lines)

@@ -353,9 +353,7 @@ def _has_evaluated(record: RunRecord, group: GroupRecord, step: StepRecord) -> b
 def _all_workers(num_workers: int | None, seen: Collection[str]) -> list[str]:
     """The names of all workers: those that were seen, else the usual ones."""
     usual = [f"worker_{number}" for number in range(num_workers or 0)]
-    if len(seen) >= len(usual) or not set(seen) <= set(usual):
-        return sorted(seen, key=_by_number)
-    return usual
+    return usual if set(seen) <= set(usual) else sorted(seen, key=_by_number)
 
 
 def _by_number(worker: str) -> tuple[str, int, str]:
