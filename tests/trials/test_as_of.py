@@ -497,3 +497,20 @@ def test_a_tensor_is_known_from_the_earliest_step_that_was_looked_at():
         view.look_at(step, ["worker_0"])
         assert view.tensor_names() == ["loss"]
         assert view.tensor("loss").first_seen() == step
+
+
+def test_a_run_that_is_only_listed_tells_the_tensors_of_the_step_it_is_viewed_at():
+    storage = begin(MemoryStorage(), 2, COLLECTIONS)
+    for step in range(0, 40, 10):
+        for worker in (0, 1):
+            write_step(storage, step, {f"of/{worker}": float(step)}, worker=worker)
+    far = FarStorage(storage, may_list=True)
+    view = view_of(storage, ListedHistory(far, 10**12), far=far)
+    assert view.look_up_to(20, passed=True)
+    assert view.tensor_names() == ["of/0", "of/1"]
+    assert view.tensor("of/1").value(20) == 20
+    assert [kind for kind, _ in far.asked] == ["list", "get", "get", "get"]
+    assert not view.look_up_to(25, passed=True)
+    with pytest.raises(StepUnavailable):
+        view.wait_for_steps([25])
+    assert view.tensor("of/0").prev_steps(25, 2) == [10, 20]

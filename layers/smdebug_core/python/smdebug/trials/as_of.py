@@ -108,9 +108,9 @@ class AsOfTrial(Trial):
         """
         self._moving_to(step)
         self._lazy.look_up_to(step)
-        newest = self._lazy.newest()
-        is_there = newest is not None and newest.step == step
+        is_there = self._lazy.summary(step) is not None
         if not is_there and not passed:
+            newest = self._lazy.newest()
             step = -1 if newest is None else newest.step
         self._progress = self._progress_through(step)
         return is_there
