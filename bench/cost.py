@@ -182,15 +182,10 @@ class BilledWorld(SmallWorld):
         self.bill = Bill()
         self.items = BilledItems(self.bill)
         plain, bill = self.world.open_run, self.bill
-        self.world = type(self.world)(
-            index=StepIndex(self.items),
-            objects=self.bucket,
-            workflow=self.workflow,
-            checks=self.checks,
-            schedules=self.schedules,
-            clock=self.clock,
+        self.world = replace(
+            self.world,
+            index=StepIndex(self.items, now=self.clock.now),
             open_run=lambda run: BilledStorage(plain(run), bill),  # type: ignore[arg-type, return-value]
-            settings=self.settings,
         )
 
     @contextmanager

@@ -26,6 +26,7 @@ from functions.intake import change, in_trouble
 from functions.rule_bench import RuleBench, StateTooLarge
 from functions.rule_call import Behind
 from functions.starting import RUN_ITSELF, leave_check
+from functions.step_index import GroupGone
 from functions.telemetry import log, metrics
 from functions.world import World
 from smdebug.service.records import (
@@ -52,7 +53,10 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     if group == RUN_ITSELF:
         return answer(world, run, None, record.outbox)
     now = world.clock.now()
-    held = world.index.lease(run, group, now=now, seconds=world.settings.lease)
+    try:
+        held = world.index.lease(run, group, now=now, seconds=world.settings.lease)
+    except GroupGone:
+        return answer(world, run, group, {})
     work = Evaluation(world, record, held, begun=now)
     work.reconcile()
     more = work.do_what_is_due(hinted_step)

@@ -24,6 +24,7 @@ from smdebug.rules.generic import catalog, find_rule
 from smdebug.rules.making import make_rule
 from smdebug.rules.rule import Rule
 from smdebug.rules.state import restore_state, save_state
+from smdebug.service.items import state_folder
 from smdebug.service.records import (
     GroupRecord,
     RuleConfiguration,
@@ -126,7 +127,7 @@ class RuleBench:
             raise StateTooLarge(record.id, str(problem)) from problem
         if len(state) <= LARGEST_INLINE_STATE:
             return replace(record, state=state, state_key="")
-        key = f"state/{group.group}/{record.id}/{group.token:08}.state"
+        key = f"{state_folder(group.group, record.id)}{group.token:08}.state"
         self.storage.write(key, state)
         return replace(record, state=b"", state_key=key)
 

@@ -6,7 +6,8 @@ decided in `functions.decisions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,10 @@ class GroupBusy(SMDebugRuntimeError):
     """Somebody else evaluates these rules on this run right now: try again in a while."""
 
 
+class GroupGone(SMDebugRuntimeError):
+    """There is no such group of rules any more: it has joined the others."""
+
+
 class LeaseLost(SMDebugRuntimeError):
     """The lease ran out and somebody else took over: what was done here does not count."""
 
@@ -32,9 +37,20 @@ class LeaseLost(SMDebugRuntimeError):
 class StepIndex:
     """The records of all runs, over a store of items."""
 
-    def __init__(self, store: ItemStore, *, kept_for: float = KEPT_FOR):
+    def __init__(
+        self,
+        store: ItemStore,
+        *,
+        now: Callable[[], float] = time.time,
+        kept_for: float = KEPT_FOR,
+    ):
         self._store = store
+        self._now = now
         self._kept_for = kept_for
+
+    def _expires(self) -> dict[str, int]:
+        """When the table may forget what is written now."""
+        return {"expires": int(self._now() + self._kept_for)}
 
     # Runs
 
@@ -44,12 +60,14 @@ class StepIndex:
 
     def list_run(self, run: str, now: float) -> None:
         """Put the run on the list of those that are being watched."""
-        self._store.update(items.RUNS, run, set_once={"since": now, "watermark": ""})
+        self._store.update(
+            items.RUNS, run, set_once={"since": now, "watermark": ""}, set=self._expires()
+        )
 
     def begin_run(self, record: RunRecord) -> bool:
         """Note a run; False if it is known already."""
         try:
-            self._store.put(items.item_of_run(record), Only(absent=True))
+            self._store.put(items.item_of_run(record) | self._expires(), Only(absent=True))
         except Refused:
             return False
         return True
@@ -63,7 +81,7 @@ class StepIndex:
             self._store.update(
                 items.run_pk(before.run),
                 items.RUN,
-                set=item,
+                set=item | self._expires(),
                 only=Only(equal={"version": before.version}),
             )
         except Refused:
@@ -72,7 +90,12 @@ class StepIndex:
 
     def note_check(self, run: str, until: float) -> None:
         """A check of this run is waiting until then; 0: none is."""
-        self._store.update(items.run_pk(run), items.RUN, set={"check_until": until}, only=_PRESENT)
+        self._store.update(
+            items.run_pk(run),
+            items.RUN,
+            set={"check_until": until, **self._expires()},
+            only=_PRESENT,
+        )
 
     def watched_runs(self) -> list[tuple[str, str]]:
         """The runs that are being watched, and up to which key each was swept."""
@@ -87,7 +110,7 @@ class StepIndex:
         self._store.delete(items.RUNS, run)
 
     def note_job(self, job: str, run: str) -> None:
-        self._store.put({"pk": items.job_pk(job), "sk": run})
+        self._store.put({"pk": items.job_pk(job), "sk": run, **self._expires()})
 
     def runs_of_job(self, job: str) -> list[str]:
         return [item["sk"] for item in self._store.query(items.job_pk(job))]
@@ -98,7 +121,7 @@ class StepIndex:
         return items.rules_of(self._store.get(items.run_pk(run), items.RULES))
 
     def put_rules(self, run: str, rules: RulesOfRun, version: str) -> None:
-        self._store.put(items.item_of_rules(run, rules, version))
+        self._store.put(items.item_of_rules(run, rules, version) | self._expires())
 
     def collections(self, run: str) -> Mapping[str, Any] | None:
         item = self._store.get(items.run_pk(run), items.COLLECTIONS)
@@ -109,7 +132,8 @@ class StepIndex:
         body = items.packed(content)
         kept = len(body) <= 300_000
         told = {"version": version, "body": body if kept else items.packed(None)}
-        self._store.put({"pk": items.run_pk(run), "sk": items.COLLECTIONS, **told})
+        item = {"pk": items.run_pk(run), "sk": items.COLLECTIONS, **told}
+        self._store.put(item | self._expires())
         return kept
 
     def layouts(self, run: str) -> dict[str, Layout]:
@@ -121,7 +145,7 @@ class StepIndex:
     def put_layout(self, run: str, layout: Layout) -> None:
         """Note the names of a step whose like was not seen before; the first to say so counts."""
         with suppress(Refused):
-            self._store.put(items.item_of_layout(run, layout), Only(absent=True))
+            self._store.put(items.item_of_layout(run, layout) | self._expires(), Only(absent=True))
 
     # Steps
 
@@ -201,7 +225,7 @@ class StepIndex:
 
     def put_finding(self, run: str, step: int, id: str, detail: Mapping[str, Any]) -> None:
         """Keep what a rule found, under an id that is the same however often it is found."""
-        self._store.put(items.item_of_finding(run, step, id, detail))
+        self._store.put(items.item_of_finding(run, step, id, detail) | self._expires())
 
     # Groups of rules
 
@@ -218,13 +242,13 @@ class StepIndex:
     def begin_group(self, run: str, record: GroupRecord) -> bool:
         """Note a group of rules; False if it is known already."""
         try:
-            self._store.put(items.item_of_group(run, record), Only(absent=True))
+            self._store.put(items.item_of_group(run, record) | self._expires(), Only(absent=True))
         except Refused:
             return False
         return True
 
     def lease(self, run: str, group: str, *, now: float, seconds: float) -> GroupRecord:
-        """Take the group for so long; `GroupBusy` while somebody else has it.
+        """Take the group for so long; `GroupBusy` while somebody else has it, `GroupGone` if it is no more.
 
         Until a commit, each lease counts as a death of its holder.
         """
@@ -237,8 +261,10 @@ class StepIndex:
                 only=Only(present=True, below={"lease": now}),
             )
         except Refused:
+            if self._store.get(items.run_pk(run), items.group_sk(group)) is None:
+                raise GroupGone(f"There are no rules {group} of {run}") from None
             raise GroupBusy(
-                f"The rules {group} of {run} are being evaluated by somebody else, or are not there"
+                f"The rules {group} of {run} are being evaluated by somebody else right now"
             ) from None
         return items.group_of(item)
 
@@ -253,7 +279,13 @@ class StepIndex:
             self._store.update(
                 items.run_pk(run),
                 items.group_sk(record.group),
-                set={**items.progress_of_group(record), "lease": 0, "deaths": 0, "alone": []},
+                set={
+                    **items.progress_of_group(record),
+                    **self._expires(),
+                    "lease": 0,
+                    "deaths": 0,
+                    "alone": [],
+                },
                 put_in={"outbox": outbox} if outbox else None,
                 only=Only(equal={"token": record.token}),
             )

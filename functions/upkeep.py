@@ -47,7 +47,7 @@ def check(world: World, run: str, attempt: str) -> bool:
     if to_do or unfinished:
         start_evaluation(world, run, newest or 0, attempt=attempt, finish=unfinished)
         return True
-    if steps:  # of which workers are missing: time may settle them
+    if steps and not record.has_ended:  # some workers are missing: time may settle that
         leave_check(world, record, after=900)
     return False
 

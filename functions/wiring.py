@@ -26,12 +26,15 @@ def world() -> World:
         Workflows,
     )
     from functions.adapters.dynamodb import DynamoItems
-    from functions.step_index import StepIndex
+    from functions.step_index import KEPT_FOR, StepIndex
     from smdebug.storage import open_storage
 
     told = os.environ
     return World(
-        index=StepIndex(DynamoItems(told["SMDEBUG_TABLE"], client("dynamodb"))),
+        index=StepIndex(
+            DynamoItems(told["SMDEBUG_TABLE"], client("dynamodb")),
+            kept_for=float(told.get("SMDEBUG_INDEX_RETENTION", KEPT_FOR)),
+        ),
         objects=ObjectsInS3(lambda: client("s3")),
         workflow=Workflows(told.get("SMDEBUG_WORKFLOW", ""), lambda: client("stepfunctions")),
         checks=CheckQueueInSqs(told.get("SMDEBUG_CHECKS_QUEUE", ""), lambda: client("sqs")),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from functions.adapters.in_memory import (
@@ -18,6 +19,9 @@ from functions.adapters.in_memory import (
     MemorySchedules,
     MemoryWorkflow,
 )
+from functions.custom_rules import running
+from functions.custom_rules.claiming import claim
+from functions.custom_rules.committing import commit
 from functions.decisions.arrivals import arrivals_in, bucket_and_prefix, by_run
 from functions.evaluation import evaluate
 from functions.finishing import finish_run
@@ -26,6 +30,7 @@ from functions.step_index import GroupBusy, StepIndex
 from functions.upkeep import check, finish, sweep, watch
 from functions.world import Settings, World
 from smdebug.exceptions import ObjectMissing
+from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 
 Notify = Callable[[str], None]
@@ -34,16 +39,18 @@ Notify = Callable[[str], None]
 class BucketOfMemory:
     """A bucket whose objects live in `MemoryStorage`s, one for each run, and that tells of what is put."""
 
-    def __init__(self, name: str, clock: HandClock):
+    def __init__(self, name: str, clock: HandClock, folder: Path | None = None):
         self.name = name
         self._clock = clock
-        self._runs: dict[str, MemoryStorage] = {}
+        self._folder = folder
+        self._runs: dict[str, Any] = {}
         self._modified: dict[str, float] = {}
         self.told: list[str] = []
 
-    def run(self, prefix: str) -> MemoryStorage:
+    def run(self, prefix: str) -> Any:
         if prefix not in self._runs:
-            self._runs[prefix] = _Telling(self, prefix)
+            inside = self._folder and _TellingFolder(self, prefix, self._folder)
+            self._runs[prefix] = inside or _Telling(self, prefix)
         return self._runs[prefix]
 
     def note(self, prefix: str, key: str) -> None:
@@ -98,15 +105,42 @@ class _Telling(MemoryStorage):
         self._bucket.note(self._place, key)
 
 
+class _TellingFolder(FolderStorage):
+    """The same in a folder, which other processes can read."""
+
+    def __init__(self, bucket: BucketOfMemory, prefix: str, folder: Path):
+        super().__init__(folder / prefix)
+        self._bucket = bucket
+        self._told_as = prefix
+
+    def write(self, key: str, data: Any) -> None:
+        super().write(key, data)
+        self._bucket.note(self._told_as, key)
+
+    def create(self, key: str) -> Any:
+        sink = super().create(key)
+        commit = sink.commit
+
+        def commit_and_tell() -> None:
+            commit()
+            self._bucket.note(self._told_as, key)
+
+        sink.commit = commit_and_tell  # type: ignore[method-assign]
+        return sink
+
+
 @dataclass
 class SmallWorld:
-    """A stack in memory."""
+    """A stack in memory; with a folder, runs are saved there, for custom rules in their own processes."""
 
     settings: Settings = field(default_factory=Settings)
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         self.clock = HandClock()
-        self.bucket = BucketOfMemory("runs", self.clock)
+        self.bucket = BucketOfMemory("runs", self.clock, self.folder)
+        self.deployed: dict[str, Path] = {}  # the file of a function that runs a rule
+        self.run_rule: Callable[..., Any] = running.run
         self.items = MemoryItems()
         self.workflow = MemoryWorkflow()
         self.checks = MemoryChecks()
@@ -114,7 +148,7 @@ class SmallWorld:
         self.lender = MemoryLender()
         self.events: list[dict[str, Any]] = []
         self.world = World(
-            index=StepIndex(self.items),
+            index=StepIndex(self.items, now=self.clock.now),
             objects=self.bucket,
             workflow=self.workflow,
             checks=self.checks,
@@ -129,7 +163,7 @@ class SmallWorld:
     def index(self) -> StepIndex:
         return self.world.index
 
-    def place(self, name: str = "mnist") -> MemoryStorage:
+    def place(self, name: str = "mnist") -> Any:
         """Where a run saves."""
         return self.bucket.run(name)
 
@@ -148,9 +182,19 @@ class SmallWorld:
             told = self.workflow.started.pop(name)
             for group in told["groups"]:
                 asked = (self.world, told["run"], group["group"], told["step"])
-                self._until_done(partial(evaluate, *asked))
+                how = self.evaluate_custom if group["kind"] == "custom" else evaluate
+                self._until_done(partial(how, *asked))
             if told["finish"]:
                 self._until_done(partial(finish_run, self.world, told["run"]))
+
+    def evaluate_custom(self, world: World, run: str, group: str, step: int) -> dict[str, Any]:
+        """Claim, run and commit; what they tell each other goes through JSON."""
+        told = _through_json(claim(world, run, group, step))
+        if "function" not in told:
+            return told
+        file = self.deployed.get(told["function"])
+        ran = {"answer": self.run_rule(told["job"], file=str(file) if file else None)}
+        return _through_json(commit(world, run, group, told["claim"], _through_json(ran)))
 
     def _until_done(self, ask: Callable[[], dict[str, Any]]) -> None:
         more = True
@@ -220,3 +264,7 @@ class SmallWorld:
         return {
             rule.name: rule.status.value for group in self.index.groups(run) for rule in group.rules
         }
+
+
+def _through_json(told: Any) -> Any:
+    return json.loads(json.dumps(told, allow_nan=False))

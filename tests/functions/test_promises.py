@@ -237,6 +237,47 @@ def test_while_one_evaluates_another_is_turned_away_and_nothing_is_lost():
     assert found_steps(small) == [0]
 
 
+def test_a_group_that_is_no_more_has_nothing_to_say():
+    small = SmallWorld(EXPLODING)
+    Saver(small.place()).begin()
+    small.settle()
+    assert evaluate(small.world, RUN, "lane-gone", 0)["outbox"] == []
+
+
+def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
+    monkeypatch.setattr("functions.rule_bench.LARGEST_INLINE_STATE", 10)
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "loss", "rule": "LossNotDecreasing",'
+        b' "parameters": {"num_steps": "2", "tensor_regex": "loss"}}]}',
+    )
+    worker = Saver(small.place()).begin()
+    for step, loss in enumerate([5.0, 4.0, 3.0, 3.0, 3.0, 3.0]):
+        worker.save(step, {"loss": loss})
+        small.settle()
+    assert found_steps(small) == [4]
+    (rule,) = small.index.group(RUN, "builtin").rules
+    assert rule.state == b""
+    assert rule.state_key.startswith("state/builtin/")
+    assert rule.state_key.isascii()
+    assert small.place().exists(rule.state_key)
+
+
+def test_what_is_known_of_a_run_is_forgotten_long_after_its_last_change():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    small.clock.time += 1000
+    worker.save(1, WELL)
+    small.settle()
+    now = small.clock.now()
+    expiry = {item["sk"]: item["expires"] - now for item in small.items.query(f"RUN#{RUN}")}
+    assert all(90 * 86_400 - 1001 <= left <= 90 * 86_400 for left in expiry.values())
+    assert expiry["GROUP#builtin"] == 90 * 86_400
+
+
 def test_who_lost_the_lease_commits_nothing():
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -341,3 +342,10 @@ def test_the_step_of_96_workers_is_one_write_unit(run):
 )
 def test_bytes_are_counted_as_dynamodb_does(item, size):
     assert item_size(item) == size
+
+
+@pytest.mark.parametrize("name", ["../../other/run", "a/b", "ü", "a#b", "", ".", "x" * 200])
+def test_the_folder_of_a_memory_is_one_folder_whatever_the_name(name):
+    folder = items.state_folder("builtin", name)
+    assert re.fullmatch(r"state/builtin/[A-Za-z0-9_-]{1,80}/", folder)
+    assert folder != items.state_folder("builtin", f"{name} ")

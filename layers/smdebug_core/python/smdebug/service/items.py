@@ -18,10 +18,12 @@ item of ten rules that found nothing fits into one write unit.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugRuntimeError
@@ -83,6 +85,16 @@ def steps_prefix(training_run: int) -> str:
 
 def step_sk(training_run: int, step: int, shard: int = 0) -> str:
     return f"{steps_prefix(training_run)}{step:012}#{shard:04}"
+
+
+def state_folder(group: str, rule_id: str) -> str:
+    """Where below a run the larger memories of a rule are kept. Its name may hold anything; this does not."""
+    return f"state/{_as_folder(group)}/{_as_folder(rule_id)}/"
+
+
+def _as_folder(name: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]
+    return plain if plain and plain == name else f"{plain}-{sha256(name.encode()).hexdigest()[:16]}"
 
 
 # Who has written what, in few bytes
