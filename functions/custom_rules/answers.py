@@ -1,0 +1,212 @@
+"""What a custom rule answered, read as data: nothing of it is believed that was not looked at.
+
+The answer comes out of a process in which anybody's code ran. Either all of it makes sense, or none of it
+counts.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functions.custom_rules.jobs import LARGEST_INLINE_STATE
+from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
+from functions.rule_call import Behind
+from smdebug.exceptions import SMDebugValueError
+
+MOST_FINDINGS = 100
+LONGEST_TEXT = 2_000
+MOST_VALUES = 2_000  # in all findings of a step
+_DEEPEST = 6
+_TEXTS = ("tensor", "statistic", "worker", "message")
+_FIELDS = frozenset((*_TEXTS, "value", "threshold", "step", "details"))
+
+
+class AnswerRefused(SMDebugValueError):
+    """This is no answer to what was asked; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the rule said of the first of the steps that it was asked about, and what it remembers."""
+
+    outcomes: Sequence[Outcome | Behind]
+    state: bytes | None = None
+    state_key: str = ""
+    problem: str = ""  # why there is no state
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process died; at which step, if that is known."""
+
+    message: str
+    step: int | None = None
+    later: bool = False  # it may succeed later
+
+
+def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Said | Died:
+    """What is told in the outcome of the run; `AnswerRefused` if that is something else."""
+    told = _mapping(ran, "The outcome of the run")
+    if "answer" not in told:
+        error = told.get("Error")
+        if not isinstance(error, str):
+            raise AnswerRefused("The rule's function gave no answer")
+        cause = told.get("Cause")
+        return Died(_text(f"its function failed ({error}: {_short(cause)})", "it", LONGEST_TEXT))
+    answer = _mapping(told["answer"], "The answer")
+    if "died" in answer:
+        return _death(_mapping(answer["died"], "What it died of"), asked)
+    _only(answer, ("steps", "state", "left_out"), "the answer")
+    outcomes = _outcomes(answer.get("steps"), asked)
+    said = _mapping(answer.get("state") or {}, "The state")
+    _only(said, ("inline", "key", "problem"), "the state")
+    if len(said) > 1:
+        raise AnswerRefused("The state is in two places")
+    left_out = answer.get("left_out", [])
+    if not isinstance(left_out, list) or len(left_out) > 20:
+        raise AnswerRefused("What was left out of the state is no list of names")
+    names = tuple(_text(name, "A name", 200) for name in left_out)
+    if "key" in said and said["key"] != state_key:
+        raise AnswerRefused("The state is not where this rule keeps its own")
+    return Said(
+        outcomes,
+        state=_bytes(said["inline"]) if "inline" in said else None,
+        state_key=state_key if "key" in said else "",
+        problem=_text(said["problem"], "The problem", LONGEST_TEXT) if "problem" in said else "",
+        left_out=names,
+    )
+
+
+def _death(told: Mapping[str, Any], asked: Sequence[int]) -> Died:
+    _only(told, ("step", "message", "later"), "what it died of")
+    step = told.get("step")
+    if step is not None and not (type(step) is int and step in asked):
+        raise AnswerRefused("It died at a step that it was not asked about")
+    later = told.get("later", False)
+    if not isinstance(later, bool):
+        raise AnswerRefused("What it died of is not told as it should be")
+    return Died(_text(told.get("message"), "What it died of", LONGEST_TEXT), step, later)
+
+
+def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
+    if not isinstance(steps, list) or not 0 < len(steps) <= len(asked):
+        raise AnswerRefused(
+            f"It answered about other steps than the {len(asked)} it was asked about"
+        )
+    outcomes: list[Outcome | Behind] = []
+    for told, step in zip(steps, asked, strict=False):
+        one = _mapping(told, "An outcome")
+        if type(one.get("step")) is not int or one["step"] != step:
+            raise AnswerRefused(f"It answered about another step than {step}, which was next")
+        if outcomes and isinstance(outcomes[-1], Raised | Behind):
+            raise AnswerRefused(f"It went on to step {step} after it had given up")
+        outcomes.append(_outcome(one))
+    return outcomes
+
+
+def _outcome(told: Mapping[str, Any]) -> Outcome | Behind:
+    kind = told.get("outcome")
+    extra = {"found": ("findings",), "raised": ("message",), "behind": ("message",)}
+    _only(told, ("step", "outcome", *(extra.get(kind, ()) if isinstance(kind, str) else ())), "it")
+    match kind:
+        case "clear":
+            return Clear()
+        case "did not look":
+            return DidNotLook()
+        case "found":
+            return Found(_findings(told.get("findings")))
+        case "raised":
+            return Raised(_text(told.get("message"), "The message", LONGEST_TEXT))
+        case "behind":
+            return Behind(_text(told.get("message"), "The message", LONGEST_TEXT))
+    raise AnswerRefused("An outcome is neither found, clear, did not look, raised nor behind")
+
+
+def _findings(told: Any) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(told, list) or len(told) > MOST_FINDINGS:
+        raise AnswerRefused(f"The findings are no list of at most {MOST_FINDINGS}")
+    room = [MOST_VALUES]
+    return tuple(_finding(_mapping(one, "A finding"), room) for one in told)
+
+
+def _finding(told: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
+    _only(told, _FIELDS, "a finding")
+    for name in _TEXTS:
+        if told.get(name) is not None:
+            _text(told[name], f"The {name} of a finding", LONGEST_TEXT)
+    step = told.get("step")
+    if step is not None and not (type(step) is int and 0 <= step < 10**12):
+        raise AnswerRefused("The step of a finding is none")
+    if not isinstance(told.get("details", {}), dict):
+        raise AnswerRefused("The details of a finding are no mapping")
+    for name in ("value", "threshold", "details"):
+        _plain(told.get(name), room, 0)
+    return dict(told)
+
+
+def _plain(value: Any, room: list[int], depth: int) -> None:
+    room[0] -= 1
+    if room[0] < 0 or depth > _DEEPEST:
+        raise AnswerRefused("The findings hold more than findings may")
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        _text(value, "A text in a finding", LONGEST_TEXT)
+    elif isinstance(value, int):
+        if abs(value) >= 2**64:
+            raise AnswerRefused("A number in a finding is too large")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise AnswerRefused("A number in a finding is none that JSON has")
+    elif isinstance(value, list):
+        for one in value:
+            _plain(one, room, depth + 1)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            _text(name, "A name in a finding", 200)
+            _plain(one, room, depth + 1)
+    else:
+        raise AnswerRefused("A value in a finding is no plain data")
+
+
+def _bytes(told: Any) -> bytes:
+    try:
+        data = b64decode(_text(told, "The state", 2 * LARGEST_INLINE_STATE), validate=True)
+    except ValueError as error:
+        raise AnswerRefused(f"The state cannot be read: {error}") from None
+    if len(data) > LARGEST_INLINE_STATE:
+        raise AnswerRefused(f"The state in the answer has more than {LARGEST_INLINE_STATE} bytes")
+    return data
+
+
+def _mapping(told: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(told, dict):
+        raise AnswerRefused(f"{what} is no mapping")
+    return told
+
+
+def _only(told: Mapping[str, Any], names: Sequence[str] | frozenset[str], what: str) -> None:
+    for name in told:
+        if name not in names:
+            raise AnswerRefused(f"There is {_short(name)!r} in {what}")
+
+
+def _text(told: Any, what: str, longest: int) -> str:
+    if not isinstance(told, str) or len(told) > longest:
+        raise AnswerRefused(f"{what} is no text of at most {longest} characters")
+    try:
+        told.encode()
+    except UnicodeEncodeError:
+        raise AnswerRefused(f"{what} is no valid text") from None
+    return told
+
+
+def _short(told: Any) -> str:
+    """A glimpse of it, for a sentence."""
+    text = told if isinstance(told, str) else type(told).__name__
+    return text[:200].encode("utf-8", "replace").decode()

@@ -1,0 +1,333 @@
+"""The process in which a custom rule runs: a script of its own, started anew for each job.
+
+    python -I -S -B child.py <file descriptor of the answers>  < job
+
+It limits itself, then loads the rule's code, and answers with a line of JSON for each step. Whatever the
+code does to this process, its parent only reads what comes out of it, as data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from functions.rule_call import ViewOfRun
+    from smdebug.rules.rule import Rule
+    from smdebug.storage import Storage
+
+ENOUGH = 100_000  # bytes of answers after which no other step is begun
+MOST_FINDINGS = 100  # told of one step, the worst of them
+MARK = "\x1e"
+SPARE_BYTES = 8 << 30  # of addresses, for files that are mapped
+
+
+class Answers:
+    """Where the answers go; only this very process may give them, not a copy of it."""
+
+    def __init__(self, file: int):
+        self._file = file
+        self._process = os.getpid()
+        self.written = 0
+
+    def give(self, answer: Mapping[str, Any]) -> None:
+        if os.getpid() != self._process:
+            os._exit(0)
+        line = json.dumps(answer, allow_nan=False).encode() + b"\n"
+        self.written += len(line)
+        while line:
+            line = line[os.write(self._file, line) :]
+
+
+def main() -> None:
+    """Do the job that is told on the standard input."""
+    answers = Answers(int(sys.argv[1]))
+    begun = time.monotonic()
+    job = json.load(sys.stdin)
+    limit(job["limits"])
+    sys.path += job["path"]
+    from functions.telemetry import about_rule
+
+    name, level = job["rule"].get("name", "?"), job["rule"].get("logging_level")
+    work = Work(job)
+    said = [sys.stdout, sys.stderr]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    for step, workers in work.steps:
+        used = time.monotonic() - begun
+        if answers.written and (used > job["limits"]["work"] or answers.written > ENOUGH):
+            break
+        answers.give({"begun": step})
+        for stream in said:  # what is printed from here on is about this step
+            print(f"{MARK}{step}", file=stream, flush=True)
+        with about_rule(job["run"], name, step, level):
+            outcome = work.look_at(step, workers)
+        if outcome["outcome"] == "unavailable":
+            answers.give({"unavailable": outcome["message"]})
+            return
+        answers.give({"step": step, **outcome})
+        if outcome["outcome"] in ("raised", "behind"):
+            break
+    answers.give({"done": work.remembered()})
+
+
+def limit(limits: Mapping[str, Any]) -> None:
+    """Have the kernel hold this process and what it starts to some limits."""
+    seconds = int(limits["seconds"]) + 1
+    most = {
+        resource.RLIMIT_CPU: seconds * 4,  # of all its threads together
+        resource.RLIMIT_AS: (int(limits["memory_mb"]) << 20) + SPARE_BYTES,
+        resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
+        resource.RLIMIT_CORE: 0,
+        **({resource.RLIMIT_NPROC: int(limits["processes"])} if limits.get("processes") else {}),
+    }
+    for which, value in most.items():
+        _, hard = resource.getrlimit(which)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+    # If the machine runs out of memory, it is this process that has to go.
+    with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - nothing is imported that early
+        file.write("1000")
+
+
+class Work:
+    """One rule on one run, for some steps."""
+
+    def __init__(self, job: Mapping[str, Any]):
+        from functions.custom_rules.jobs import unpacked
+
+        self._job = job
+        self._about = unpacked(job["about"])
+        told = self._about
+        self.steps = [(step, told["workers"][at]) for step, at in told["steps"]]
+        self._rule: Rule | None = None
+        self._trial: ViewOfRun | None = None
+        self._others: list[tuple[ViewOfRun, Callable[[int], bool]]] = []
+
+    def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
+        """What the rule says of a step, as plain data."""
+        from functions.decisions.verdicts import Raised
+        from functions.rule_call import ask, told_of
+        from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
+        from smdebug.rules.state import restore_state, save_state
+
+        try:
+            if self._rule is None:
+                self._begin()
+            assert self._rule is not None
+            assert self._trial is not None
+            self._trial.look_at(step, workers)
+            before = save_state(self._rule) if self._others else None
+            try:
+                for other, has_passed in self._others:
+                    other.look_up_to(step, passed=has_passed(step))
+                outcome = ask(self._rule, self._trial, step)
+            except StepNotYetAvailable as behind:
+                if before is None:
+                    return told_of_outcome(Raised(told_of(behind)))
+                restore_state(self._rule, before)
+                return {"outcome": "behind", "message": shortened(str(behind))}
+        except StorageUnavailable as problem:
+            return {"outcome": "unavailable", "message": shortened(str(problem))}
+        except SystemExit as left:
+            return told_of_outcome(Raised(f"the rule called sys.exit({left.code!r})"))
+        except BaseException as problem:  # noqa: BLE001 - a rule may raise anything
+            return told_of_outcome(Raised(told_of(problem)))
+        return told_of_outcome(outcome)
+
+    def remembered(self) -> dict[str, Any]:
+        """What the rule remembers: in the answer, or where it was written to."""
+        from base64 import b64encode
+
+        from functions.custom_rules.jobs import LARGEST_INLINE_STATE
+        from smdebug.exceptions import SMDebugError
+        from smdebug.rules.state import save_state
+
+        if self._rule is None:
+            return {"state": None}
+        try:
+            state = save_state(self._rule)
+        except SMDebugError as problem:
+            return {"state": {"problem": shortened(str(problem))}}
+        left_out = [shortened(name, 100) for name in state.left_out[:20]]
+        if len(state) <= LARGEST_INLINE_STATE:
+            kept = {"inline": b64encode(state.data).decode("ascii")}
+        else:
+            kept = {"key": self._job["state_key"]}
+            self._storage.write(kept["key"], state.data)
+        return {"state": kept, **({"left_out": left_out} if left_out else {})}
+
+    # Beginning
+
+    def _begin(self) -> None:
+        from base64 import b64decode
+
+        from smdebug.rules.making import make_rule
+        from smdebug.rules.state import restore_state
+        from smdebug.storage import open_storage
+
+        job, about = self._job, self._about
+        self._storage = open_storage(job["location"])
+        name = job["run"].rpartition("/")[2]
+        trial = view(name, self._storage, about, through=max(step for step, _ in self.steps))
+        for told in about["others"]:
+            self._others.append(opened(told))
+        rule = make_rule(
+            rule_class(job),
+            trial,
+            job["rule"].get("parameters", {}),
+            [other for other, _ in self._others],
+        )
+        state = job["state"]
+        if state is not None:
+            kept = (
+                b64decode(state["inline"])
+                if "inline" in state
+                else self._storage.read(state["key"])
+            )
+            restore_state(rule, kept)
+        self._rule, self._trial = rule, trial
+
+
+def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> ViewOfRun:
+    """A run as the job tells of it. What it does not tell is read here."""
+    from functions.rule_call import ViewOfRun
+    from smdebug.config.collection_manager import CollectionManager
+    from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory
+    from smdebug.trials.opening import look
+
+    history = dict(about["history"])
+    history["layouts"] = [
+        layout if layout["names"] else named(layout, storage) for layout in history["layouts"]
+    ]
+    if about["collections"] is not None:
+        collections = CollectionManager.from_dict(about["collections"])
+    else:
+        found = look(storage)
+        collections = found.collections if found else CollectionManager()
+    return ViewOfRun(
+        name,
+        storage,
+        history=ChainedHistory(MemoryHistory.from_dict(history), ListedHistory(storage, through)),
+        collections=collections,
+        num_workers=about["num_workers"],
+    )
+
+
+def opened(told: Mapping[str, Any]) -> tuple[ViewOfRun, Callable[[int], bool]]:
+    """Another run, and whether it has passed a step: as the step index knows it, else by listing it."""
+    from functions.rule_call import ViewOfRun
+    from smdebug.config.collection_manager import CollectionManager
+    from smdebug.files.names import END_MARKER
+    from smdebug.storage import open_storage
+    from smdebug.trials.history import ListedHistory
+    from smdebug.trials.opening import look
+
+    storage = open_storage(told["location"])
+    name = told["run"].rpartition("/")[2]
+    if "history" in told:
+        seen = view(name, storage, told, through=10**12)
+        return seen, lambda step: told["ended"] or step <= told["through"]
+    found = look(storage)
+    seen = ViewOfRun(
+        name,
+        storage,
+        history=ListedHistory(storage, 10**12),
+        collections=found.collections if found else CollectionManager(),
+        num_workers=found.num_workers if found else 1,
+    )
+    has_ended = any(key == END_MARKER for key in storage.list(END_MARKER))
+    return seen, lambda step: has_ended
+
+
+def named(layout: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+    """The layout with the names that were too many for the job, from the step at which it was first seen."""
+    from smdebug.trials.index_files import IndexFiles
+
+    files = IndexFiles(storage, lambda key, problem: None)
+    written = files.of(layout["first_step"], layout["workers"])
+    names = sorted({name for one in written.values() for name in one.layout.of_tensor})
+    return {**layout, "names": names}
+
+
+def rule_class(job: Mapping[str, Any]) -> type[Rule]:
+    """The rule's class, from the code that was handed over or was deployed with this function."""
+    from inspect import isclass
+
+    from smdebug.exceptions import SMDebugValueError
+    from smdebug.rules.rule import Rule
+
+    wanted = job["rule"]["rule"]
+    code, file = code_of(job)
+    module = type(sys)("custom_rule")
+    module.__file__ = file
+    sys.modules["custom_rule"] = module
+    exec(compile(code, file, "exec"), module.__dict__)  # noqa: S102 - that is what this process is for
+    rules = {
+        name: found
+        for name, found in vars(module).items()
+        if isclass(found) and issubclass(found, Rule) and found is not Rule
+    }
+    if wanted not in rules:
+        there = ", ".join(sorted(rules)) or "no rule (a class that derives from smdebug.rules.Rule)"
+        raise SMDebugValueError(f"{file} defines no rule {wanted}; there is {there}")
+    return rules[wanted]
+
+
+def code_of(job: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The code, and what its file is called in messages. It is what was claimed, or nothing."""
+    from hashlib import sha256
+    from pathlib import Path
+
+    from functions.custom_rules.sources import LARGEST_SOURCE, text_in
+    from smdebug.exceptions import SMDebugValueError
+    from smdebug.storage import ByteSpan, open_storage
+
+    source = job["source"]
+    if source is None:
+        if not job["file"]:
+            raise SMDebugValueError("No rule was deployed with this function, and none handed over")
+        path = Path(job["file"])
+        return path.read_bytes(), path.name
+    if "text" in source:
+        code = text_in(source["text"])
+    else:
+        place, _, name = source["uri"].rpartition("/")
+        code = open_storage(place).read(name, ByteSpan(0, LARGEST_SOURCE + 1))
+    if sha256(code).hexdigest() != source["sha256"]:
+        raise SMDebugValueError(
+            f"{source['uri']} is not what was claimed (sha256 {source['sha256'][:12]}…): "
+            "it was changed meanwhile"
+        )
+    return code, source["uri"].rpartition("/")[2]
+
+
+# What is told
+
+
+def told_of_outcome(outcome: Any) -> dict[str, Any]:
+    """An outcome as plain data, cut to what an answer may hold."""
+    from functions.decisions.events import bounded_finding, worst
+    from functions.decisions.verdicts import Clear, Found, Raised
+
+    if isinstance(outcome, Found):
+        told = [bounded_finding(one) for one in worst(outcome.findings, MOST_FINDINGS)]
+        text = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+        return {"outcome": "found", "findings": json.loads(text)}
+    if isinstance(outcome, Raised):
+        return {"outcome": "raised", "message": shortened(outcome.message)}
+    return {"outcome": "clear" if isinstance(outcome, Clear) else "did not look"}
+
+
+def shortened(text: str, longest: int = 1000) -> str:
+    """A text that is valid, and not longer than that."""
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,393 @@
+"""Running a custom rule: a child process of its own, held to limits, whose answer is only read as data.
+
+The function that does this may do nothing but log, and nothing that the rule does makes it fail: a rule
+that crashes, never returns, or answers nonsense is an outcome, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from functions.custom_rules.jobs import LARGEST_ANSWER, MEMORY_MB, SECONDS
+from functions.telemetry import log
+
+CHILD = Path(__file__).with_name("child.py")
+LARGEST_LOG = 100_000  # bytes of what a rule says in one job
+LONGEST_LINE = 4_000
+PROCESSES = 128  # that it may start, where the system counts them
+OWN_MEMORY_MB = 64  # left for this process to grow
+_LOOK_EVERY = 0.05  # seconds
+_LAST_WORDS = 0.5
+_MARK = b"\x1e"  # begins a line that tells which step the next ones are about
+_LEVELS = frozenset(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
+_LET_KNOW = (
+    *("PATH", "LD_LIBRARY_PATH", "AWS_REGION", "AWS_DEFAULT_REGION"),
+    *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_CA_BUNDLE"),
+)
+
+
+class Died(Exception):
+    """The rule's process came to an end before it had answered; the text says how."""
+
+
+def run(
+    job: Mapping[str, Any],
+    *,
+    memory_mb: float = MEMORY_MB,
+    seconds: float = SECONDS,
+    file: str | None = None,
+) -> dict[str, Any]:
+    """What the rule says of the steps of a job, whatever becomes of it. `file`: code deployed beside this."""
+    heard = Heard(job)
+    folder = Path(tempfile.mkdtemp(prefix="rule-"))
+    before = set(descendants())
+    _keep_to_ourselves()
+    child: subprocess.Popen[bytes] | None = None
+    try:
+        limits = _limits(job, memory_mb, seconds, folder)
+        child, answers = _started({**job, "limits": limits, "file": file}, folder)
+        _listen(child, answers, heard, limits, before)
+    except Died as death:
+        heard.died = str(death)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is an outcome
+        heard.died = f"it could not be run ({type(problem).__name__}: {problem})"
+    finally:
+        _end(child, before)
+        shutil.rmtree(folder, ignore_errors=True)
+    heard.flush()
+    return heard.answer()
+
+
+class Heard:
+    """What has come out of the process so far."""
+
+    def __init__(self, job: Mapping[str, Any]):
+        rule = job["rule"]
+        self._about = {"run": job["run"], "rule": rule["name"]}
+        self._steps: list[dict[str, Any]] = []
+        self._done: dict[str, Any] | None = None
+        self._answers = b""
+        self._bytes = 0
+        self._lines: dict[str, bytes] = {}
+        self._said = 0
+        self._at: dict[str, int | None] = {}  # the step that each stream is about
+        self.step: int | None = None
+        self.died: str | None = None
+        self.later = False
+
+    @property
+    def is_done(self) -> bool:
+        return self._done is not None
+
+    def take(self, data: bytes) -> None:
+        """A piece of the answers."""
+        self._bytes += len(data)
+        if self._bytes > LARGEST_ANSWER:
+            raise Died(f"it answered with more than {LARGEST_ANSWER} bytes")
+        *lines, self._answers = (self._answers + data).split(b"\n")
+        for line in lines:
+            if not self.is_done:
+                self._take_line(line)
+
+    def _take_line(self, line: bytes) -> None:
+        try:
+            told = json.loads(line, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            told = None
+        match told:
+            case {"begun": int(step)}:
+                self.step = step
+            case {"unavailable": str(message)}:
+                self.later = True
+                raise Died(f"the run could not be read: {message}")
+            case {"done": dict(done)}:
+                self._done = done
+            case {"step": _, "outcome": _}:
+                self._steps.append(told)
+            case _:
+                raise Died("it answered with something that is no answer")
+
+    def hear(self, stream: str, data: bytes) -> None:
+        """A piece of what the rule prints: each line becomes one of the rule's own log lines."""
+        if self._said > LARGEST_LOG:
+            return
+        *lines, rest = (self._lines.get(stream, b"") + data).split(b"\n")
+        self._lines[stream] = rest
+        for line in lines:
+            self._say(line, stream)
+        if len(rest) > LONGEST_LINE:
+            self._lines[stream] = b""
+            self._say(rest, stream)
+
+    def flush(self) -> None:
+        """What was printed without the end of a line."""
+        for stream, rest in self._lines.items():
+            if rest:
+                self._say(rest, stream)
+
+    def _say(self, line: bytes, stream: str) -> None:
+        if self._said > LARGEST_LOG:
+            return
+        self._said += len(line)
+        if line.startswith(_MARK):
+            self._at[stream] = _number_in(line)
+            return
+        about: dict[str, Any] = {**self._about, "step": self._at.get(stream)}
+        if self._said > LARGEST_LOG:
+            log("The rule says more than is kept; the rest is left out", level="WARNING", **about)
+            return
+        text = line[:LONGEST_LINE].decode("utf-8", "replace")
+        told = _as_json(text)
+        level = told.get("level")
+        about["level"] = level if level in _LEVELS else "ERROR" if stream == "stderr" else "INFO"
+        message = told.get("message")
+        log(message if isinstance(message, str) else text, **about)
+
+    def answer(self) -> dict[str, Any]:
+        """All of it, for the commit."""
+        told: dict[str, Any] = {"steps": self._steps, **(self._done or {})}
+        if self.died is not None:
+            # Without what the rule remembers, what it said counts for nothing.
+            told = {"steps": [], "died": {"step": self.step, "message": self.died[:1000]}}
+            if self.later:
+                told["died"]["later"] = True
+            log("The rule's process died", level="ERROR", **self._about, **told["died"])
+        try:
+            text = json.dumps(told, allow_nan=False)
+        except (ValueError, RecursionError):
+            text = ""
+        if not text or len(text) > LARGEST_ANSWER:
+            message = "it answered with something that is no answer"
+            return {"steps": [], "died": {"step": self.step, "message": message}}
+        return told
+
+
+# The process
+
+
+def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """The child, with a job on its standard input, and where its answers come out."""
+    answers, end = os.pipe()
+    path = [place for place in sys.path if place and not _is_standard(place)]
+    known = {name: os.environ[name] for name in _LET_KNOW if name in os.environ}
+    environment = {
+        **known,
+        **(job.get("credentials") or {}),
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LANG": "C.UTF-8",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",
+        "SMDEBUG_LOG_LEVEL": "info",
+    }
+    told = {key: value for key, value in job.items() if key != "credentials"}
+    try:
+        with tempfile.TemporaryFile() as given:
+            given.write(json.dumps({**told, "path": path}).encode())
+            given.seek(0)
+            child = subprocess.Popen(  # noqa: S603 - our own interpreter and script
+                [sys.executable, "-I", "-S", "-B", str(CHILD), str(end)],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(end,),
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+            )
+    except BaseException:
+        os.close(answers)
+        raise
+    finally:
+        os.close(end)
+    return child, answers
+
+
+def _limits(
+    job: Mapping[str, Any], memory_mb: float, seconds: float, folder: Path
+) -> dict[str, float]:
+    told = job.get("limits") or {}
+    limits = {
+        "work": float(told.get("work", seconds)),
+        "seconds": min(seconds, float(told.get("seconds", seconds))),
+        "memory_mb": min(memory_mb, float(told.get("memory_mb", memory_mb))),
+        "file_bytes": max(1 << 20, shutil.disk_usage(folder).free - (16 << 20)),
+    }
+    if os.geteuid() != 0:  # the system does not count those of root
+        limits["processes"] = _tasks_of_user() + PROCESSES
+    return limits
+
+
+def _listen(
+    child: subprocess.Popen[bytes],
+    answers: int,
+    heard: Heard,
+    limits: Mapping[str, float],
+    before: set[int],
+) -> None:
+    """Until it is done, or has to be ended. `Died` says why."""
+    until = time.monotonic() + limits["seconds"]
+    assert child.stdout is not None
+    assert child.stderr is not None
+    takers: dict[int, Callable[[bytes], None]] = {
+        answers: heard.take,
+        child.stdout.fileno(): lambda data: heard.hear("stdout", data),
+        child.stderr.fileno(): lambda data: heard.hear("stderr", data),
+    }
+    look_again = last_words = 0.0
+    with selectors.DefaultSelector() as selector:
+        try:
+            for file in takers:
+                os.set_blocking(file, False)
+                selector.register(file, selectors.EVENT_READ)
+            while True:
+                has_ended = child.poll() is not None
+                ready = [one for one, _ in selector.select(0 if has_ended else _LOOK_EVERY)]
+                for one in ready:
+                    data = os.read(one.fd, 65_536)
+                    if data:
+                        takers[one.fd](data)
+                    else:
+                        selector.unregister(one.fd)
+                now = time.monotonic()
+                if has_ended or heard.is_done:  # somebody may still hold its ends of the pipes
+                    last_words = last_words or now + _LAST_WORDS
+                    if not ready or now > last_words:
+                        break
+                elif now > until:
+                    raise Died(f"it did not answer within {limits['seconds']:g} s")
+                if now >= look_again and not has_ended:
+                    look_again = now + _LOOK_EVERY
+                    used = sum(map(memory_of, set(descendants()) - before)) / (1 << 20)
+                    if used > limits["memory_mb"]:
+                        raise Died(f"it used more than {limits['memory_mb']:.0f} MB of memory")
+        finally:
+            os.close(answers)
+            child.stdout.close()
+            child.stderr.close()
+    if not heard.is_done:
+        raise Died(_how_it_ended(child.wait()))
+
+
+def _how_it_ended(code: int) -> str:
+    if code == -signal.SIGXCPU:
+        return "it used more time of the processor than it may"
+    if code < 0:
+        with suppress(ValueError):
+            return f"it was ended by {signal.Signals(-code).name} before it had answered"
+    return f"it ended with exit code {code} before it had answered"
+
+
+def _end(child: subprocess.Popen[bytes] | None, before: set[int]) -> None:
+    """End the process and all that it has started, however far away they went."""
+    if child is None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
+    for _ in range(100):
+        left = set(descendants()) - before
+        if not left:
+            return
+        for process in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        for process in left:
+            with suppress(ChildProcessError):
+                os.waitpid(process, os.WNOHANG)
+        time.sleep(0.01)
+
+
+def descendants() -> Iterator[int]:
+    """The processes that this one has started, and those that they have."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            stat = (folder / "stat").read_bytes()
+            parents[int(folder.name)] = int(stat.rpartition(b")")[2].split()[1])
+    ours = {os.getpid()}
+    while more := {one for one, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+        yield from more
+
+
+def memory_of(process: int) -> int:
+    """The bytes of memory that a process has for itself."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(("RssAnon:", "RssShmem:")):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def memory_left(of_mb: float) -> float:
+    """What of a function's memory is left for the rule."""
+    return max(128.0, of_mb - memory_of(os.getpid()) / (1 << 20) - OWN_MEMORY_MB)
+
+
+def _keep_to_ourselves() -> None:
+    """Whom the rule starts becomes our child when it is orphaned; and nobody may look into this process."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    system = ctypes.CDLL(None, use_errno=True)
+    for option, value in ((_SUBREAPER, 1), (_DUMPABLE, 0)):
+        system.prctl(option, value, 0, 0, 0)
+
+
+_SUBREAPER, _DUMPABLE = 36, 4  # linux/prctl.h
+
+
+def _tasks_of_user() -> int:
+    """How many threads this user has: the limit counts those, too."""
+    tasks = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if folder.stat().st_uid == os.geteuid():
+                tasks += sum(1 for _ in (folder / "task").iterdir())
+    return tasks
+
+
+def _is_standard(place: str) -> bool:
+    """Does the interpreter find that by itself?"""
+    import sysconfig
+
+    own = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    name = Path(place).name
+    return (
+        place in own
+        or name == "lib-dynload"
+        or (name.startswith("python") and name.endswith(".zip"))
+    )
+
+
+def _as_json(text: str) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        told = json.loads(text)
+        if isinstance(told, dict):
+            return told
+    return {}
+
+
+def _number_in(line: bytes) -> int | None:
+    told = line[1:13]
+    return int(told) if told.isdigit() else None
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number in JSON")
