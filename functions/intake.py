@@ -21,13 +21,13 @@ from functions.decisions.configuration import (
     custom_group,
     default_rules,
     group_of,
-    parse_rules,
+    read_rules,
     what_changed,
 )
 from functions.decisions.events import run_entry
 from functions.starting import start_evaluation
 from functions.world import World
-from smdebug.exceptions import ObjectMissing, SMDebugError
+from smdebug.exceptions import ObjectMissing, RulesFileError, SMDebugError
 from smdebug.files.collections_file import parse_collections
 from smdebug.logger import get_logger
 from smdebug.service.items import RulesOfRun, shard_of, token_of
@@ -70,7 +70,8 @@ def job_ended(world: World, ended: JobEnded) -> None:
 def begin(world: World, run: str) -> RunRecord:
     """Note a run that was not known: its rules, and that it is being watched."""
     now = world.clock.now()
-    rules, trouble = _rules_of(world, run)
+    told, trouble = _rules_of(world, run)
+    rules = default_rules(world.settings.default_rules) if told is None else told
     job = job_of(run)
     if job is not None:
         world.index.note_job(job, run)
@@ -259,10 +260,12 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     rules, trouble = _rules_of(world, record.run)
     if trouble:
         record = in_trouble(world, record, trouble)
+    if rules is None:  # those that watch go on
         return change(world, record, lambda one: replace(one, rules_version=arrival.sequencer))
     before = world.index.rules(record.run)
     detached = what_changed((*before.wanted, *before.detached), rules).stopped
-    world.index.put_rules(record.run, RulesOfRun(rules, detached), arrival.sequencer)
+    version = _comparable(arrival.sequencer)
+    world.index.put_rules(record.run, RulesOfRun(rules, detached), version)
     groups = _groups_of(world, rules)
     for begun in _begun(world, record, rules, groups):
         world.index.begin_group(record.run, begun)
@@ -279,17 +282,17 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     return record
 
 
-def _rules_of(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...], str]:
-    """The rules in the run's own file, else the stack's default set; and what is wrong with the file."""
+def _rules_of(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:
+    """The rules in the run's own file, None if it has none or makes no sense; and what is wrong with it."""
     bucket, prefix = bucket_and_prefix(run)
     try:
         data = world.objects.read(bucket, f"{prefix}rules.json")
+        read = read_rules(data, file=f"s3://{bucket}/{prefix}rules.json")
     except ObjectMissing:
-        return default_rules(world.settings.default_rules), ""
-    try:
-        return parse_rules(data, file=f"s3://{bucket}/{prefix}rules.json"), ""
-    except SMDebugError as problem:
-        return default_rules(world.settings.default_rules), str(problem)
+        return None, ""
+    except RulesFileError as problem:
+        return None, str(problem)
+    return read.rules, read.trouble
 
 
 def _groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class Only:
     absent: bool = False  # there is no such item yet
     present: bool = False
     equal: Mapping[str, Any] = field(default_factory=dict)
-    below: Mapping[str, float] = field(default_factory=dict)  # the attribute is lower, or not there
+    below: Mapping[str, Any] = field(default_factory=dict)  # the attribute is lower, or not there
 
 
 ALWAYS = Only()

@@ -120,8 +120,14 @@ class StepIndex:
     def rules(self, run: str) -> RulesOfRun:
         return items.rules_of(self._store.get(items.run_pk(run), items.RULES))
 
-    def put_rules(self, run: str, rules: RulesOfRun, version: str) -> None:
-        self._store.put(items.item_of_rules(run, rules, version) | self._expires())
+    def put_rules(self, run: str, rules: RulesOfRun, version: str) -> bool:
+        """Note the rules; False if those of the same or a newer version are known."""
+        item = items.item_of_rules(run, rules, version) | self._expires()
+        try:
+            self._store.put(item, Only(below={"version": version}))
+        except Refused:
+            return False
+        return True
 
     def collections(self, run: str) -> Mapping[str, Any] | None:
         item = self._store.get(items.run_pk(run), items.COLLECTIONS)

@@ -141,7 +141,10 @@ def _check(item: Item | None, only: Only) -> None:
         not (only.absent and item is not None)
         and not (only.present and item is None)
         and all((item or {}).get(name) == value for name, value in only.equal.items())
-        and all((item or {}).get(name, value - 1) < value for name, value in only.below.items())
+        and all(
+            name not in (item or {}) or (item or {})[name] < value
+            for name, value in only.below.items()
+        )
     )
     if not held:
         raise Refused(f"{only} does not hold")

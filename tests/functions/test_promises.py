@@ -421,6 +421,37 @@ def test_a_rules_file_that_cannot_be_read_is_told_and_the_default_rules_watch():
     assert any("rules.json" in trouble for trouble in troubles)
 
 
+def test_a_rule_that_cannot_be_read_takes_no_other_with_it():
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "a/b", "rule": "VanishingGradient"},'
+        b'{"name": "good", "rule": "ExplodingTensor"}]}',
+    )
+    Saver(small.place()).begin().save(0, ILL)
+    small.settle()
+    assert small.statuses() == {"good": "IssuesFound"}
+    troubles = [one["trouble"] for one in small.details("Run State Change")]
+    assert any("a/b" in trouble for trouble in troubles)
+
+
+def test_an_older_rules_file_that_is_told_later_changes_nothing():
+    small = SmallWorld()
+    place = small.place()
+    place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
+    older, small.bucket.told = small.bucket.told, []
+    place.write(
+        "rules.json", b'{"version": 1, "rules": [{"name": "b", "rule": "ExplodingTensor"}]}'
+    )
+    small.settle()
+    place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
+    small.bucket.told = older
+    small.settle()
+    Saver(place).begin().save(0, WELL)
+    small.settle()
+    assert set(small.statuses()) == {"b"}
+
+
 def test_a_damaged_index_file_is_told_and_the_next_steps_are_evaluated():
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()

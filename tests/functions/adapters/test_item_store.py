@@ -155,6 +155,8 @@ def test_entries_of_a_map_come_and_go_without_the_others(store, pk):
         (Only(below={"lease": 100.5}), True),
         (Only(below={"lease": 100}), False),
         (Only(below={"never": 1}), True),
+        (Only(below={"by": "mf"}), True),
+        (Only(below={"by": "me"}), False),
         (Only(present=True, below={"lease": 101}), True),
     ],
 )
