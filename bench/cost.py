@@ -15,7 +15,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +31,7 @@ from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
+from tests.support.item_size import item_size
 
 PRICES = {
     "write unit": 0.625e-6,
@@ -87,27 +88,9 @@ class Bill:
         return sum(PRICES[what] * count for what, count in self.used.items() if what in PRICES)
 
 
-def size_of(value: Any) -> int:
-    """The bytes of an attribute, as DynamoDB counts them."""
-    match value:
-        case None | bool():
-            return 1
-        case str():
-            return len(value.encode())
-        case int() | float():
-            return math.ceil(len(repr(value).strip("-0.").replace(".", "")) / 2) + 1
-        case bytes():
-            return len(value)
-        case frozenset():
-            return sum(map(size_of, value))
-        case Mapping():
-            return 3 + sum(1 + len(key.encode()) + size_of(one) for key, one in value.items())
-        case _:
-            return 3 + sum(1 + size_of(one) for one in value)
-
-
-def size_of_item(item: Item | None) -> int:
-    return sum(len(key.encode()) + size_of(one) for key, one in (item or {}).items())
+def size_of(item: Item | None) -> int:
+    """The bytes of an item, none of none."""
+    return item_size(item) if item else 0
 
 
 class BilledItems(MemoryItems):
@@ -119,27 +102,27 @@ class BilledItems(MemoryItems):
 
     def get(self, pk: str, sk: str) -> Item | None:
         item = super().get(pk, sk)
-        self._read(size_of_item(item))
+        self._read(size_of(item))
         return item
 
     def query(self, pk: str, **how: Any) -> list[Item]:
         items = super().query(pk, **how)
-        self._read(sum(map(size_of_item, items)))
+        self._read(sum(map(size_of, items)))
         return items
 
     def put(self, item: Item, only: Only = ALWAYS) -> None:
-        before = size_of_item(super().get(item["pk"], item["sk"]))
-        self._write(item["pk"], max(before, size_of_item(item)))
+        before = size_of(super().get(item["pk"], item["sk"]))
+        self._write(item["pk"], max(before, size_of(item)))
         super().put(item, only)
 
     def update(self, pk: str, sk: str, **how: Any) -> Item:
-        before = size_of_item(super().get(pk, sk))
+        before = size_of(super().get(pk, sk))
         try:
             after = super().update(pk, sk, **how)
         except Exception:
             self._write(pk, before)
             raise
-        self._write(pk, max(before, size_of_item(after)))
+        self._write(pk, max(before, size_of(after)))
         return after
 
     def _read(self, size: int) -> None:

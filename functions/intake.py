@@ -75,17 +75,23 @@ def begin(world: World, run: str) -> RunRecord:
     job = job_of(run)
     if job is not None:
         world.index.note_job(job, run)
-    world.index.list_run(run, now)
+    watch_again(world, run)
     world.index.put_rules(run, RulesOfRun(rules), "")
     groups = _groups_of(world, rules)
     for group in groups:
         world.index.begin_group(run, GroupRecord(group))
     record = RunRecord(run, groups=groups, job=job, first_seen=now, trouble=trouble)
     record = _told(record, "begin", now)
-    world.schedules.wake(run, at=now + world.settings.stall_timeout)
     if not world.index.begin_run(record):  # somebody else was faster, and did the same
         return world.index.run(run) or record
     return record
+
+
+def watch_again(world: World, run: str) -> None:
+    """Have a run looked after that may have been taken to be over."""
+    now = world.clock.now()
+    world.index.list_run(run, now)
+    world.schedules.wake(run, at=now + world.settings.stall_timeout)
 
 
 def change(
@@ -197,6 +203,7 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
         lambda known: _with_collections(known, arrival, meta, world.clock.now()),
     )
     if record.training_run != before.training_run:
+        watch_again(world, record.run)
         list_run(world, record, since=arrival.uploaded)
     if before.num_workers is None or record.training_run != before.training_run:
         start_what_is_complete(world, record, attempt)
@@ -342,6 +349,7 @@ def _awake(world: World, record: RunRecord, written: Sequence[Arrival]) -> RunRe
     newest = world.index.steps(record.run, record.training_run, limit=1, newest_first=True)
     if not newest or max(one.step for one in written) > newest[0].step:
         announce_end(world, record.run, "a step came after its end", again=True)
+        world.index.list_run(record.run, world.clock.now())
         record = world.index.run(record.run) or record
     return record
 

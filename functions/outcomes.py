@@ -9,7 +9,6 @@ from functions.ports import ItemStore, Only, Refused
 from smdebug.service import items
 
 KEPT_FOR = 90 * 86_400
-ACTION_PREFIX = "ACTION#"
 _PRESENT = Only(present=True)
 
 
@@ -20,7 +19,7 @@ class OutcomesInIndex:
         self._store = store
 
     def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
-        first = f"{ACTION_PREFIX}{finding_id}#"
+        first = f"{items.ACTION_PREFIX}{finding_id}#"
         found = self._store.query(items.run_pk(run), first=first, last=first + items.LAST)
         told = (items.unpacked(item["body"]) for item in found)
         return frozenset(outcome["id"] for outcome in told if outcome["settled"])
@@ -49,7 +48,7 @@ class OutcomesInIndex:
         self._store.put(
             {
                 "pk": items.run_pk(run),
-                "sk": f"{ACTION_PREFIX}{outcome['finding_id']}#{outcome['id']}",
+                "sk": f"{items.ACTION_PREFIX}{outcome['finding_id']}#{outcome['id']}",
                 "rule": rule_id,
                 "body": items.packed(dict(outcome)),
                 "expires": int(outcome["at"] + KEPT_FOR),

@@ -63,6 +63,7 @@ class StepIndex:
         self._store.update(
             items.RUNS, run, set_once={"since": now, "watermark": ""}, set=self._expires()
         )
+        self._store.delete(items.PAST_RUNS, run)
 
     def begin_run(self, record: RunRecord) -> bool:
         """Note a run; False if it is known already."""
@@ -106,7 +107,7 @@ class StepIndex:
 
     def unlist_run(self, run: str) -> None:
         """Watch the run no longer; it stays known as one that was watched."""
-        self._store.put({"pk": items.PAST_RUNS, "sk": run})
+        self._store.put({"pk": items.PAST_RUNS, "sk": run, **self._expires()})
         self._store.delete(items.RUNS, run)
 
     def note_job(self, job: str, run: str) -> None:

@@ -609,6 +609,22 @@ def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again():
     assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
 
 
+def test_a_run_that_was_resumed_after_its_end_is_looked_after_again():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    small.sweep()
+    assert small.index.watched_runs() == []
+    Saver(small.place(), training_run=1).begin()
+    small.settle()
+    assert [run for run, _ in small.index.watched_runs()] == [RUN]
+    assert small.index.run(RUN).state.value == "Running"
+    assert RUN in small.schedules.at
+
+
 def test_a_sagemaker_job_ends_by_its_own_event():
     from functions.decisions.arrivals import JobEnded
     from functions.intake import job_ended
