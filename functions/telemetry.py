@@ -51,25 +51,20 @@ def metrics(values: Mapping[str, tuple[float, str]], **dimensions: str) -> None:
 @contextmanager
 def about_rule(run: str, rule: str, step: int, level: str | None = None) -> Iterator[None]:
     """What a rule logs in this block is told with its run, its name and the step."""
-    logger = _rules_logger()
+    from smdebug.logger import get_logger
+
+    logger = get_logger()
+    before = logger.level, logger.handlers
     token = _about.set({"run": run, "rule": rule, "step": step})
-    before = logger.level
+    logger.handlers = [_AsJson()]
     if level:
         logger.setLevel(level.upper())
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(before[0])
+        logger.handlers = before[1]
         _about.reset(token)
-
-
-def _rules_logger() -> logging.Logger:
-    from smdebug.logger import get_logger
-
-    logger = get_logger()
-    if not any(isinstance(handler, _AsJson) for handler in logger.handlers):
-        logger.handlers = [_AsJson()]
-    return logger
 
 
 class _AsJson(logging.Handler):

@@ -40,8 +40,8 @@ class Alerts(Construct):
                     topic_arn=self._topic.topic_arn,
                     protocol=protocol,
                     endpoint=endpoint,
-                    # What is for somebody in particular says so; everything else is for all.
-                    filter_policy={"to": [endpoint, {"exists": False}]},
+                    # Every message says whom it is for: this endpoint alone, or everybody.
+                    filter_policy={"to": [endpoint, "everybody"]},
                 )
 
     @property

@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from infra.settings import Settings, SettingsError
 from infra.stack import DebuggerStack
 
-NAME = "SmdebugStack"
+NAME = "smdebug"
 
 
 def app_with(settings: Settings | None = None, *, name: str = NAME, **more: Any) -> cdk.App:

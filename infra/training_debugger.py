@@ -19,6 +19,7 @@ from infra.dead_letters import Undelivered
 from infra.evaluation_workflow import EvaluationWorkflow
 from infra.event_rule import EventRule
 from infra.findings_bus import FOUND, FindingsBus
+from infra.outputs import Outputs
 from infra.python_function import PythonFunction, Shared
 from infra.run_bucket import RunBucket
 from infra.settings import Settings
@@ -226,9 +227,19 @@ class TrainingDebugger(Construct):
         self.bus_arn = bus.arn
         self.alerts_topic_arn = alerts.arn
         self.workflow_arn = workflow.arn
-        self.dashboard_name = dashboard.dashboard_name
-        self.evaluation_log = evaluate.log_group.log_group_name
-        self.custom_rule_log = custom.functions[0].log_group.log_group_name
+        self.outputs = Outputs(
+            self,
+            "Told",
+            bucket=bucket.name,
+            has_to_turn_on_events=not bucket.is_our_own,
+            table=table.name,
+            bus=bus.name,
+            topic=alerts.arn,
+            workflow=workflow.arn,
+            dashboard=dashboard.dashboard_name,
+            evaluation_log=evaluate.log_group.log_group_name,
+            custom_rule_logs=[one.log_group.log_group_name for one in custom.functions],
+        )
 
 
 def _unique(construct: Construct) -> str:

@@ -26,6 +26,9 @@ OLD_RUN = ROOT / "tests" / "golden" / "runs" / "single_worker"
 NOT_RUN = [
     ("docs/asking.md", "needs an AWS account"),
     ("docs/asking.md", "needs the logs of a stack"),
+    ("docs/deploy.md", "it needs the deployed stack"),
+    ("docs/deploy.md", "it needs the deployed stack"),
+    ("docs/deploy.md", "it is part of a CDK app of yours"),
     ("docs/migrating.md", "needs PyTorch"),
 ]
 WITH_CODE = [page for page in PAGES if any(block.is_python for block in blocks_of(page))]

@@ -12,7 +12,7 @@ import aws_cdk as cdk
 import pytest
 from cdk_nag import AwsSolutionsChecks
 
-from infra.app import app_with
+from infra.app import NAME, app_with
 from infra.assets import ROOT
 from infra.settings import Settings
 from tests.infra.conftest import UNBUNDLED, Stack
@@ -24,7 +24,7 @@ def violations(settings: Settings, folder: Path, *, unanswered: bool = False) ->
     )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     if unanswered:
-        cdk.aws_sqs.CfnQueue(app.node.find_child("SmdebugStack"), "Unanswered")
+        cdk.aws_sqs.CfnQueue(app.node.find_child(NAME), "Unanswered")
     with suppress(RuntimeError):  # that it failed is what the report is read for
         app.synth()
     report = json.loads((folder / "validation-report.json").read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def test_the_app_synthesizes_by_itself(tmp_path: Path, default_stack: Stack):
     subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True, timeout=120
     )
-    written = json.loads((tmp_path / "SmdebugStack.template.json").read_text(encoding="utf-8"))
+    written = json.loads((tmp_path / f"{NAME}.template.json").read_text(encoding="utf-8"))
     assert written["Resources"].keys() == default_stack.resources.keys()
 
 

@@ -111,8 +111,8 @@ def test_the_environment_of_a_function_is_what_the_functions_read():
         for path in FUNCTIONS.rglob("*.py")
         for name in re.findall(r'"(SMDEBUG_[A-Z_]+)"', path.read_text(encoding="utf-8"))
     }
-    tuned_in_tests = {"SMDEBUG_END_GRACE", "SMDEBUG_CHECK_DELAY"}
-    assert read - told <= tuned_in_tests
+    may_be_left_out = {"SMDEBUG_END_GRACE", "SMDEBUG_CHECK_DELAY", "SMDEBUG_LOG_LEVEL"}
+    assert read - told <= may_be_left_out
 
 
 def test_the_settings_reach_the_functions_that_are_trusted(synthesize: Callable[..., Stack]):
@@ -282,7 +282,7 @@ def test_whoever_is_named_is_subscribed(full_stack: Stack):
 
 def test_what_is_meant_for_one_reaches_that_one_only(full_stack: Stack):
     for one in full_stack.of("AWS::SNS::Subscription").values():
-        assert one["FilterPolicy"] == {"to": [one["Endpoint"], {"exists": False}]}
+        assert one["FilterPolicy"] == {"to": [one["Endpoint"], "everybody"]}
 
 
 def test_who_acts_knows_whom_it_may_tell(full_stack: Stack):
@@ -348,8 +348,24 @@ def test_the_numbers_that_alarms_watch_are_emitted(stack: Stack):
 
 def test_a_person_is_told_what_to_use(default_stack: Stack, full_stack: Stack):
     outputs = set(default_stack.template["Outputs"])
-    assert outputs >= {"Bucket", "StepIndex", "FindingsBus", "AlertsTopic", "Workflow", "Dashboard"}
+    assert outputs == {
+        *("Bucket", "StepIndex", "FindingsBus", "AlertsTopic", "Workflow", "Dashboard"),
+        *("EvaluationLog", "CustomRuleLogs"),
+    }
     assert set(full_stack.template["Outputs"]) - outputs == {"TurnOnEvents"}
+
+
+def test_the_client_finds_a_debugger_by_the_outputs_of_its_stack_or_of_somebody_elses(
+    default_stack: Stack, tmp_path
+):
+    from smdebug.service.aws import output_of
+
+    app = cdk.App(context=UNBUNDLED, outdir=str(tmp_path), builtin_cloud_formation_validation=False)
+    TrainingDebugger(cdk.Stack(app, "Theirs"), "Watch")
+    theirs = app.synth().get_stack_by_name("Theirs").template["Outputs"]
+    for told in (default_stack.template["Outputs"], theirs):
+        for name in ("Bucket", "StepIndex"):
+            assert output_of({key: key for key in told}, name), name
 
 
 def test_the_stack_of_a_laptop_differs_in_the_content_of_the_layer_only(

@@ -428,6 +428,47 @@ def test_another_run_that_has_passed_a_step_skipped_it_and_one_that_has_not_is_b
     assert view.tensor("loss").value(1) == 1
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_another_run_that_was_behind_comes_along(listed: bool):
+    storage, recorder = a_run(0), recorded(a_run(0), 0)
+    far = FarStorage(storage, may_list=True)
+    other = view_of(storage, ListedHistory(far, 10**12) if listed else recorder, far=far)
+    assert not other.look_up_to(2, passed=False)
+    with pytest.raises(StepNotYetAvailable):
+        other.wait_for_steps([2])
+    assert other.steps() == [0]
+    write_step(storage, 2, {"loss": 2.0})
+    recorder.record(filling := view_of(storage, MemoryHistory()), filling.look_at(2, ["worker_0"]))
+    assert other.look_up_to(2, passed=False)
+    assert other.steps() == [0, 2]
+    assert other.tensor("loss").value(2) == 2
+
+
+def test_a_step_that_was_not_there_is_asked_for_again_at_the_next_look():
+    storage, recorder = a_run(0, 1, 2, 3), recorded(a_run(0), 0)
+    view = view_of(storage, recorder)
+    view.look_at(2, ["worker_0"])
+    assert view.has_passed_step(1) is StepState.UNAVAILABLE
+    recorder.record(filling := view_of(storage, MemoryHistory()), filling.look_at(1, ["worker_0"]))
+    recorder.asked.clear()
+    assert view.has_passed_step(1) is StepState.UNAVAILABLE
+    assert recorder.asked == []
+    view.look_at(3, ["worker_0"])
+    assert view.has_passed_step(1) is StepState.AVAILABLE
+
+
+def test_an_index_file_that_was_asked_for_too_early_is_looked_for_again():
+    storage = a_run(0, 1, workers=2)
+    late = storage.read(key := names.index_key(1, "worker_1"))
+    storage.delete(key)
+    view = view_of(storage, recorded(storage, 0), far=(far := FarStorage(storage)))
+    for _ in range(3):
+        assert list(view.written_by(1, ["worker_0", "worker_1"])) == ["worker_0"]
+    assert far.gets().count(key) == 1
+    storage.write(key, late)
+    assert view.look_at(1, ["worker_0", "worker_1"]).workers == ("worker_0", "worker_1")
+
+
 def test_a_view_is_the_trial_of_its_run_to_whoever_compares():
     storage = a_run(0)
     view, oracle = at_step(storage, 0), plain(storage, storage.location)

@@ -108,6 +108,7 @@ class AsOfTrial(Trial):
         """
         self._moving_to(step)
         self._lazy.look_up_to(step)
+        self._lazy.forget()  # it may have come along meanwhile
         is_there = self._lazy.summary(step) is not None
         if not is_there and not passed:
             newest = self._lazy.newest()

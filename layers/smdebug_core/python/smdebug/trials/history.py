@@ -171,16 +171,18 @@ class ListedHistory:
     def at(self, step: int) -> StepSummary | None:
         if not 0 <= step <= self._through:
             return None
-        if step // STEPS_PER_INDEX_FOLDER in self._folders:
-            workers = self._in_folder(step // STEPS_PER_INDEX_FOLDER)[1].get(step)
-        else:
+        _, listed = self._folders.get(step // STEPS_PER_INDEX_FOLDER, ([], {}))
+        workers = listed.get(step)
+        if workers is None:
             workers = _workers_by_step(self._keys(f"{index_folder(step)}{step:012}_")).get(step)
         return StepSummary.not_looked_at(step, workers) if workers else None
 
     def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
         # Of none of them the mode is known, so all of them come.
         step = min(step, self._through + 1)
-        folder: int | None = (step - 1) // STEPS_PER_INDEX_FOLDER
+        newest = (step - 1) // STEPS_PER_INDEX_FOLDER
+        self._folders.pop(newest, None)  # the run may have gone on; what lies before is as it was
+        folder: int | None = newest
         while step > 0 and folder is not None and folder >= 0:
             steps, workers = self._in_folder(folder)
             for at in range(bisect_left(steps, step) - 1, -1, -1):
@@ -280,6 +282,7 @@ class RememberedHistory:
     def __init__(self, history: History):
         self._history = history
         self._at: dict[int, StepSummary | None] = {}
+        self._missed: list[int] = []
         self._previous: dict[tuple[ModeKeys | None, int], StepSummary | None] = {}
         self._asked_up_to = -1
         self._walks: dict[ModeKeys | None, _Walk] = {}
@@ -301,17 +304,24 @@ class RememberedHistory:
     def forget(self) -> None:
         """Ask anew from here on. Steps that were added stay."""
         self._at.clear()
+        self._missed.clear()
         self._previous.clear()
         self._walks.clear()
         self._workers.clear()
         self._asked_up_to = -1
 
+    def forget_misses(self) -> None:
+        """Ask again for steps that were not there."""
+        for step in self._missed:
+            self._at.pop(step, None)
+        self._missed.clear()
+
     def at(self, step: int) -> StepSummary | None:
         added = self._added.get(step)
         if added is not None:
             return added
-        if step not in self._at:
-            self._note(step, self._history.at(step))
+        if step not in self._at and self._note(step, self._history.at(step)) is None:
+            self._missed.append(step)
         return self._at.get(step)
 
     def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:

@@ -36,6 +36,7 @@ class IndexFiles:
         self._sharing = Sharing()
         self._steps: OrderedDict[int, _Step] = OrderedDict()
         self._bytes = 0
+        self._with_gaps: set[int] = set()
         self._lock = threading.Lock()
         self._being_read: dict[int, threading.Lock] = {}
         self._readers: ThreadPoolExecutor | None = None
@@ -65,6 +66,13 @@ class IndexFiles:
         with self._lock:
             for old in [known for known in self._steps if known < step]:
                 self._bytes -= self._steps.pop(old).size
+
+    def forget_gaps(self) -> None:
+        """Look again for index files that were not there."""
+        with self._lock:
+            for step in self._with_gaps & self._steps.keys():
+                self._bytes -= self._steps.pop(step).size
+            self._with_gaps.clear()
 
     def _known(self, step: int, workers: tuple[str, ...]) -> Workers | None:
         with self._lock:
@@ -121,7 +129,9 @@ class IndexFiles:
         except IndexReaderException as error:
             self._report(key, error)
             return None
-        except ObjectMissing:  # removed since it was announced
+        except ObjectMissing:  # removed since it was announced, or asked for too early
+            with self._lock:
+                self._with_gaps.add(step)
             return None
         return Arrival(key, step, worker, file) if says_something(file) else None
 

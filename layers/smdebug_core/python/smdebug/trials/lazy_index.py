@@ -58,10 +58,10 @@ class LazyIndex:
     def look_at(self, step: int, workers: Iterable[str]) -> StepSummary:
         """Read the index files of a step, which is the last one from now on."""
         with self._lock:
+            self.look_up_to(step)
             written = self._files.of(step, workers)
             summary = self._told_by(step, written)
             self._history.add(summary)
-            self.look_up_to(step)
             self.at = {step: written} if written else {}
         return summary
 
@@ -70,6 +70,8 @@ class LazyIndex:
         with self._lock:
             self.through = step
             self.at = {}
+            self._history.forget_misses()
+            self._files.forget_gaps()
             self.layouts.may_have_grown()
 
     def forget(self) -> None:
