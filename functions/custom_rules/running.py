@@ -163,7 +163,8 @@ class Heard:
             told = {"steps": [], "died": {"step": self.step, "message": self.died[:1000]}}
             if self.later:
                 told["died"]["later"] = True
-            log("The rule's process died", level="ERROR", **self._about, **told["died"])
+            about = {**self._about, "step": self.step, "problem": self.died}
+            log("The rule's process died", level="ERROR", **about)
         try:
             text = json.dumps(told, allow_nan=False)
         except (ValueError, RecursionError):

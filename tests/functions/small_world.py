@@ -45,6 +45,7 @@ class BucketOfMemory:
         self._folder = folder
         self._runs: dict[str, Any] = {}
         self._modified: dict[str, float] = {}
+        self._written = 0
         self.told: list[str] = []
 
     def run(self, prefix: str) -> Any:
@@ -56,7 +57,7 @@ class BucketOfMemory:
     def note(self, prefix: str, key: str) -> None:
         full = f"{prefix}/{key}"
         self._modified[full] = self._clock.now()
-        number = len(self._modified) + len(self.told)
+        self._written += 1
         self.told.append(
             json.dumps(
                 {
@@ -66,7 +67,7 @@ class BucketOfMemory:
                             "eventTime": datetime.fromtimestamp(self._clock.now(), UTC).isoformat(),
                             "s3": {
                                 "bucket": {"name": self.name},
-                                "object": {"key": full, "sequencer": f"{number:016X}"},
+                                "object": {"key": full, "sequencer": f"{self._written:016X}"},
                             },
                         }
                     ]

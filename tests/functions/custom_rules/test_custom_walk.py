@@ -1,0 +1,410 @@
+"""A custom rule on a run, through claim, run and commit: what it sees, remembers and finds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from functions.custom_rules import jobs
+from functions.custom_rules.claiming import claim
+from functions.custom_rules.committing import commit
+from functions.step_index import GroupBusy, LeaseLost
+from smdebug.mode_keys import ModeKeys
+from tests.functions.custom_rules.watched import COUNTS, RUN, Watched, invoking
+from tests.functions.saver import Saver
+
+
+def test_a_rule_that_somebody_wrote_is_woken_by_what_is_saved_and_its_finding_is_told(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": "3"})
+    for step in range(5):
+        watched.save(step)
+        watched.settle()
+
+    (found,) = watched.small.details("Rule Evaluation Condition Met")
+    assert (found["step"], found["rule"], found["group"]) == (3, "Counts", watched.group.group)
+    assert found["evidence"]["worst"] == [
+        {
+            "tensor": "gradient/fc",
+            "statistic": "count",
+            "value": 4,
+            "threshold": 3,
+            "message": "gradient/fc: count is 4, the limit is 3",
+        }
+    ]
+    assert found["mode"] == "TRAIN"
+    assert found["last_good_step"] == 2
+    assert all(
+        found["times"][name] for name in ("saved", "uploaded", "indexed", "evaluated", "published")
+    )
+    assert watched.status == "IssuesFound"
+    assert watched.group.outbox == {}
+    watched.end()
+    assert watched.small.index.run(RUN).state.value == "Finished"
+
+
+def test_its_memory_survives_from_claim_to_claim_as_if_it_had_never_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "STEPS_A_CLAIM", 3)
+    in_pieces = Watched(tmp_path / "pieces", parameters={"limit": 100})
+    at_once = Watched(tmp_path / "once", parameters={"limit": 100})
+    for step in range(11):
+        in_pieces.save(step)
+        if step in (0, 1, 9):
+            in_pieces.settle()
+    in_pieces.settle()
+    monkeypatch.setattr(jobs, "STEPS_A_CLAIM", 100)
+    at_once.save(*range(11))
+    at_once.settle()
+
+    assert in_pieces.rule.state == at_once.rule.state
+    assert in_pieces.attributes()["seen"] == [(step, 1.5) for step in range(11)]
+    assert (in_pieces.group.cursor, at_once.group.cursor) == (10, 10)
+
+
+def test_a_large_memory_is_kept_in_an_object_of_its_own_that_no_other_lease_uses(tmp_path):
+    source = invoking(
+        """
+        self.all = np.concatenate([getattr(self, "all", np.zeros(0)), np.full(300, step)])
+        return False
+        """
+    )
+    watched = Watched(tmp_path, source, "Mine")
+    keys = []
+    for step in range(3):
+        watched.save(step)
+        watched.settle()
+        keys.append(watched.rule.state_key)
+    assert len(set(keys)) == 3
+    group, rule = watched.group.group, watched.rule.id
+    assert all(key.startswith(f"state/{group}/{rule}/") for key in keys)
+    assert watched.rule.state == b""
+    np.testing.assert_array_equal(watched.attributes()["all"], np.repeat([0, 1, 2], 300))
+
+
+def test_a_step_that_comes_late_is_looked_at_and_marked(tmp_path):
+    source = invoking("self.findings = [f'step {step}']; return step == 1")
+    watched = Watched(tmp_path, source, "Mine", repeat="every_step")
+    old = Saver(watched.place, run_id=None).begin()
+    old.save(0)
+    old.save(2)
+    watched.settle()
+    old.save(1)
+    watched.settle()
+    (found,) = watched.small.details("Rule Evaluation Condition Met")
+    assert found["step"] == 1
+    assert found["late"]
+    assert watched.group.cursor == 2
+    assert watched.group.late_done == {1}
+
+
+def test_steps_that_it_does_not_want_are_passed_over_without_running_it(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 100}, start_step=3, end_step=5)
+    watched.save(*range(8))
+    watched.settle()
+    assert watched.attributes()["seen"] == [(3, 1.5), (4, 1.5)]
+    assert watched.group.cursor == 7
+    tokens = watched.group.token
+    watched.save(8)
+    ran = []
+    watched.small.run_rule = lambda *job, **more: ran.append(job)
+    watched.settle()
+    assert (watched.group.cursor, ran) == (8, [])
+    assert watched.group.token == tokens + 1
+    watched.end()
+    assert watched.status == "NoIssuesFound"
+
+
+def test_it_looks_back_further_than_it_was_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "HISTORY", (2, 0))
+    source = invoking(
+        """
+        tensor = self.base_trial.tensor("gradient/fc")
+        self.steps = tensor.prev_steps(step, 50)
+        self.values = [float(tensor.value(one)[1]) for one in self.steps]
+        self.names = self.base_trial.tensor_names()
+        self.later = [one for one in self.base_trial.steps() if one > step]
+        return False
+        """
+    )
+    watched = Watched(tmp_path, source, "Mine")
+    for step in range(12):
+        name = "gradient/early" if step == 1 else "gradient/late"
+        watched.save(
+            step,
+            tensors={"gradient/fc": np.array([1, step], np.float32), name: np.ones(1, np.float32)},
+        )
+        if step % 5 == 0:
+            watched.settle()
+    watched.settle()
+    kept = watched.attributes()
+    assert kept["steps"] == list(range(12))
+    assert kept["values"] == [float(step) for step in range(12)]
+    assert kept["names"] == ["gradient/early", "gradient/fc", "gradient/late"]
+    assert kept["later"] == []
+
+
+def test_names_that_are_too_many_for_a_job_are_read_from_the_run(tmp_path, monkeypatch):
+    source = invoking("self.names = self.base_trial.tensor_names(); return False")
+    watched = Watched(tmp_path, source, "Mine")
+    watched.save(0, tensors={"first": np.ones(2, np.float32)})
+    watched.save(1, tensors={"gradient/second": np.ones(2, np.float32)})
+    monkeypatch.setattr(jobs, "LARGEST_PACKED", 10)
+    watched.settle()
+    assert watched.attributes()["names"] == ["first", "gradient/second"]
+
+
+def test_modes_and_collections_are_those_of_the_run(tmp_path):
+    source = invoking(
+        """
+        mode, number = self.base_trial.mode_modestep(step)
+        names = self.base_trial.tensor_names(step=step, collection="gradients")
+        self.seen = [*getattr(self, "seen", []), (mode.name, number, names)]
+        return False
+        """
+    )
+    watched = Watched(tmp_path, source, "Mine")
+    watched.save(0)
+    watched.save(1, mode=ModeKeys.EVAL, mode_step=0)
+    watched.save(2, mode_step=1)
+    watched.settle()
+    assert watched.attributes()["seen"] == [
+        ("TRAIN", 0, ["gradient/fc"]),
+        ("EVAL", 0, ["gradient/fc"]),
+        ("TRAIN", 1, ["gradient/fc"]),
+    ]
+
+
+COMPARES = """
+class Compares(Rule):
+    def __init__(self, base_trial, other_trials):
+        super().__init__(base_trial, other_trials)
+        self.differences = []
+
+    def invoke_at_step(self, step):
+        ours, theirs = (trial.tensor("gradient/fc").value(step) for trial in self.trials)
+        self.differences.append((step, float(abs(ours - theirs).max())))
+        return False
+"""
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_another_run_is_compared_with_as_far_as_it_has_come(tmp_path, known):
+    watched = Watched(tmp_path, COMPARES, "Compares", other_trials=["s3://runs/other"])
+    other = Saver(watched.small.place("other")).begin()
+    for step in range(3):
+        other.save(step, {"gradient/fc": np.array([0.5, step], np.float32)})
+    if known:
+        watched.settle()
+    else:
+        watched.small.bucket.told = [
+            told for told in watched.small.bucket.told if "other/" not in told
+        ]
+    watched.save(*range(4))
+    watched.settle()
+    seen = [(0, 1.0), (1, 0.0), (2, 1.0)]
+    assert watched.attributes()["differences"] == seen
+    assert watched.group.cursor == 2, "it waits for the other one"
+    other.save(3, {"gradient/fc": np.array([0.5, 1], np.float32)})
+    watched.settle()
+    watched.small.pass_time(100)
+    assert watched.attributes()["differences"] == [*seen, (3, 0.0)]
+    assert watched.status == "InProgress"
+
+
+def test_a_rule_that_takes_one_other_trial_is_given_it(tmp_path):
+    source = """
+class Mine(Rule):
+    def __init__(self, base_trial, other_trial, factor="1"):
+        super().__init__(base_trial, other_trials=[other_trial])
+        self.factor = float(factor)
+        self.name = other_trial.name
+
+    def invoke_at_step(self, step):
+        return False
+"""
+    watched = Watched(
+        tmp_path, source, "Mine", other_trials=["s3://runs/other"], parameters={"factor": "0.5"}
+    )
+    other = Saver(watched.small.place("other")).begin()
+    other.save(0)
+    watched.save(0)
+    watched.settle()
+    watched.small.pass_time(100)
+    assert watched.attributes() == {"factor": 0.5, "name": "other"}
+
+
+def test_a_rule_deployed_in_a_function_of_its_own_is_run_from_its_file(tmp_path):
+    watched = Watched(tmp_path)
+    file = tmp_path / "counts.py"
+    file.write_text("from smdebug.rules import Finding, Rule\n" + COUNTS)
+    watched.small.settings.custom_functions["Counts"] = "function-of-counts"
+    watched.small.deployed["function-of-counts"] = file
+    watched.want({"name": "mine", "rule": "Counts", "parameters": {"limit": "1"}})
+    watched.save(0, 1)
+    watched.settle()
+    assert watched.found == [1]
+    assert watched.rule.source_digest == ""
+
+
+def test_a_deployed_rule_that_is_gone_is_an_error_that_says_what_to_do(tmp_path):
+    watched = Watched(tmp_path)
+    watched.small.settings.custom_functions["Counts"] = "function-of-counts"
+    watched.want({"name": "mine", "rule": "Counts", "parameters": {"limit": "1"}})
+    watched.small.deliver()
+    del watched.small.settings.custom_functions["Counts"]
+    watched.save(0, 1)
+    watched.settle()
+    assert watched.status == "Error"
+    assert "is not deployed any more: put its file back" in watched.rule.reason
+    assert watched.group.cursor == 1
+
+
+def test_what_was_saved_before_the_rule_came_is_caught_up_with_and_causes_no_actions(tmp_path):
+    watched = Watched(tmp_path)
+    watched.want()
+    watched.save(0, 1)
+    watched.settle()
+    found = invoking("return True")
+    watched.put_source(found)
+    watched.want(
+        {**watched.wanted, "rule": "Mine", "repeat": "every_step", "actions": [{"name": "email"}]}
+    )
+    watched.settle()
+    watched.save(2)
+    watched.settle()
+    told = [
+        (one["step"], one["catch_up"], bool(one["actions"]))
+        for one in watched.small.details("Rule Evaluation Condition Met")
+    ]
+    assert told == [(0, True, False), (1, True, False), (2, False, True)]
+
+
+def test_a_detached_rule_is_stopped_and_its_answer_on_the_way_is_not_taken(tmp_path):
+    watched = Watched(tmp_path, invoking("return True"), "Mine", repeat="every_step")
+    watched.save(0)
+    watched.settle()
+    watched.save(1)
+    run = watched.small.run_rule
+
+    def detached_meanwhile(job, **more):
+        answer = run(job, **more)
+        watched.want()
+        watched.small.deliver()
+        return answer
+
+    watched.small.run_rule = detached_meanwhile
+    watched.settle()
+    assert watched.status == "Stopped"
+    assert watched.found == [0]
+
+
+def test_a_training_that_resumes_while_the_rule_runs_is_evaluated_anew(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 100})
+    watched.save(0, 1)
+    run = watched.small.run_rule
+
+    def resumed_meanwhile(job, **more):
+        answer = run(job, **more)
+        watched.small.run_rule = run
+        watched.small.clock.time += 60
+        Saver(watched.place, training_run=1).begin().save(0)
+        watched.small.deliver()
+        return answer
+
+    watched.small.run_rule = resumed_meanwhile
+    watched.settle()
+    assert watched.attributes()["seen"] == [(0, 1.5)]
+    assert watched.group.training_run == 1
+
+
+def test_the_end_of_a_run_finishes_the_rule_once_it_has_seen_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "STEPS_A_CLAIM", 2)
+    watched = Watched(tmp_path, parameters={"limit": 100})
+    watched.save(*range(5))
+    watched.end()
+    assert watched.status == "NoIssuesFound"
+    assert len(watched.attributes()["seen"]) == 5
+    assert watched.small.index.run(RUN).state.value == "Finished"
+
+
+def test_code_that_changes_during_a_run_is_refused(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 100})
+    watched.save(0)
+    watched.settle()
+    pinned = watched.rule.source_digest
+    watched.put_source(COUNTS + "\n# changed\n")
+    watched.save(1)
+    watched.settle()
+    assert watched.status == "Error"
+    assert f"(sha256 {pinned[:12]}… became" in watched.rule.reason
+    assert "upload changed rules under another key" in watched.rule.reason
+
+
+def test_code_from_elsewhere_is_not_run(tmp_path):
+    watched = Watched(tmp_path, invoking("return True"), "Mine", source="s3://elsewhere/rule.py")
+    watched.save(0)
+    watched.settle()
+    assert watched.status == "Error"
+    assert "this stack allows s3://runs/rule-sources/" in watched.rule.reason
+    assert watched.group.cursor == 0
+    assert watched.small.lender.policies == {}
+
+
+def test_while_a_rule_runs_nobody_else_claims_its_steps(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 100})
+    watched.save(0)
+    watched.small.deliver()
+    group = watched.group.group
+    handed = claim(watched.small.world, RUN, group, 0)
+    assert handed["function"] == "sandbox"
+    with pytest.raises(GroupBusy):
+        claim(watched.small.world, RUN, group, 0)
+
+
+def test_a_commit_after_the_lease_was_taken_over_changes_nothing(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 0})
+    watched.save(0)
+    watched.small.deliver()
+    small, group = watched.small, watched.group.group
+    first = claim(small.world, RUN, group, 0)
+    answer = small.run_rule(first["job"])
+    small.clock.time += 131
+    second = claim(small.world, RUN, group, 0)
+    with pytest.raises(LeaseLost):
+        commit(small.world, RUN, group, first["claim"], {"answer": answer})
+    assert watched.group.cursor == -1
+    answer = small.run_rule(second["job"])
+    said = commit(small.world, RUN, group, second["claim"], {"answer": answer})
+    found = [one for one in said["outbox"] if one["DetailType"] == "Rule Evaluation Condition Met"]
+    assert [json.loads(one["Detail"])["step"] for one in found] == [0]
+
+
+def test_a_commit_that_is_repeated_tells_again_and_does_nothing_twice(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 0}, repeat="every_step")
+    watched.save(0)
+    watched.small.deliver()
+    small, group = watched.small, watched.group.group
+    handed = claim(small.world, RUN, group, 0)
+    ran = {"answer": small.run_rule(handed["job"])}
+    first = commit(small.world, RUN, group, handed["claim"], ran)
+    after = watched.group
+    again = commit(small.world, RUN, group, handed["claim"], ran)
+    assert [one["Detail"] for one in again["outbox"]] == [one["Detail"] for one in first["outbox"]]
+    assert watched.group == after
+
+
+def test_what_a_claim_hands_over_fits_through_the_state_machine(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": 100})
+    watched.save(*range(60), tensors={f"layer/{at:05}/weight": np.ones(1) for at in range(500)})
+    watched.small.deliver()
+    handed = claim(watched.small.world, RUN, watched.group.group, 0)
+    assert len(json.dumps(handed)) < 120_000
+    assert [one["step"] for one in handed["claim"]["steps"]] == list(range(25))
+    claimed = jobs.Claimed.from_dict(json.loads(json.dumps(handed["claim"])))
+    assert claimed.steps[0] == replace(
+        claimed.steps[1],
+        step=0,
+        mode_step=0,
+    )

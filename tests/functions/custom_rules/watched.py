@@ -1,0 +1,103 @@
+"""A run that is watched by a rule somebody wrote, whose code is run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from functions.world import Settings
+from smdebug.service.records import RuleRecord
+from tests.functions.saver import Saver
+from tests.functions.small_world import SmallWorld
+
+RUN = "runs/mnist"
+HEAD = """
+import json, os, sys, time
+import numpy as np
+from smdebug.rules import Finding, Rule
+
+"""
+COUNTS = """
+class Counts(Rule):
+    def __init__(self, base_trial, limit):
+        super().__init__(base_trial)
+        self.limit = int(limit)
+        self.seen = []
+
+    def invoke_at_step(self, step):
+        total = float(self.base_trial.tensor("gradient/fc").value(step).sum())
+        self.seen.append((step, total))
+        if len(self.seen) > self.limit:
+            self.findings.append(Finding("gradient/fc", "count", len(self.seen), self.limit))
+        return bool(self.findings)
+"""
+
+
+def invoking(body: str, name: str = "Mine") -> str:
+    """A rule whose `invoke_at_step` has this body."""
+    body = dedent(body).strip().replace("\n", "\n        ")
+    return f"class {name}(Rule):\n    def invoke_at_step(self, step):\n        {body}\n"
+
+
+class Watched:
+    """A small world with one custom rule on one run."""
+
+    def __init__(self, folder: Path, code: str = COUNTS, rule: str = "Counts", **more: Any):
+        settings = Settings(sandbox="sandbox")
+        self.small = SmallWorld(settings, folder=folder)
+        self.put_source(code)
+        self.place = self.small.place()
+        more.setdefault("source", "s3://runs/rule-sources/rule.py")
+        self.wanted = {"name": "mine", "rule": rule, **more}
+        self.want(self.wanted)
+        self.saver = Saver(self.place).begin()
+
+    def put_source(self, code: str) -> None:
+        self.small.bucket.run("rule-sources").write("rule.py", (HEAD + code).encode())
+
+    def want(self, *rules: dict[str, Any]) -> None:
+        """Write rules.json."""
+        told = {"version": 1, "rules": list(rules)}
+        self.place.write("rules.json", json.dumps(told).encode())
+
+    def save(self, *steps: int, **more: Any) -> None:
+        for step in steps:
+            self.saver.save(step, **more)
+
+    def settle(self) -> None:
+        self.small.settle()
+
+    def end(self) -> None:
+        self.saver.end()
+        self.small.settle()
+        self.small.pass_time(100)
+
+    @property
+    def group(self) -> Any:
+        (group,) = (
+            one for one in self.small.index.groups(RUN) if one.group.startswith("custom-mine")
+        )
+        return group
+
+    @property
+    def rule(self) -> RuleRecord:
+        (rule,) = self.group.rules
+        return rule
+
+    @property
+    def status(self) -> str:
+        return self.rule.status.value
+
+    @property
+    def found(self) -> list[int]:
+        """The steps of which a finding was published."""
+        return [told["step"] for told in self.small.details("Rule Evaluation Condition Met")]
+
+    def attributes(self) -> dict[str, Any]:
+        """What the rule remembers."""
+        from smdebug.rules.state import read_state
+
+        rule = self.rule
+        return read_state(self.place.read(rule.state_key) if rule.state_key else rule.state)
