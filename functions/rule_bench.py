@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from functions.decisions.configuration import check
 from functions.decisions.verdicts import Outcome, Raised
-from functions.rule_call import Behind, ViewOfRun, ask, told_of
+from functions.rule_call import Behind, ViewOfRun, as_listed, ask, collections_of, told_of
 from functions.run_history import IndexedHistory
 from functions.telemetry import about_rule
 from functions.world import World
-from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
     SMDebugError,
     StepNotYetAvailable,
@@ -24,7 +22,7 @@ from smdebug.rules.generic import catalog, find_rule
 from smdebug.rules.making import make_rule
 from smdebug.rules.rule import Rule
 from smdebug.rules.state import restore_state, save_state
-from smdebug.service.items import state_folder
+from smdebug.service.items import LARGEST_INLINE_STATE, state_key
 from smdebug.service.records import (
     GroupRecord,
     RuleConfiguration,
@@ -33,10 +31,8 @@ from smdebug.service.records import (
     StepRecord,
 )
 from smdebug.storage import Storage
-from smdebug.trials.history import ListedHistory, StepSummary
-from smdebug.trials.opening import look
+from smdebug.trials.history import StepSummary
 
-LARGEST_INLINE_STATE = 1024
 _WARM_RUNS = 4
 
 
@@ -127,7 +123,7 @@ class RuleBench:
             raise StateTooLarge(record.id, str(problem)) from problem
         if len(state) <= LARGEST_INLINE_STATE:
             return replace(record, state=state, state_key="")
-        key = f"{state_folder(group.group, record.id)}{group.token:08}.state"
+        key = state_key(group.group, record.id, group.token)
         self.storage.write(key, state)
         return replace(record, state=b"", state_key=key)
 
@@ -180,14 +176,7 @@ class _OtherRun:
         if self._record is not None:
             self.trial = _view(world, self._record, self._storage).trial
         else:
-            opened = look(self._storage)
-            self.trial = ViewOfRun(
-                run,
-                self._storage,
-                history=ListedHistory(self._storage, 10**12),
-                collections=opened.collections if opened else CollectionManager(),
-                num_workers=opened.num_workers if opened else 1,
-            )
+            self.trial = as_listed(run.rpartition("/")[2], self._storage)
 
     def look_up_to(self, step: int) -> None:
         """Have the other run be as it was at that step. `StepNotYetAvailable` while it may still come."""
@@ -213,7 +202,7 @@ class _View:
             record.run.rpartition("/")[2],
             storage,
             history=self.history,
-            collections=_collections(world, record, storage),
+            collections=collections_of(world.index.collections(record.run), storage),
             num_workers=record.num_workers or 1,
         )
 
@@ -235,16 +224,3 @@ def _view(world: World, record: RunRecord, storage: Storage) -> _View:
 
 def _version(record: RunRecord) -> tuple[Any, ...]:
     return (record.training_run, record.collections_version, record.num_workers)
-
-
-def _collections(world: World, record: RunRecord, storage: Storage) -> CollectionManager:
-    content = world.index.collections(record.run)
-    if content is not None:
-        return CollectionManager.from_dict(content)
-    opened = look(storage)
-    return opened.collections if opened else CollectionManager()
-
-
-def names_of(workers: Iterable[str]) -> tuple[str, ...]:
-    """Workers in their order."""
-    return tuple(sorted(workers))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
+from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
     RuleEvaluationConditionMet,
     SMDebugError,
@@ -16,8 +18,13 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.rules.rule import Rule
+from smdebug.storage import Storage
 from smdebug.trials.as_of import AsOfTrial
+from smdebug.trials.history import ListedHistory
+from smdebug.trials.opening import look
 from smdebug.trials.run_index import WorkerStep
+
+_NO_LAST_STEP = 10**12
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,26 @@ class ViewOfRun(AsOfTrial):
     def read(self, written: WorkerStep, position: int) -> Any:
         self.values_read += 1
         return super().read(written, position)
+
+
+def as_listed(name: str, storage: Storage) -> ViewOfRun:
+    """A run that the step index does not know, as a listing shows it."""
+    opened = look(storage)
+    return ViewOfRun(
+        name,
+        storage,
+        history=ListedHistory(storage, _NO_LAST_STEP),
+        collections=opened.collections if opened else CollectionManager(),
+        num_workers=opened.num_workers if opened else 1,
+    )
+
+
+def collections_of(content: Mapping[str, Any] | None, storage: Storage) -> CollectionManager:
+    """The collections as the step index has them, else as the run's own file does."""
+    if content is not None:
+        return CollectionManager.from_dict(content)
+    opened = look(storage)
+    return opened.collections if opened else CollectionManager()
 
 
 def ask(rule: Rule, trial: ViewOfRun, step: int) -> Outcome:

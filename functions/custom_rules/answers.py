@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.custom_rules.jobs import LARGEST_INLINE_STATE
 from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
 from functions.rule_call import Behind
 from smdebug.exceptions import SMDebugValueError
+from smdebug.service.items import LARGEST_INLINE_STATE
 
 MOST_FINDINGS = 100
 LONGEST_TEXT = 2_000

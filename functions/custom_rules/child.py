@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
 
 ENOUGH = 100_000  # bytes of answers after which no other step is begun
-MOST_FINDINGS = 100  # told of one step, the worst of them
 MARK = "\x1e"
 SPARE_BYTES = 8 << 30  # of addresses, for files that are mapped
 
@@ -143,9 +142,9 @@ class Work:
         """What the rule remembers: in the answer, or where it was written to."""
         from base64 import b64encode
 
-        from functions.custom_rules.jobs import LARGEST_INLINE_STATE
         from smdebug.exceptions import SMDebugError
         from smdebug.rules.state import save_state
+        from smdebug.service.items import LARGEST_INLINE_STATE
 
         if self._rule is None:
             return {"state": None}
@@ -195,51 +194,34 @@ class Work:
 
 def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> ViewOfRun:
     """A run as the job tells of it. What it does not tell is read here."""
-    from functions.rule_call import ViewOfRun
-    from smdebug.config.collection_manager import CollectionManager
+    from functions.rule_call import ViewOfRun, collections_of
     from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory
-    from smdebug.trials.opening import look
 
     history = dict(about["history"])
     history["layouts"] = [
         layout if layout["names"] else named(layout, storage) for layout in history["layouts"]
     ]
-    if about["collections"] is not None:
-        collections = CollectionManager.from_dict(about["collections"])
-    else:
-        found = look(storage)
-        collections = found.collections if found else CollectionManager()
     return ViewOfRun(
         name,
         storage,
         history=ChainedHistory(MemoryHistory.from_dict(history), ListedHistory(storage, through)),
-        collections=collections,
+        collections=collections_of(about["collections"], storage),
         num_workers=about["num_workers"],
     )
 
 
 def opened(told: Mapping[str, Any]) -> tuple[ViewOfRun, Callable[[int], bool]]:
     """Another run, and whether it has passed a step: as the step index knows it, else by listing it."""
-    from functions.rule_call import ViewOfRun
-    from smdebug.config.collection_manager import CollectionManager
+    from functions.rule_call import as_listed
     from smdebug.files.names import END_MARKER
     from smdebug.storage import open_storage
-    from smdebug.trials.history import ListedHistory
-    from smdebug.trials.opening import look
 
     storage = open_storage(told["location"])
     name = told["run"].rpartition("/")[2]
     if "history" in told:
         seen = view(name, storage, told, through=10**12)
         return seen, lambda step: told["ended"] or step <= told["through"]
-    found = look(storage)
-    seen = ViewOfRun(
-        name,
-        storage,
-        history=ListedHistory(storage, 10**12),
-        collections=found.collections if found else CollectionManager(),
-        num_workers=found.num_workers if found else 1,
-    )
+    seen = as_listed(name, storage)
     has_ended = any(key == END_MARKER for key in storage.list(END_MARKER))
     return seen, lambda step: has_ended
 
@@ -311,6 +293,7 @@ def code_of(job: Mapping[str, Any]) -> tuple[bytes, str]:
 
 def told_of_outcome(outcome: Any) -> dict[str, Any]:
     """An outcome as plain data, cut to what an answer may hold."""
+    from functions.custom_rules.answers import MOST_FINDINGS
     from functions.decisions.events import bounded_finding, worst
     from functions.decisions.verdicts import Clear, Found, Raised
 

@@ -21,6 +21,7 @@ from functions.run_history import IndexedHistory
 from functions.telemetry import metrics
 from functions.world import World
 from smdebug.exceptions import SMDebugValueError
+from smdebug.service.items import state_folder, state_key
 from smdebug.service.records import (
     GroupRecord,
     RuleConfiguration,
@@ -144,7 +145,7 @@ class Claiming(Evaluation):
         too_long = source.told if source.told and "text" not in source.told else None
         policy = session_policy(
             run,
-            jobs.state_prefix(group, rule.id),
+            state_folder(group, rule.id),
             others,
             source=too_long["uri"] if too_long else None,
             partition=self.world.settings.partition,
@@ -162,7 +163,7 @@ class Claiming(Evaluation):
             "rule": configuration.to_dict(),
             "source": source.told,
             "state": state,
-            "state_key": jobs.state_key(group, rule.id, self.group.token),
+            "state_key": state_key(group, rule.id, self.group.token),
             "limits": {"work": jobs.WORK_SECONDS, "seconds": jobs.SECONDS},
             "about": self._about(asked, others),
             "credentials": dict(

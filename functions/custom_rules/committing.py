@@ -12,7 +12,7 @@ from typing import Any
 
 from functions.answers import answer
 from functions.custom_rules.answers import AnswerRefused, Died, Said, read_answer
-from functions.custom_rules.jobs import Claimed, ClaimedStep, state_key
+from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.decisions.verdicts import Raised, fail, judge
 from functions.evaluation import Evaluation
 from functions.rule_call import Behind
@@ -21,6 +21,7 @@ from functions.step_index import LeaseLost
 from functions.telemetry import log, metrics
 from functions.world import World
 from smdebug.mode_keys import ModeKeys
+from smdebug.service.items import state_key
 from smdebug.service.records import GroupRecord, RuleRecord, RunRecord, StepRecord
 from smdebug.trials.history import StepSummary
 

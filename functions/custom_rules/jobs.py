@@ -17,7 +17,6 @@ from smdebug.exceptions import SMDebugValueError
 STEPS_A_CLAIM = 25
 LARGEST_ANSWER = 200_000  # bytes
 LARGEST_PACKED = 80_000
-LARGEST_INLINE_STATE = 1024
 HISTORY = (100, 25, 0)  # steps looked back at without asking S3, as far as there is room
 
 WORK_SECONDS = 45.0  # no step is begun after so much work
@@ -109,13 +108,3 @@ def steps_told(steps: Iterable[ClaimedStep]) -> dict[str, Any]:
         "workers": [list(names) for names in workers],
         "steps": [[one.step, at[one.workers]] for one in steps],
     }
-
-
-def state_prefix(group: str, rule_id: str) -> str:
-    """Where a rule's own state lies, below its run."""
-    return f"state/{group}/{rule_id}/"
-
-
-def state_key(group: str, rule_id: str, token: int) -> str:
-    """The object in which a large state is kept by this lease, and by no other."""
-    return f"{state_prefix(group, rule_id)}{token:08}.state"

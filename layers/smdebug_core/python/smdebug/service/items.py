@@ -53,6 +53,7 @@ ACTION_PREFIX = "ACTION#"
 STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
+LARGEST_INLINE_STATE = 1024  # bytes that a rule remembers; more is kept in an object of its own
 _LARGEST_BODY = 64 << 20
 
 
@@ -90,6 +91,11 @@ def step_sk(training_run: int, step: int, shard: int = 0) -> str:
 def state_folder(group: str, rule_id: str) -> str:
     """Where below a run the larger memories of a rule are kept. Its name may hold anything; this does not."""
     return f"state/{_as_folder(group)}/{_as_folder(rule_id)}/"
+
+
+def state_key(group: str, rule_id: str, token: int) -> str:
+    """The object in which a lease keeps a rule's memory, and no other lease does."""
+    return f"{state_folder(group, rule_id)}{token:08}.state"
 
 
 def _as_folder(name: str) -> str:
