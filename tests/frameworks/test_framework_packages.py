@@ -38,11 +38,6 @@ def _fresh(monkeypatch):
 
 
 @pytest.fixture
-def installed(monkeypatch):
-    monkeypatch.setattr(framework, "find_spec", lambda module: object())
-
-
-@pytest.fixture
 def missing(monkeypatch):
     monkeypatch.setattr(framework, "find_spec", lambda module: None)
 
@@ -71,81 +66,11 @@ def test_without_the_framework_a_hook_says_what_to_install(package, extra, name,
     assert caught.value.extra == extra
 
 
-@pytest.mark.parametrize(("package", "extra", "name"), HOOKS)
-def test_a_hook_saves_what_it_is_told(package, extra, name, installed, tmp_path):
-    smd = importlib.import_module(f"smdebug.{package}")
-    config = smd.SaveConfig(save_interval=1)
-    with getattr(smd, name)(str(tmp_path / "run"), save_config=config, save_all=True) as hook:
-        hook.step(smd.modes.TRAIN)
-        hook.record_tensor_value("nll_loss", np.float32(2))
-        hook.save_scalar("speed", 3)
-        hook.save_tensor("mine", np.ones(2))
-    trial = smd.create_trial(str(tmp_path / "run"))
-    assert trial.tensor_names() == ["mine", "nll_loss_output_0", "scalar/speed"]
-
-
-@pytest.mark.parametrize(
-    ("package", "name", "method"),
-    [
-        ("pytorch", "Hook", "register_module"),
-        ("pytorch", "Hook", "register_loss"),
-        ("mxnet", "Hook", "register_block"),
-        ("xgboost", "Hook", "after_iteration"),
-        ("tensorflow", "KerasHook", "set_model"),
-        ("tensorflow", "KerasHook", "wrap_tape"),
-        ("tensorflow", "SessionHook", "begin"),
-    ],
-)
-def test_capturing_by_itself_is_not_offered_and_says_what_is(
-    package, name, method, installed, tmp_path
-):
-    hook = getattr(importlib.import_module(f"smdebug.{package}"), name)(tmp_path / "run")
-    with pytest.raises(SMDebugNotImplementedError, match=r"hook\.record"):
-        getattr(hook, method)(object())
-
-
-def test_the_hook_of_the_process_is_made_from_json(installed, tmp_path, monkeypatch):
-    path = tmp_path / "config.json"
-    path.write_text(f'{{"LocalPath": "{tmp_path}/run"}}')
-    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(path))
-    torch = importlib.import_module("smdebug.pytorch")
-    xgboost = importlib.import_module("smdebug.xgboost")
-    tensorflow = importlib.import_module("smdebug.tensorflow")
-
-    assert torch.get_hook() is None
-    hook = torch.get_hook(create_if_not_exists=True)
-    assert isinstance(hook, torch.Hook)
-    assert torch.get_hook() is hook
-    assert tensorflow.get_hook() is hook
-
-    other = xgboost.get_hook()
-    assert isinstance(other, xgboost.Hook)
-    assert other.save_config.get_save_config(ModeKeys.GLOBAL).save_interval == 10
-
-    keras = tensorflow.get_hook("keras", create_if_not_exists=True)
-    assert isinstance(keras, tensorflow.KerasHook)
-    with pytest.raises(SMDebugValueError, match="keras"):
-        tensorflow.get_hook("torch")
-
-    tensorflow.del_hook()
-    assert torch.get_hook() is None
-    torch.set_hook(hook)
-    assert torch.get_hook() is hook
-
-    monkeypatch.setenv("USE_SMDEBUG", "0")
-    assert torch.get_hook(create_if_not_exists=True) is None
-
-
 def test_without_the_framework_only_making_a_hook_fails(missing):
     torch = importlib.import_module("smdebug.pytorch")
     assert torch.get_hook() is None
     with pytest.raises(FrameworkMissing):
         torch.get_hook(create_if_not_exists=True)
-
-
-def test_without_a_configuration_file_there_is_no_hook(installed, tmp_path):
-    torch = importlib.import_module("smdebug.pytorch")
-    assert torch.get_hook(str(tmp_path / "none"), create_if_not_exists=True) is None
 
 
 @pytest.mark.parametrize(
@@ -191,13 +116,6 @@ def test_collections_come_back_from_their_file(tmp_path):
 def test_frameworks_add_their_own_things_to_collections():
     class Named:
         name = "dense"
-        _module_name = "blk.1"
-
-    torch = importlib.import_module("smdebug.pytorch.collection").Collection("c")
-    torch.add_module_tensors(Named(), inputs=True)
-    assert torch.include_regex == ["blk.1_input_", "blk.1_output_"]
-    with pytest.raises(SMDebugNotImplementedError, match="include"):
-        torch.add_module_tensors(object())
 
     mxnet = importlib.import_module("smdebug.mxnet.collection").Collection("c")
     mxnet.add_block_tensors(Named(), inputs=True, outputs=True)

@@ -8,7 +8,7 @@ from typing import Any
 from smdebug.config.collection import Collection as BaseCollection
 from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
 from smdebug.config.keys import CollectionKeys
-from smdebug.exceptions import SMDebugNotImplementedError
+from smdebug.exceptions import SMDebugValueError
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
@@ -18,11 +18,14 @@ class Collection(BaseCollection):
 
     def add_module_tensors(self, module: Any, inputs: bool = False, outputs: bool = True) -> None:
         """Include what a registered module is given, and what it gives."""
-        name = getattr(module, "_module_name", None)
+        from smdebug.pytorch.names import name_of  # needs torch
+
+        name = name_of(module)
         if name is None:
-            raise SMDebugNotImplementedError(
-                "add_module_tensors needs a module that is registered with a hook, which this release "
-                "does not do. Include the names under which you record: collection.include('relu_output_')"
+            raise SMDebugValueError(
+                "add_module_tensors needs a module that is part of a registered one: call "
+                "hook.register_module(model) first, or include the names: "
+                "collection.include('relu_output_')"
             )
         if inputs:
             self.include(f"{name}_input_")

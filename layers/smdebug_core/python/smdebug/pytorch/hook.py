@@ -1,23 +1,102 @@
-"""The hook for PyTorch."""
+"""The hook for PyTorch.
+
+    hook = smd.Hook("s3://bucket/run", include_collections=["weights", "gradients"])
+    hook.register_module(model)      # each forward of the model begins a step
+    hook.register_loss(criterion)
+
+At a step of which nothing is saved the hook does no more than count it. At one that is saved, parameters are
+taken before the forward, what layers are given and give as it happens, gradients when the optimizer is about
+to use them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
 
 from smdebug.config.keys import CollectionKeys
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import CollectionManager
-from smdebug.saving.framework import later, require
+from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook
 
 require("PyTorch", "torch", "torch")
 
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.modules.loss import _Loss  # noqa: E402
+from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
+
+from smdebug.pytorch.arrays import as_array, is_sharded, owns_its_values  # noqa: E402
+from smdebug.pytorch.callbacks import (  # noqa: E402
+    AfterAccumulation,
+    AroundLayer,
+    BeforeForward,
+    BeforeOptimizer,
+    in_backward,
+)
+from smdebug.pytorch.gradients import Gradients  # noqa: E402
+from smdebug.pytorch.names import (  # noqa: E402
+    Layer,
+    class_name,
+    layers_of,
+    name_layers,
+    parameters_of,
+    unwrapped,
+)
+from smdebug.pytorch.ranks import Agreement, rank_and_size  # noqa: E402
+
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
+# How many inputs and outputs a layer will have is not known beforehand: so many are asked for.
+_NUMBERS_ASKED_FOR = 16
+
+# Who watches a module.
+_hooks: WeakKeyDictionary[nn.Module, ref[Hook]] = WeakKeyDictionary()
 
 
 class Hook(CallbackHook):
-    """Saves what a PyTorch training tells it: `record`, `record_tensor_value`, `save_scalar`."""
+    """Saves weights, gradients, losses, and what layers are given and give, while a PyTorch model trains.
 
-    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+        hook = smd.Hook(out_dir, include_collections=["weights", "gradients"])
+        hook.register_module(model)
+        hook.register_loss(criterion)
+
+    Each forward of the model is a step; `hook.set_mode(modes.EVAL)` says what the next ones belong to. Who
+    writes `with hook.step(modes.TRAIN):` says alone where a step begins.
+
+    The layers inside of a compiled model are not seen. With `compiled_layers="eager"` the steps at which they
+    are saved run uncompiled, which may change the last bits of results.
+    """
+
+    def __init__(
+        self,
+        out_dir: Any = None,
+        *arguments: Any,
+        compiled_layers: str = "skip",
+        **settings: Any,
+    ):
+        if compiled_layers not in ("skip", "eager"):
+            raise SMDebugValueError(
+                f'compiled_layers is "skip" or "eager", not {compiled_layers!r}'
+            )
+        self._runs_eagerly = compiled_layers == "eager"
+        self._models: list[nn.Module] = []  # as they were registered
+        self._losses: list[nn.Module] = []
+        self._handles: list[Any] = []
+        self._layer_handles: list[Any] = []
+        self._layers: dict[tuple[int, bool], list[Layer]] = {}  # that are wanted; by what is due
+        self._hooked: list[Layer] | None = None
+        self._by_hand = False  # the user begins the steps
+        self._modes_by_training = False  # the mode follows model.training
+        self._stance: Any = None
+        self._said: set[str] = set()
+        self._agreement: Agreement | None = None
+        self.gradients = Gradients(self.record, AfterAccumulation(self))
         super().__init__(
             CollectionManager(),
             DEFAULT_INCLUDE_COLLECTIONS,
@@ -28,12 +107,255 @@ class Hook(CallbackHook):
             **settings,
         )
 
-    register_module = later("PyTorch", "register_module")
-    register_hook = later("PyTorch", "register_hook")
-    register_loss = later("PyTorch", "register_loss")
+    # What to watch
+
+    def register_module(self, module: nn.Module) -> None:
+        """Watch this model: its forward begins a step. Of several models, the first one's does.
+
+        It may be wrapped already (`DistributedDataParallel`, `torch.compile`), which changes no names.
+        """
+        if not isinstance(module, nn.Module):
+            raise SMDebugTypeError(f"register_module takes a torch.nn.Module, not {module!r}")
+        if not self._may_watch(module):
+            return
+        name_layers(layers_of(module))
+        if not self._models:
+            before = BeforeForward(self)
+            self._handles += [
+                module.register_forward_pre_hook(before, with_kwargs=True, prepend=True),
+                register_optimizer_step_pre_hook(BeforeOptimizer(self)),
+            ]
+        self._models.append(module)
+        self._layers.clear()
+        self.gradients.of(module.parameters())
+
+    register_hook = register_module
+
+    def register_loss(self, loss_module: nn.Module) -> None:
+        """Save what this loss gives, as `<Class>_output_0`."""
+        if not isinstance(loss_module, _Loss):
+            raise SMDebugTypeError(
+                "register_loss takes a loss of torch.nn, such as nn.CrossEntropyLoss(), not "
+                f"{loss_module!r}. Tell of any other: hook.record_tensor_value('my_loss', loss)"
+            )
+        if self._may_watch(loss_module):
+            around = AroundLayer(self, class_name(loss_module), inputs=True, outputs=True)
+            self._handles.append(loss_module.register_forward_hook(around, with_kwargs=True))
+            self._losses.append(loss_module)
+
+    def detach(self) -> None:
+        """Watch nothing any more: models are as they were before they were registered."""
+        for handle in self._handles:
+            handle.remove()
+        for module in [*self._models, *self._losses]:
+            _hooks.pop(unwrapped(module), None)
+        self._handles.clear()
+        self._models.clear()
+        self._losses.clear()
+        self._layers.clear()
+        self.gradients.forget()
+        self._unhook_layers()
+
+    def _may_watch(self, module: nn.Module) -> bool:
+        """Is it new to us? From another hook it is taken over: in a notebook, that one is an older cell's."""
+        known = _hooks.get(unwrapped(module))
+        other = known() if known else None
+        if other is self:
+            self.logger.warning("%s is registered with this hook already", class_name(module))
+            return False
+        if other is not None:
+            self.logger.warning(
+                "%s was registered with another hook, which ends here", class_name(module)
+            )
+            other._close(ended=False)
+        _hooks[unwrapped(module)] = ref(self)
+        return True
+
+    # A step
+
+    def begin_step(self, mode: ModeKeys | None = None) -> None:
+        """Begin the next step. From now on the forward of the model does not."""
+        self._by_hand = True
+        self._next_step(mode)
+
+    def end_step(self, *, interrupted: bool = False) -> None:
+        """End the step: what was recorded of it is on its way. An interrupted one is marked so."""
+        self._finish_gradients()
+        super().end_step(interrupted=interrupted)
+
+    def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
+        """The model is about to be called: unless the user says when, a step begins."""
+        if self._by_hand or self._closed or in_backward():
+            return
+        mode = None
+        if self._modes_by_training:
+            trains = module.training and torch.is_grad_enabled()
+            mode = ModeKeys.TRAIN if trains else ModeKeys.EVAL
+        self._next_step(mode, in_graph)
+
+    @property
+    def sees_layers(self) -> bool:
+        """Is something saved at this step, so that layers are worth a look?"""
+        return bool(self._due)
+
+    def say_once(self, what: str) -> None:
+        """Warn of what cannot be done, and go on."""
+        if what not in self._said:
+            self._said.add(what)
+            self.logger.warning("%s", what)
+
+    def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
+        if self.gradients:
+            self._finish_gradients()
+        super().begin_step(mode)
+        if self._due or self._hooked is not None:
+            self._guarded(lambda: self._set_up(in_graph))
+
+    def _set_up(self, in_graph: bool) -> None:
+        """Record the parameters, and hook what else is wanted at this step."""
+        due = self._due
+        if not due:
+            self._unhook_layers()
+            return
+        gradients = []
+        for model in self._models:
+            for name, parameter in parameters_of(unwrapped(model)):
+                self.record(name, parameter)
+                gradient = f"gradient/{name}"
+                if parameter.requires_grad and self.wants(gradient):
+                    gradients.append((gradient, parameter))
+        if gradients:
+            self.gradients.of(parameter for _, parameter in gradients)
+            self.gradients.expect(gradients)
+        self._hook_layers(due, in_graph)
+
+    def _finish_gradients(self) -> None:
+        if self.gradients:
+            self._guarded(self.gradients.finish)
+
+    def _guarded(self, act: Any) -> None:
+        """Whatever goes wrong there, the training goes on."""
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001
+            self._go_quiet(error)
+
+    # Layers
+
+    def _hook_layers(self, due: int, in_graph: bool) -> None:
+        wanted = self._layers.get((due, in_graph))
+        if wanted is None:
+            wanted = self._layers[due, in_graph] = self._layers_wanted(in_graph)
+        if wanted is self._hooked:
+            return
+        self._unhook_layers()
+        self._hooked = wanted
+        for layer in wanted:
+            around = AroundLayer(
+                self,
+                layer.name,
+                inputs=self._wants_any(f"{layer.name}_input_"),
+                outputs=self._wants_any(f"{layer.name}_output_"),
+            )
+            handle = layer.module.register_forward_hook(around, with_kwargs=True)
+            self._layer_handles.append(handle)
+        if any(layer.is_in_graph for layer in wanted):
+            self._stance = torch.compiler.set_stance("force_eager")
+            self._stance.__enter__()
+
+    def _unhook_layers(self) -> None:
+        for handle in self._layer_handles:
+            handle.remove()
+        self._layer_handles.clear()
+        self._hooked = None
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
+
+    def _layers_wanted(self, in_graph: bool) -> list[Layer]:
+        wanted = [
+            layer
+            for model in self._models
+            for layer in layers_of(model)
+            if self._wants_any(f"{layer.name}_input_") or self._wants_any(f"{layer.name}_output_")
+        ]
+        hidden = [layer for layer in wanted if layer.is_in_graph or in_graph]
+        if hidden and not (self._runs_eagerly and not in_graph):
+            self.say_once(
+                f"What the layer {hidden[0].name} is given and gives is not saved, nor of {len(hidden) - 1} "
+                "others: they run inside of a compiled graph. See compiled_layers, and register a model "
+                "after torch.compile(model)."
+            )
+            return [layer for layer in wanted if layer not in hidden]
+        return wanted
+
+    def _wants_any(self, prefix: str) -> bool:
+        """Is any input, or any output, of a layer wanted?"""
+        return any(self.wants(f"{prefix}{i}") for i in range(_NUMBERS_ASKED_FOR)) or any(
+            name.startswith(prefix) and self.wants(name)
+            for collection in self.get_collections().values()
+            for name in collection.tensor_names
+        )
+
+    def _tensors_in(self, values: Any) -> Iterator[Any]:
+        if dataclasses.is_dataclass(values) and not isinstance(values, type):
+            values = [getattr(values, field.name) for field in dataclasses.fields(values)]
+        yield from super()._tensors_in(values)
+
+    def _is_tensor(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    # Values
+
+    def _converted(self, name: str, value: Any) -> np.ndarray[Any, Any] | None:
+        if isinstance(value, torch.Tensor) and is_sharded(value):
+            self.say_once(
+                f"{name} is sharded over several processes, as others may be: each saves its own part, of "
+                f"{name} one of shape {tuple(value.to_local().shape)} of {tuple(value.shape)}. "
+                'include_workers="all" saves every part.'
+            )
+        return super()._converted(name, value)
 
     @staticmethod
-    def _make_numpy_array(tensor_value: Any) -> Any:
-        if hasattr(tensor_value, "detach"):
-            tensor_value = tensor_value.detach().cpu()
+    def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
+        if isinstance(tensor_value, torch.Tensor):
+            return as_array(tensor_value)
         return CallbackHook._make_numpy_array(tensor_value)
+
+    @staticmethod
+    def _is_copied(value: Any, array: np.ndarray[Any, Any]) -> bool:
+        if isinstance(value, torch.Tensor):
+            return owns_its_values(value, array)
+        return CallbackHook._is_copied(value, array)
+
+    # Several processes
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{rank_and_size()[0]}"
+
+    def _get_num_workers(self) -> int:
+        return rank_and_size()[1]
+
+    def _watch_for_stop(self, attempt: Any) -> None:
+        if self.agree is None and self._look_for_stop is not None:
+            self._agreement = Agreement.among_ranks(self.out_dir)
+            if self._agreement is not None:
+                self.agree = self._agree
+        super()._watch_for_stop(attempt)
+
+    def _agree(self, last: int | None) -> int | None:
+        assert self._agreement is not None
+        assert self._ran is not None
+        step = self._ran.step
+        wanted = last is not None and last <= step
+        is_last = self._agreement.is_last(wanted, self._ran.mode, self._ran.mode_step)
+        return step if is_last else None
+
+    # The end
+
+    def _close(self, *, ended: bool) -> None:
+        self._finish_gradients()
+        if not ended and self._open is not None:
+            self._open.interrupted = True
+        super()._close(ended=ended)
+        self.detach()

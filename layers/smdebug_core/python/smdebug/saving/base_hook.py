@@ -462,6 +462,11 @@ class BaseHook:
             tensor_value = np.asarray(tensor_value)
         return as_saved_array(tensor_value)
 
+    @staticmethod
+    def _is_copied(value: Any, array: np.ndarray[Any, Any]) -> bool:
+        """Does the array that was made of the value belong to nobody else?"""
+        return array is not value and array.base is None and not hasattr(value, "__array__")
+
     # Preparing
 
     def _included(self, default: Iterable[str], asked_for: Sequence[str]) -> list[str]:
@@ -642,7 +647,7 @@ class BaseHook:
             self._note_name(name)
         if array.size == 0:
             return
-        owned = array is not value and array.base is None and not hasattr(value, "__array__")
+        owned = self._is_copied(value, array)
         try:
             self._current().record(name, array, wanted, owned)
             if wanted.is_metric and self._metrics.is_active and array.dtype.kind in "biuf":

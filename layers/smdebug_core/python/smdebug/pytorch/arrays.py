@@ -1,0 +1,51 @@
+"""PyTorch tensors as numpy arrays: one copy off the device, every value as it was."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import torch
+
+_HAS_ML_DTYPES = importlib.util.find_spec("ml_dtypes") is not None
+
+
+def is_sharded(tensor: torch.Tensor) -> bool:
+    """Does this process hold only a part of it?"""
+    return hasattr(tensor, "to_local") and hasattr(tensor, "placements")
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The tensor's values. On the CPU they are not copied: the array is a view of the tensor.
+
+    Of a sharded tensor it is this process's shard. Sparse and quantized tensors are written out; bfloat16
+    stays what it is where `ml_dtypes` is installed; it is widened otherwise, as are the floats of 8 bits.
+    """
+    tensor = tensor.detach()
+    if is_sharded(tensor):
+        tensor = tensor.to_local()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    if tensor.dtype is torch.bfloat16 and _HAS_ML_DTYPES:
+        import ml_dtypes
+
+        return np.asarray(tensor.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
+    if tensor.is_floating_point() and (
+        tensor.dtype.itemsize == 1 or tensor.dtype is torch.bfloat16
+    ):
+        tensor = tensor.float()
+    return np.asarray(tensor.numpy())
+
+
+def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
+    """Was the array copied from the tensor, so that nobody else will change it?"""
+    if tensor.device.type != "cpu":
+        return True
+    local = tensor.to_local() if is_sharded(tensor) else tensor
+    if local.layout is not torch.strided or local.is_quantized:
+        return True
+    return bool(array.itemsize != local.element_size())

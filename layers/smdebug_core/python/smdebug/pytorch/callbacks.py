@@ -1,0 +1,95 @@
+"""What PyTorch calls. A model that is copied or saved takes none of it along: a copy is nobody's run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from smdebug.pytorch.hook import Hook
+
+
+def nothing(*arguments: Any, **more: Any) -> None:
+    """What a callback is in the copy of a model."""
+
+
+def in_backward() -> bool:
+    """Does the backward pass call, to compute once more what was not kept?"""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+class _Callback:
+    """Calls the hook; in a copy, nothing."""
+
+    def __init__(self, hook: Hook):
+        self.hook = hook
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return nothing
+
+    def __copy__(self) -> Any:
+        return nothing
+
+    def __reduce__(self) -> Any:
+        return _nothing, ()
+
+
+class BeforeForward(_Callback):
+    """Called before the forward of a model: a step begins."""
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        if torch.compiler.is_compiling():
+            _outside_the_graph(self, module)
+        else:
+            self.hook.before_forward(module)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
+def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
+    """The model was registered before it was compiled, so its graph calls out, to here."""
+    callback.hook.before_forward(module, in_graph=True)
+
+
+class AroundLayer(_Callback):
+    """Called with what a layer was given, and what it gave."""
+
+    def __init__(self, hook: Hook, name: str, *, inputs: bool, outputs: bool):
+        super().__init__(hook)
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        if self.hook.sees_layers and not in_backward():
+            if getattr(module, "_is_replica", False):
+                self.hook.say_once(
+                    f"{self.name} runs on several devices at once (DataParallel): what its replicas are "
+                    "given and give is not saved"
+                )
+                return
+            if self.inputs:
+                self.hook.record_inputs(self.name, [*args, *kwargs.values()])
+            if self.outputs:
+                self.hook.record_outputs(self.name, output)
+
+
+class AfterAccumulation(_Callback):
+    """Called when a parameter has been given its gradient, or more of it."""
+
+    def __call__(self, parameter: torch.Tensor) -> None:
+        self.hook.gradients.accumulated(parameter)
+
+
+class BeforeOptimizer(_Callback):
+    """Called with every optimizer of the process before it changes parameters."""
+
+    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self.hook.gradients.used_by(optimizer)
+
+
+def _nothing() -> Any:
+    return nothing

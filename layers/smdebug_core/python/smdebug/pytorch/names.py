@@ -1,0 +1,109 @@
+"""What a module, its parameters and its layers are called.
+
+Wrappers do not change a name: a model has the same tensors whether it is trained alone, compiled, or on
+many devices. The name of a registered layer is kept beside it, not in it: nothing is added to a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+# The parts that wrappers put into paths: torch.compile, FSDP, activation checkpointing.
+_COMPILED = "_orig_mod"
+_WRAPPED = (_COMPILED, "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+_BY_MODULE = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+
+_names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+
+
+class Layer(NamedTuple):
+    """A module inside of a registered one, or that one itself."""
+
+    name: str
+    module: nn.Module  # where it can be hooked: around what was wrapped around it
+    is_in_graph: bool  # it runs inside of a compiled graph, where nobody sees it
+
+
+def unwrapped(module: nn.Module) -> nn.Module:
+    """The user's own module, inside of whatever was wrapped around it."""
+    while (inner := _inside(module)) is not None:
+        module = inner
+    return module
+
+
+def class_name(module: nn.Module) -> str:
+    """The name of the module's class, as the user wrote it."""
+    kind = type(module)
+    # fully_shard() changes the class of a module to FSDP<Class>, made of its own and the user's.
+    if kind.__name__.startswith("FSDP") and len(kind.__bases__) == 2:
+        kind = kind.__bases__[1]
+    return kind.__name__
+
+
+def parameters_of(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Each parameter once, as `<RootClass>_<path>`: a shared one by the first path that leads to it."""
+    root = class_name(module)
+    for path, parameter in module.named_parameters():
+        yield f"{root}_{_clean(path)}", parameter
+
+
+def layers_of(outermost: nn.Module) -> list[Layer]:
+    """Each layer once, by the first path that leads to it; the model itself by its class."""
+    layers: list[Layer] = []
+    seen: set[nn.Module] = set()
+
+    def walk(module: nn.Module, path: str, is_in_graph: bool) -> None:
+        own = unwrapped(module)
+        if own in seen:
+            return
+        seen.add(own)
+        # model.compile() compiles a module's call with its hooks, torch.compile(model) without.
+        hidden = is_in_graph or own._compiled_call_impl is not None
+        layers.append(Layer(path or class_name(own), module, hidden))
+        hides = hidden or _is_compiled(module)
+        for name, child in own._modules.items():
+            if child is not None:
+                walk(child, f"{path}.{name}" if path else name, hides)
+
+    walk(outermost, "", False)
+    return layers
+
+
+def name_layers(layers: list[Layer]) -> None:
+    """Remember the names of a registered module's layers."""
+    for layer in layers:
+        _names[unwrapped(layer.module)] = layer.name
+
+
+def name_of(module: Any) -> str | None:
+    """The name under which the module was registered with a hook; None if it was not."""
+    return _names.get(unwrapped(module)) if isinstance(module, nn.Module) else None
+
+
+def _inside(module: nn.Module) -> nn.Module | None:
+    if isinstance(module, _BY_MODULE):
+        inner: Any = module.module
+        return inner if isinstance(inner, nn.Module) else None
+    for name in _WRAPPED:
+        if (wrapped := module._modules.get(name)) is not None:
+            return wrapped
+    return None
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    inner: nn.Module | None = module
+    while inner is not None:
+        if _COMPILED in inner._modules:
+            return True
+        inner = _inside(inner)
+    return False
+
+
+def _clean(path: str) -> str:
+    if not any(wrapper in path for wrapper in _WRAPPED):
+        return path
+    return ".".join(part for part in path.split(".") if part not in _WRAPPED)

@@ -1,0 +1,90 @@
+"""Which process this is among those that train together, and how they agree to stop.
+
+To agree they use the key-value store that connects them, not a collective: a collective that one of them
+does not join hangs all the others. The first rank decides, and writes down for each step at which ranks
+ask whether it was the last; the others read it, and wait for that no longer than the first rank lives.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any
+
+from torch import distributed
+
+from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+
+FIRST_ANSWER = timedelta(seconds=60)  # the first rank may still be compiling
+LATER_ANSWER = timedelta(minutes=30)  # it may evaluate, or save a checkpoint, while others wait
+_GO_ON, _LAST = "go on", "last"
+_KEPT = 16  # answers that are kept in the store: ranks do not lie further apart
+
+
+def rank_and_size() -> tuple[int, int]:
+    """This process's rank, and how many there are: (0, 1) for a training of one process."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    horovod: Any = sys.modules.get("horovod.torch")
+    if horovod is not None and horovod.is_initialized():
+        return horovod.rank(), horovod.size()
+    return 0, 1
+
+
+class Agreement:
+    """Lets all ranks stop after the same step. Each needs a hook; if one has none, nobody stops."""
+
+    def __init__(self, store: Any, rank: int, size: int, name: str):
+        self._store = store
+        self._rank = rank
+        self._size = size
+        self._name = f"smdebug/{name}"
+        self._patience = FIRST_ANSWER
+        self._told: list[str] = []
+        self._complained = False
+        store.add(f"{self._name}/hooks", 1)
+
+    @classmethod
+    def among_ranks(cls, name: str) -> Agreement | None:
+        """Between the processes of `torch.distributed`, if there are several."""
+        rank, size = rank_and_size()
+        if size == 1 or not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        from torch.distributed import distributed_c10d
+
+        return cls(distributed_c10d._get_default_store(), rank, size, name)
+
+    def is_last(self, wanted: bool, mode: ModeKeys, mode_step: int) -> bool:
+        """Is this step, which has just ended, the last one? The first rank says so if it is `wanted`."""
+        if mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            return False  # often done by one rank alone
+        key = f"{self._name}/{mode.name}/{mode_step}"
+        if self._rank != 0:
+            return self._answer(key) == _LAST
+        wanted = wanted and self._all_are_here()
+        self._store.set(key, _LAST if wanted else _GO_ON)
+        self._told.append(key)
+        if len(self._told) > _KEPT:
+            self._store.delete_key(self._told.pop(0))
+        return wanted
+
+    def _answer(self, key: str) -> str:
+        try:
+            self._store.wait([key], self._patience)
+        except Exception as error:
+            raise SMDebugRuntimeError(f"The first rank does not answer: {error}") from error
+        self._patience = LATER_ANSWER
+        return str(self._store.get(key).decode())
+
+    def _all_are_here(self) -> bool:
+        hooks = self._store.add(f"{self._name}/hooks", 0)
+        if hooks < self._size and not self._complained:
+            self._complained = True
+            get_logger().warning(
+                "The training is asked to stop, but only %d of %d processes have a hook: the others would "
+                "wait for it forever, so it goes on. Make the hook in every process.",
+                *(hooks, self._size),
+            )
+        return bool(hooks >= self._size)

@@ -1,0 +1,82 @@
+"""Tests of a framework run where it is installed; `make test-frameworks` says which did, and misses none.
+
+`SMDEBUG_TESTED_FRAMEWORKS=torch,xgboost` names those that have to be there: the run fails if a test of one
+of them did not run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+#: The folder of a framework's tests, and what has to be installed for them.
+FRAMEWORKS = {
+    "pytorch": ["torch"],
+    "tensorflow": ["tensorflow", "keras"],
+    "xgboost": ["xgboost"],
+    "huggingface": ["transformers", "torch"],
+    "lightning": ["lightning", "torch"],
+    "jax": ["jax", "flax"],
+    "mxnet": ["mxnet"],
+}
+REQUIRED = [name for name in os.environ.get("SMDEBUG_TESTED_FRAMEWORKS", "").split(",") if name]
+
+collect_ignore = [name for name, needed in FRAMEWORKS.items() if not all(map(find_spec, needed))]
+_passed: Counter[str] = Counter()
+
+
+def pytest_collection_modifyitems(items):
+    """Frameworks warn of each other; what we do has to be free of warnings."""
+    for item in items:
+        if framework_of(item.path) is not None:
+            item.add_marker(pytest.mark.filterwarnings("error:::smdebug"))
+            item.add_marker(pytest.mark.filterwarnings("ignore"), append=False)
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.passed:
+        _passed[framework_of(Path(report.fspath).absolute())] += 1
+
+
+def pytest_terminal_summary(terminalreporter):
+    if REQUIRED:
+        terminalreporter.section("frameworks")
+        for name, needed in FRAMEWORKS.items():
+            if name in REQUIRED or _passed[name]:
+                versions = ", ".join(f"{package} {version_of(package)}" for package in needed)
+                terminalreporter.line(f"{name}: {_passed[name]} tests passed, with {versions}")
+            else:
+                terminalreporter.line(f"{name}: NOT TESTED HERE")
+
+
+def pytest_sessionfinish(session):
+    silent = [name for name in REQUIRED if not _passed[name]]
+    if silent and not hasattr(session.config, "workerinput"):
+        print(f"\nNo test of {', '.join(silent)} has run.")
+        session.exitstatus = 1
+
+
+def framework_of(path: Path) -> str | None:
+    """Whose test that is, by its folder."""
+    parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
+    return parts[0] if parts and parts[0] in FRAMEWORKS else None
+
+
+def version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return version(f"{package}-cpu") if package == "tensorflow" else "none"
+
+
+@pytest.fixture(autouse=True)
+def _no_hook_of_before(monkeypatch):
+    from smdebug.saving import singleton
+
+    monkeypatch.setattr(singleton, "_hook", None)
