@@ -33,6 +33,17 @@ ARROWS = {
     "rules": {"trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"},
     "profiler": {"config", "logger"},
     "service": {"files", "storage", "logger", "trials.utils"},
+    "runs": {
+        *("files", "storage", "numbers", "trials", "rules", "logger"),
+        *("service.records", "service.rules_file"),
+    },
+    "export": {"files", "storage", "numbers", "trials", "runs"},
+    "reports": {"files", "storage", "numbers", "trials", "runs", "service", "rules"},
+    "plots": {"numbers", "trials", "runs"},
+    "cli": {
+        *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
+    },
+    "__main__": {"cli"},
     **{
         framework: {"saving", "config", "trials", "numbers", "logger"}
         for framework in ("pytorch", "tensorflow", "mxnet", "xgboost")

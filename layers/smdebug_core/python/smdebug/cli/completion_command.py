@@ -1,0 +1,34 @@
+"""`smdebug completion`: completion of commands and rules for the shell."""
+
+from __future__ import annotations
+
+import click
+
+from smdebug.cli.telling import json_option, tell_json
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@json_option
+def command(shell: str, as_json: bool) -> None:
+    """Print what makes SHELL complete commands, options and the names of rules.
+
+    \b
+    Examples:
+      eval "$(smdebug completion bash)"                 # in ~/.bashrc
+      eval "$(smdebug completion zsh)"                  # in ~/.zshrc
+      smdebug completion fish > ~/.config/fish/completions/smdebug.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from smdebug.cli.main import smdebug
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # `source` would ask bash for its version, which need not be on this machine.
+    made = kind(smdebug, {}, "smdebug", "_SMDEBUG_COMPLETE")
+    text = made.source_template % made.source_vars()
+    if as_json:
+        tell_json({"shell": shell, "script": text})
+    else:
+        click.echo(text)

@@ -1,0 +1,237 @@
+"""`smdebug evaluate`: what rules say of a saved run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from smdebug.cli import outcomes
+from smdebug.cli.rules_command import complete_rule
+from smdebug.cli.telling import Progress, bad, faint, good, json_option, say, tell_json
+
+if TYPE_CHECKING:
+    from smdebug.runs.evaluating import RuleResult
+    from smdebug.service.records import RuleConfiguration
+    from smdebug.trials import Trial
+
+_MOST_STEPS = 10
+
+
+@click.command("evaluate")
+@click.argument("path")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_rule,
+    help="A built-in rule, or a class in --rule-file; can be repeated. `all`: every built-in rule "
+    "that needs to be told nothing.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="[RULE.]NAME=VALUE",
+    help="A parameter of the rule; of one of several rules, with its name in front.",
+)
+@click.option("--rule-file", type=click.Path(), metavar="FILE", help="A Python file with the rule.")
+@click.option(
+    "--rules",
+    "rules_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="A rules.json, ours or SageMaker's. Without any rule: the one beside the run.",
+)
+@click.option(
+    "--other-run", "other_runs", multiple=True, metavar="PATH", help="A run to compare with."
+)
+@click.option(
+    "--start-step", type=click.IntRange(0), default=0, metavar="N", help="First global step."
+)
+@click.option("--end-step", type=click.IntRange(0), metavar="N", help="First step to leave out.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
+@click.option("--all-steps", is_flag=True, help=f"Tell every step, not the first {_MOST_STEPS}.")
+@json_option
+def command(
+    path: str,
+    rules: tuple[str, ...],
+    settings: tuple[str, ...],
+    rule_file: str | None,
+    rules_file: str | None,
+    other_runs: tuple[str, ...],
+    start_step: int,
+    end_step: int | None,
+    jobs: int | None,
+    all_steps: bool,
+    as_json: bool,
+) -> int:
+    """Let rules look at every saved step of the run at PATH, and tell what they find.
+
+    Several processes share the steps where a rule carries nothing from one step to the next.
+    A rule's actions are not taken.
+
+    \b
+    Examples:
+      smdebug evaluate ./my-run --rule VanishingGradient
+      smdebug evaluate ./my-run --rule VanishingGradient --set threshold=1e-6
+      smdebug evaluate ./my-run --rule all
+      smdebug evaluate s3://bucket/my-run --rules rules.json --json
+      smdebug evaluate ./my-run --rule-file my_rule.py
+      smdebug evaluate ./my-run --rule SimilarAcrossRuns --other-run ./before
+
+    Ends with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed.
+    """
+    from smdebug.runs.evaluating import evaluate
+    from smdebug.runs.opening import open_run
+
+    trial = open_run(path)
+    wanted = _wanted(trial, rules, settings, rule_file, rules_file, other_runs)
+    wanted = [_within(one, start_step, end_step) for one in wanted]
+    bar = Progress("evaluating", len(wanted) * len(trial.steps()))
+    try:
+        results = evaluate(path, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
+    finally:
+        bar.clear()
+    if as_json:
+        tell_json([one.to_dict() for one in results])
+    else:
+        for one in results:
+            _tell(one, None if all_steps else _MOST_STEPS)
+    if any(one.error for one in results):
+        return outcomes.CANNOT_LOOK
+    return outcomes.FOUND if any(one.has_found for one in results) else outcomes.WELL
+
+
+def _tell(result: RuleResult, most: int | None) -> None:
+    shown = result.found[:most]
+    mark = bad("✗") if result.has_found or result.error else good("✓")
+    say(f"{mark} {result.summary()}")
+    for one in shown:
+        findings = one.findings or ({"message": "the condition is met"},)
+        more = f" (and {one.count - 1} more)" if one.count > 1 else ""
+        say(f"    step {one.step}: {findings[0]['message']}{more}")
+    left = len(result.steps_found) - len(shown)
+    if left:
+        say(faint(f"    … and {left} more steps; --all-steps tells them, --json tells everything"))
+
+
+def _wanted(
+    trial: Trial,
+    rules: Sequence[str],
+    settings: Sequence[str],
+    rule_file: str | None,
+    rules_file: str | None,
+    other_runs: Sequence[str],
+) -> list[RuleConfiguration]:
+    from smdebug.runs.evaluating import configurations
+    from smdebug.service.rules_file import RULES_FILE, parse_rules
+
+    if rules_file is not None:
+        if rules or settings:
+            raise click.UsageError(
+                "--rules names the rules and what they take: leave out --rule and --set"
+            )
+        from pathlib import Path
+
+        return list(parse_rules(Path(rules_file).read_bytes(), file=rules_file))
+    names = list(rules)
+    if rule_file is not None and not names:
+        names = _classes_in(rule_file)
+    if not names:
+        if settings:
+            raise click.UsageError("--set goes with --rule: which rule is meant?")
+        if not trial.storage.exists(RULES_FILE):
+            raise click.UsageError(
+                f"Which rules? {trial.path} has no {RULES_FILE}, so name them: --rule NAME, or --rule all. "
+                "`smdebug rules` lists them."
+            )
+        return list(configurations(trial, None))
+    if "all" in names:
+        names = [name for name in names if name != "all"] + _that_need_nothing(trial)
+    names = list(dict.fromkeys(map(_as_named, names) if rule_file is None else names))
+    given = _settings(settings, names)
+    entries: list[dict[str, Any]] = [
+        {"rule": name, "parameters": given.get(name, {}), "other_trials": list(other_runs)}
+        for name in names
+    ]
+    if len(entries) > 1 and other_runs:
+        for entry in entries:
+            entry["other_trials"] = (
+                list(other_runs) if _takes_runs(entry["rule"], rule_file) else []
+            )
+    return list(configurations(trial, entries))
+
+
+def _as_named(name: str) -> str:
+    from smdebug.rules.generic import find_rule
+
+    return find_rule(name).name
+
+
+def _classes_in(rule_file: str) -> list[str]:
+    from smdebug.rules.command_line import load_rule_file, rules_in
+
+    found = list(rules_in(load_rule_file(rule_file)))
+    if not found:
+        raise click.UsageError(
+            f"{rule_file} defines no rule: a class derived from smdebug.rules.Rule"
+        )
+    return found
+
+
+def _takes_runs(name: str, rule_file: str | None) -> bool:
+    from smdebug.rules.making import accepted_by
+    from smdebug.runs.evaluating import rule_class
+
+    return bool(
+        {"other_trial", "other_trials"} & set(accepted_by(rule_class(name, rule_file)).names)
+    )
+
+
+def _that_need_nothing(trial: Trial) -> list[str]:
+    """The built-in rules that can be made without a parameter."""
+    from smdebug.exceptions import SMDebugError
+    from smdebug.rules.generic import catalog
+    from smdebug.rules.making import make_rule
+
+    found = []
+    for name, entry in catalog().items():
+        try:
+            make_rule(entry.load(), trial, {})
+        except SMDebugError:
+            continue
+        found.append(name)
+    return found
+
+
+def _settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    given: dict[str, dict[str, str]] = {}
+    for setting in settings:
+        told, equals, value = setting.partition("=")
+        if not equals or not told:
+            raise click.UsageError(f"--set takes NAME=VALUE, not {setting!r}")
+        rule, dot, parameter = told.rpartition(".")
+        rule = next((name for name in names if name.lower() == rule.lower()), rule)
+        if not dot and len(names) > 1:
+            raise click.UsageError(
+                f"Of which rule is {told}? With several rules, write {names[0]}.{told}={value}"
+            )
+        if dot and rule not in names:
+            raise click.UsageError(
+                f"--set {setting}: {rule} is not among the rules: {', '.join(names)}"
+            )
+        given.setdefault(rule or names[0], {})[parameter.replace("-", "_")] = value
+    return given
+
+
+def _within(rule: RuleConfiguration, start: int, end: int | None) -> RuleConfiguration:
+    from dataclasses import replace
+
+    if end is not None and rule.end_step is not None:
+        end = min(end, rule.end_step)
+    return replace(
+        rule, start_step=max(start, rule.start_step), end_step=rule.end_step if end is None else end
+    )

@@ -1,0 +1,71 @@
+"""`smdebug export`: tensors for TensorBoard, or as safetensors, npz, parquet."""
+
+from __future__ import annotations
+
+import click
+
+from smdebug.cli.telling import json_option, plural, progress, say, tell_json
+
+_ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
+
+
+@click.command("export")
+@click.argument("form", type=click.Choice(["tensorboard", "safetensors", "npz", "parquet"]))
+@click.argument("path")
+@click.option("-o", "--output", metavar="PLACE", help="The file; for TensorBoard the folder.")
+@click.option("--tensors", "regexes", multiple=True, metavar="REGEX", help="Tensors that match.")
+@click.option("--collection", metavar="NAME", help="The tensors of a collection.")
+@click.option("--step", "steps", type=int, multiple=True, metavar="N", help="These steps alone.")
+@click.option("--worker", metavar="NAME", help="That worker alone.")
+@click.option("--values", is_flag=True, help="parquet: the values too, not their statistics alone.")
+@json_option
+def command(
+    form: str,
+    path: str,
+    output: str | None,
+    regexes: tuple[str, ...],
+    collection: str | None,
+    steps: tuple[int, ...],
+    worker: str | None,
+    values: bool,
+    as_json: bool,
+) -> None:
+    """Write tensors of the run at PATH in another FORM.
+
+    \b
+    Examples:
+      smdebug export tensorboard ./my-run -o ./tensorboard
+      smdebug export safetensors ./my-run --collection weights --step 900 -o weights.safetensors
+      smdebug export npz ./my-run --tensors '^gradient/' -o gradients.npz
+      smdebug export parquet s3://bucket/my-run -o statistics.parquet
+    """
+    from smdebug import export
+    from smdebug.export import Selection
+    from smdebug.runs.opening import open_run
+
+    if regexes and collection:
+        raise click.UsageError("Choose by --tensors or by --collection, not by both")
+    if values and form != "parquet":
+        raise click.UsageError("--values goes with parquet: the other forms hold values anyway")
+    trial = open_run(path)
+    output = output or _place(trial.name, form)
+    selection = Selection(regexes or None, collection, steps or None, worker)
+    bar = progress("exporting")
+    if form == "tensorboard":
+        count = export.export_tensorboard(trial, output, selection, progress=bar)
+    elif form == "parquet":
+        count = export.export_parquet(trial, output, selection, with_values=values, progress=bar)
+    elif form == "npz":
+        count = export.export_npz(trial, output, selection, progress=bar)
+    else:
+        count = export.export_safetensors(trial, output, selection, progress=bar)
+    if as_json:
+        tell_json({"form": form, "output": output, "values": count})
+        return
+    say(f"{plural(count, 'value')} written to {output}")
+    if form == "tensorboard":
+        say(f"look at them with: tensorboard --logdir {output}")
+
+
+def _place(name: str, form: str) -> str:
+    return f"{name}-tensorboard" if form == "tensorboard" else f"{name}{_ENDINGS[form]}"

@@ -1,0 +1,119 @@
+"""`smdebug inspect`: what a run holds, at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from smdebug.cli.telling import (
+    bad,
+    faint,
+    heading,
+    json_option,
+    moment,
+    number,
+    plural,
+    progress,
+    say,
+    size,
+    table,
+    tell_json,
+)
+
+if TYPE_CHECKING:
+    from smdebug.runs.overview import Overview, TensorOverview
+
+_MOST_TENSORS = 40
+
+
+@click.command("inspect")
+@click.argument("path")
+@click.option("--tensors", "all_tensors", is_flag=True, help="List all tensors, however many.")
+@click.option("--no-values", is_flag=True, help="Read index files alone: no value, no statistics.")
+@json_option
+def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> None:
+    """Tell what the run at PATH holds: steps, modes, workers, collections, tensors, sizes, statistics.
+
+    PATH is a folder or s3://bucket/prefix.
+
+    \b
+    Examples:
+      smdebug inspect ./my-run
+      smdebug inspect s3://bucket/my-run --tensors
+      smdebug inspect ./my-run --json | jq '.tensors[].name'
+    """
+    from smdebug.runs.opening import open_run
+    from smdebug.runs.overview import overview_of
+
+    run = overview_of(
+        open_run(path), with_values=not no_values, progress=progress("reading tensors")
+    )
+    if as_json:
+        tell_json(run.to_dict())
+        return
+    _tell(run, None if all_tensors else _MOST_TENSORS)
+
+
+def _tell(run: Overview, most: int | None) -> None:
+    from smdebug.runs.statistics import sparkline
+
+    state = "ended" if run.ended else "has not ended"
+    workers = plural(run.num_workers, "worker")
+    if len(run.workers) != run.num_workers:
+        workers += f" ({len(run.workers)} of them have saved something)"
+    say(click.style(run.path, bold=True))
+    say(
+        f"{state}, {workers}, {plural(run.num_steps, 'step')}, {plural(len(run.tensors), 'tensor')}, "
+        f"{size(run.bytes)} in {plural(run.index_files, 'event file')}"
+    )
+    if run.first_saved and run.last_saved:
+        each = run.seconds_per_step
+        pace = f", {number(each)} s from one to the next" if each is not None else ""
+        say(f"saved from {moment(run.first_saved)} to {moment(run.last_saved)}{pace}")
+    if run.incomplete_steps:
+        shown = ", ".join(map(str, run.incomplete_steps[:10]))
+        say(f"{plural(len(run.incomplete_steps), 'step')} some workers still owe: {shown}")
+    for key, problem in run.damaged.items():
+        say(bad("damaged: ") + f"{key}: {problem}")
+    if run.steps:
+        heading("Steps")
+        table(
+            ("mode", "steps", "first", "last", "every"),
+            [(one.mode, one.count, one.first, one.last, one.interval) for one in run.steps],
+        )
+    collections = {name: count for name, count in run.collections.items() if count}
+    if collections:
+        heading("Collections")
+        table(("collection", "tensors"), collections.items())
+    if run.losses:
+        heading("Losses")
+        table(
+            ("loss", "first", "last", "course"),
+            [
+                (name, points[0][1], points[-1][1], sparkline([value for _, value in points]))
+                for name, points in run.losses.items()
+            ],
+        )
+    if run.tensors:
+        heading("Tensors")
+        say(faint("min to std are of the last step saved"))
+        table(
+            ("tensor", "steps", "shape", "type", "size", "min", "max", "mean", "std", "not finite"),
+            [_row(one) for one in run.tensors],
+            most=most,
+        )
+        if most is not None and len(run.tensors) > most:
+            say(faint("--tensors lists them all"))
+
+
+def _row(one: TensorOverview) -> tuple[Any, ...]:
+    seen = one.latest
+    if seen is None:
+        return (one.name, one.steps, None, ", ".join(one.saved), size(one.bytes), *[None] * 5)
+    odd = (seen.nan or 0) + (seen.infinite or 0)
+    kind = seen.dtype or ", ".join(one.saved)
+    return (
+        *(one.name, one.steps, seen.shape, kind, size(one.bytes)),
+        *(seen.minimum, seen.maximum, seen.mean, seen.std, odd or None),
+    )

@@ -1,0 +1,252 @@
+"""What commands print: tables and sentences for people, JSON for scripts, progress for those who wait."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from smdebug.service.tables import cell, plain
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PATIENCE = 2.0  # seconds before progress is shown
+_WIDEST = 72
+
+
+def json_option(function: F) -> F:
+    """`--json` and `--debug`, which every command has."""
+    function = click.option(
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        help="Show what the library logs, and the trace of an error.",
+    )(function)
+    return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(function)
+
+
+def tell_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def tell_json_line(value: Any) -> None:
+    """One line of JSON: for commands that go on telling."""
+    click.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: numbers that are none, as text."""
+    value = plain(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(one) for one in value]
+    return value
+
+
+def say(text: str = "") -> None:
+    """A line for people."""
+    click.echo(_printable(text))
+
+
+def heading(text: str) -> None:
+    click.echo()
+    click.secho(_printable(text), bold=True)
+
+
+def note(text: str) -> None:
+    """Something beside the answer, on stderr."""
+    click.secho(_printable(text), dim=True, err=True)
+
+
+def good(text: str) -> str:
+    return click.style(text, fg="green")
+
+
+def bad(text: str) -> str:
+    return click.style(text, fg="red", bold=True)
+
+
+def faint(text: str) -> str:
+    return click.style(text, dim=True)
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, most: int | None = None
+) -> None:
+    """Rows under their headings; numbers to the right. Above `most` rows the rest is counted."""
+    shown = [[shown_as(one) for one in row] for row in rows]
+    left_out = 0
+    if most is not None and len(shown) > most:
+        left_out = len(shown) - most
+        shown = shown[:most]
+    rights = [
+        all(_is_number(row[at]) for row in shown) and bool(shown) for at in range(len(columns))
+    ]
+    widths = [
+        max([_width(columns[at]), *(_width(row[at]) for row in shown)])
+        for at in range(len(columns))
+    ]
+    head = "  ".join(
+        _padded(name, width, right)
+        for name, width, right in zip(columns, widths, rights, strict=True)
+    )
+    click.echo(faint(head.rstrip()))
+    for row in shown:
+        line = "  ".join(
+            _padded(one, width, right)
+            for one, width, right in zip(row, widths, rights, strict=True)
+        )
+        click.echo(_printable(line.rstrip()))
+    if left_out:
+        click.echo(faint(f"… and {left_out} more"))
+
+
+def shown_as(value: Any) -> str:
+    """A value as a table has it: on one line, and without what a terminal would obey."""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Styled):
+        return value
+    if isinstance(value, tuple | list) and all(isinstance(one, int) for one in value):
+        return "×".join(map(str, value)) if value else "scalar"
+    return _cut(cell(value))
+
+
+class Styled(str):
+    """Text of ours that already carries its colour."""
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return f"{value:.4g}"
+
+
+def size(count: int) -> str:
+    """A number of bytes, for people."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.3g} {unit}"
+        amount /= 1000
+    return f"{amount:.3g} TB"
+
+
+def plural(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def moment(value: datetime | None) -> str:
+    return "" if value is None else value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def progress(label: str, total: int | None = None) -> Callable[[Iterable[T]], Iterator[T]]:
+    """Tells on stderr how far an iteration has come: after two seconds, and to a terminal alone."""
+
+    def over(things: Iterable[T]) -> Iterator[T]:
+        count = total
+        if count is None and isinstance(things, Sized):
+            count = len(things)
+        bar = Progress(label, count)
+        try:
+            for thing in things:
+                yield thing
+                bar.advance(1)
+        finally:
+            bar.clear()
+
+    return over
+
+
+class Progress:
+    """A line on stderr that is written over and over, and taken away at the end."""
+
+    def __init__(self, label: str, total: int | None):
+        self._label = label
+        self._total = total
+        self._done = 0
+        self._begun = self._told = time.monotonic()
+        self._shown = False
+        self._visible = sys.stderr.isatty()
+
+    def advance(self, by: int) -> None:
+        self._done += by
+        now = time.monotonic()
+        if not self._visible or now - self._begun < _PATIENCE or now - self._told < 0.1:
+            return
+        self._told = now
+        self._shown = True
+        click.echo(f"\r\033[K{self._label} {self._amount(now)}", nl=False, err=True, color=True)
+
+    def _amount(self, now: float) -> str:
+        if not self._total:
+            return f"{self._done:,}"
+        share = min(1.0, self._done / self._total)
+        filled = round(24 * share)
+        left = (now - self._begun) * (1 - share) / share if share else 0
+        return f"{'█' * filled}{'░' * (24 - filled)} {share:4.0%}, {left:.0f} s left"
+
+    def clear(self) -> None:
+        if self._shown:
+            click.echo("\r\033[K", nl=False, err=True, color=True)
+            self._shown = False
+
+
+def _printable(text: str) -> str:
+    """As the terminal's encoding can show it."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAINER).encode(encoding, "replace").decode(encoding)
+    return text
+
+
+_PLAINER = str.maketrans({"…": "...", "×": "x", "█": "#", "░": ".", "–": "-", "≥": ">="}) | {
+    ord(block): ascii_ for block, ascii_ in zip("▁▂▃▄▅▆▇█", "_..--==#", strict=True)
+}
+
+
+def _is_number(text: str) -> bool:
+    bare = text.replace(",", "").removesuffix("%").strip()
+    if not bare:
+        return True
+    try:
+        float(bare)
+    except ValueError:
+        return bare.rpartition(" ")[2] in {"B", "KB", "MB", "GB", "TB"}
+    return True
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    filling = " " * max(0, width - _width(text))
+    return filling + text if right else text + filling
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    text = click.unstyle(text)
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        for one in text
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -1,0 +1,129 @@
+"""`smdebug tensor`: one tensor over the steps of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from smdebug.cli.telling import faint, json_option, progress, say, table, tell_json
+
+if TYPE_CHECKING:
+    from smdebug.mode_keys import ModeKeys
+    from smdebug.trials.tensor import Tensor
+
+
+@click.command("tensor")
+@click.argument("path")
+@click.argument("name")
+@click.option("--step", type=int, metavar="N", help="Show the value at that step.")
+@click.option(
+    "--mode",
+    type=click.Choice(["train", "eval", "predict", "global"], case_sensitive=False),
+    default="global",
+    show_default=True,
+    help="In which mode steps are counted.",
+)
+@click.option(
+    "--worker", metavar="NAME", help="The value of that worker (the first that saved it)."
+)
+@click.option("--last", type=click.IntRange(1), metavar="N", help="The last N steps alone.")
+@json_option
+def command(
+    path: str,
+    name: str,
+    step: int | None,
+    mode: str,
+    worker: str | None,
+    last: int | None,
+    as_json: bool,
+) -> None:
+    """Tell how the tensor NAME of the run at PATH goes over its steps, or its value at one.
+
+    \b
+    Examples:
+      smdebug tensor ./my-run gradient/fc
+      smdebug tensor ./my-run gradient/fc --last 10
+      smdebug tensor ./my-run loss --step 100
+      smdebug tensor ./my-run loss --json | jq '.steps[-1].mean'
+    """
+    from smdebug.mode_keys import str_to_mode_keys
+    from smdebug.runs.opening import open_run
+
+    trial = open_run(path)
+    if not trial.has_tensor(name):
+        raise click.UsageError(_unknown(name, trial.tensor_names()))
+    tensor = trial.tensor(name)
+    its_mode = str_to_mode_keys(mode.upper())
+    if step is None:
+        _course(tensor, its_mode, worker, last, as_json)
+    else:
+        _value(tensor, step, its_mode, worker, as_json)
+
+
+def _course(
+    tensor: Tensor, mode: ModeKeys, worker: str | None, last: int | None, as_json: bool
+) -> None:
+    from smdebug.runs.statistics import sparkline, statistics_at
+
+    steps = tensor.steps(mode)[-last if last else None :]
+    told = [
+        (step, tensor.workers(step, mode), statistics_at(tensor, step, mode, worker))
+        for step in progress("reading values", len(steps))(steps)
+    ]
+    if as_json:
+        lines: list[dict[str, Any]] = [
+            {"step": step, "workers": workers, **(seen.to_dict() if seen else {})}
+            for step, workers, seen in told
+        ]
+        tell_json({"tensor": tensor.name, "mode": mode.name, "steps": lines})
+        return
+    say(click.style(tensor.name, bold=True))
+    means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen in told if seen]
+    if len(means) > 1:
+        say(f"mean {sparkline(means, 60)}")
+    several = any(len(workers) > 1 for _, workers, _ in told)
+    columns = ["step", *(["workers"] if several else []), "shape", "type"]
+    table(
+        (*columns, "min", "max", "mean", "std", "mean |x|", "zeros", "NaN", "infinite"),
+        [
+            (
+                step,
+                *([len(workers)] if several else []),
+                *((seen.shape, seen.dtype) if seen else (None, "shape alone")),
+                *((seen.minimum, seen.maximum, seen.mean, seen.std) if seen else (None,) * 4),
+                *((seen.abs_mean, seen.zeros, seen.nan, seen.infinite) if seen else (None,) * 4),
+            )
+            for step, workers, seen in told
+        ],
+    )
+    if not told:
+        say(faint(f"it was saved at no step of mode {mode.name}"))
+
+
+def _value(tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_json: bool) -> None:
+    import numpy as np
+
+    from smdebug.runs.statistics import statistics_of
+
+    value = tensor.value(step, mode, worker)
+    seen = statistics_of(value)
+    if as_json:
+        numbers = value.astype(np.float32) if value.dtype.name == "bfloat16" else value
+        if numbers.dtype.kind == "c":
+            numbers = np.stack([numbers.real, numbers.imag], axis=-1)
+        told = {"tensor": tensor.name, "step": step, "mode": mode.name}
+        tell_json({**told, **seen.to_dict(), "value": numbers.tolist()})
+        return
+    say(f"{click.style(tensor.name, bold=True)} at step {step}, {seen.dtype} {value.shape}")
+    with np.printoptions(linewidth=100, threshold=200, edgeitems=4):
+        say(str(value))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=3, cutoff=0.4)
+    close = close or [one for one in known if name.lower() in one.lower()][:3]
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"It has {', '.join(known[:8])}."
+    return f"The run has no tensor {name!r}. {hint}"

@@ -1,0 +1,134 @@
+"""Arrays by name in one file: numpy's npz, and safetensors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.export.landing import landing
+from smdebug.export.selection import Saved, Selection, is_several, label, opened
+from smdebug.trials import Trial
+
+Steps = Callable[[Iterable[int]], Iterable[int]]
+
+# The types that safetensors has, by numpy's names.
+_SAFE = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "uint16": "U16",
+    "int16": "I16",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "uint32": "U32",
+    "int32": "I32",
+    "float32": "F32",
+    "uint64": "U64",
+    "int64": "I64",
+    "float64": "F64",
+}
+_ALIGNED = 8
+
+
+def export_npz(
+    run: str | os.PathLike[str] | Trial,
+    to: str | os.PathLike[str],
+    selection: Selection | None = None,
+    *,
+    progress: Steps = iter,
+) -> int:
+    """Write the values as arrays `name@step` for `numpy.load`; how many there are.
+
+    One value at a time is in memory. bfloat16, which npz has no type for, is widened to float32.
+    """
+    count = 0
+    seen: set[str] = set()
+    with landing(to) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_STORED) as archive:
+        for name, saved in _labelled(run, selection, progress):
+            value = saved.value
+            if value.dtype.name == "bfloat16":
+                value = value.astype(np.float32)
+            elif value.dtype.kind == "O":
+                value = value.astype(np.str_)
+            member = name.replace("\0", "")
+            if member in seen:
+                continue
+            seen.add(member)
+            with archive.open(f"{member}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(value), allow_pickle=False)
+            count += 1
+    return count
+
+
+def export_safetensors(
+    run: str | os.PathLike[str] | Trial,
+    to: str | os.PathLike[str],
+    selection: Selection | None = None,
+    *,
+    progress: Steps = iter,
+) -> int:
+    """Write the values of a single step under their own names, of several as `name@step`; how many.
+
+    One value at a time is in memory. Text and complex numbers, for which the format has no type, are left
+    out, and named in the file's metadata. The format is written here, since its own library wants all
+    values at once: a length, a JSON header, and the values one behind the other.
+    """
+    entries: dict[str, Any] = {}
+    left_out: list[str] = []
+    trial = opened(run)
+    with tempfile.TemporaryFile(dir=_folder_of(to)) as values:
+        for name, saved in _labelled(trial, selection, progress):
+            value: NDArray[Any] = np.ascontiguousarray(saved.value)
+            kind = _SAFE.get(value.dtype.name)
+            if kind is None:
+                left_out.append(name)
+                continue
+            start = values.tell()
+            if value.size:
+                values.write(memoryview(value.reshape(-1).view(np.uint8)))
+            shape = list(saved.value.shape)
+            entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, values.tell()]}
+        if not entries:
+            raise SMDebugValueError("None of the tensors has a value that safetensors could hold")
+        told = {"run": trial.path, "left_out": json.dumps(left_out)}
+        header = json.dumps({"__metadata__": told, **entries}).encode()
+        header += b" " * (-len(header) % _ALIGNED)
+        values.seek(0)
+        with landing(to) as place, Path(place).open("wb") as file:
+            file.write(struct.pack("<Q", len(header)))
+            file.write(header)
+            shutil.copyfileobj(values, file, 1 << 20)
+    return len(entries)
+
+
+def _folder_of(to: str | os.PathLike[str]) -> Path:
+    folder = Path(to).expanduser().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _labelled(
+    run: str | os.PathLike[str] | Trial, selection: Selection | None, progress: Steps
+) -> Iterator[tuple[str, Saved]]:
+    selection = selection or Selection()
+    trial = opened(run)
+    names = set(selection.names(trial))
+    steps = selection.steps_of(trial)
+    several = is_several(trial, selection)
+    for step in progress(steps):
+        for saved in selection.values_at(trial, step, names):
+            if len(steps) == 1 and not several:
+                yield saved.name, saved
+            else:
+                yield label(saved, several), saved

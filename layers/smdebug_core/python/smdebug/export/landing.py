@@ -1,0 +1,27 @@
+"""A file that is there when it is finished, and not before."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def landing(to: str | os.PathLike[str]) -> Iterator[str]:
+    """The path to write to, beside `to`; what is written there takes its place at the end of the block."""
+    target = Path(to).expanduser()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    os.close(handle)
+    try:
+        yield name
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(target)
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()

@@ -1,0 +1,107 @@
+"""A table with one line per tensor, step and worker: its statistics, and if wanted its values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugCustomerError
+from smdebug.export.landing import landing
+from smdebug.export.selection import Saved, Selection, opened
+from smdebug.numbers.conditions import is_numeric
+from smdebug.runs.statistics import statistics_of
+from smdebug.trials import Trial
+
+_A_GROUP = 10_000
+
+
+def export_parquet(
+    run: str | os.PathLike[str] | Trial,
+    to: str | os.PathLike[str],
+    selection: Selection | None = None,
+    *,
+    with_values: bool = False,
+    progress: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> int:
+    """Write a table for pandas, polars or a query engine; how many lines it has.
+
+    The columns are tensor, step, mode, mode_step, worker, dtype, shape and the statistics; `with_values`
+    adds the values as a flat list of float64. Some thousand lines at a time are in memory.
+    """
+    try:
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise SMDebugCustomerError(
+            'Exporting parquet needs the extra: pip install "smdebug-serverless[export]"'
+        ) from error
+    columns = [
+        ("tensor", arrow.string()),
+        ("step", arrow.int64()),
+        ("mode", arrow.string()),
+        ("mode_step", arrow.int64()),
+        ("worker", arrow.string()),
+        ("dtype", arrow.string()),
+        ("shape", arrow.list_(arrow.int64())),
+        *(
+            (name, arrow.float64())
+            for name in ("minimum", "maximum", "mean", "std", "abs_mean", "l2")
+        ),
+        *((name, arrow.int64()) for name in ("nan", "infinite", "zeros", "size")),
+        *([("values", arrow.list_(arrow.float64()))] if with_values else []),
+    ]
+    schema = arrow.schema(columns)
+    count = 0
+    with landing(to) as place, parquet.ParquetWriter(place, schema) as writer:
+        for some in _groups(_lines(run, selection, with_values, progress)):
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
+            count += len(some)
+    return count
+
+
+def _lines(
+    run: str | os.PathLike[str] | Trial,
+    selection: Selection | None,
+    with_values: bool,
+    progress: Callable[[Iterable[int]], Iterable[int]],
+) -> Iterator[dict[str, Any]]:
+    selection = selection or Selection()
+    trial = opened(run)
+    names = set(selection.names(trial))
+    for step in progress(selection.steps_of(trial)):
+        for saved in selection.values_at(trial, step, names):
+            told: dict[str, Any] = {
+                "tensor": saved.name,
+                "step": saved.step,
+                "mode": saved.mode.name,
+                "mode_step": saved.mode_step,
+                "worker": saved.worker,
+                **statistics_of(saved.value).to_dict(),
+            }
+            if with_values:
+                told["values"] = _flat(saved)
+            yield told
+
+
+def _flat(saved: Saved) -> Any:
+    value = saved.value
+    if not is_numeric(value) or value.dtype.kind == "c":
+        return None
+    return value.astype(np.float64).reshape(-1)
+
+
+def _groups(lines: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    group: list[dict[str, Any]] = []
+    size = 0
+    for line in lines:
+        group.append(line)
+        values = line.get("values")
+        size += 0 if values is None else len(values)
+        if len(group) >= _A_GROUP or size >= 4_000_000:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

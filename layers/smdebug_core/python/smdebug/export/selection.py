@@ -1,0 +1,99 @@
+"""Which tensors of a run, at which steps, of which worker: one value at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.runs.opening import open_run
+from smdebug.trials import Trial
+
+
+class Saved(NamedTuple):
+    """One value, and where it stands in the run."""
+
+    name: str
+    step: int
+    mode: ModeKeys
+    mode_step: int
+    worker: str
+    value: NDArray[Any]
+    wall_time: float | None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A part of a run. Without any choice it is all of it."""
+
+    regex: str | tuple[str, ...] | None = None
+    collection: str | None = None
+    steps: tuple[int, ...] | None = None  # global ones; None: all
+    worker: str | None = None  # None: every one
+
+    def names(self, trial: Trial) -> list[str]:
+        """The tensors that are chosen; `SMDebugValueError` if there is none."""
+        regex = list(self.regex) if isinstance(self.regex, tuple) else self.regex
+        found = trial.tensor_names(regex=regex, collection=self.collection)
+        if not found:
+            chosen = f"matches {self.regex!r}" if self.regex else f"is in {self.collection!r}"
+            raise SMDebugValueError(
+                f"No tensor of {trial.path} {chosen}: there is nothing to export"
+            )
+        return found
+
+    def steps_of(self, trial: Trial) -> list[int]:
+        """The steps that are chosen, of those that the run has."""
+        known = trial.steps()
+        if self.steps is None:
+            return known
+        missing = sorted(set(self.steps) - set(known))
+        if missing:
+            last = f"; its last one is {known[-1]}" if known else ""
+            raise SMDebugValueError(f"{trial.path} has no step {missing[0]}{last}")
+        return sorted(self.steps)
+
+    def values_at(self, trial: Trial, step: int, names: set[str]) -> Iterator[Saved]:
+        """What was saved at that step, one value after the other; tensors without values are left out."""
+        mode, mode_step = trial.mode_modestep(step)
+        workers = trial.index.workers_at(step, ModeKeys.GLOBAL) or {}
+        for name in trial.tensor_names(step=step):
+            if name not in names:
+                continue
+            tensor = trial.tensor(name)
+            for worker in tensor.workers(step):
+                if self.worker not in (None, worker):
+                    continue
+                try:
+                    value = tensor.value(step, worker=worker)
+                except SMDebugError:
+                    continue  # its shape or its reductions were saved, and no value
+                yield Saved(
+                    name=name,
+                    step=step,
+                    mode=mode or ModeKeys.GLOBAL,
+                    mode_step=step if mode_step is None else mode_step,
+                    worker=worker,
+                    value=value,
+                    wall_time=workers[worker].saved_at if worker in workers else None,
+                )
+
+
+def opened(run: str | os.PathLike[str] | Trial) -> Trial:
+    """The run, if it is not open already."""
+    return run if isinstance(run, Trial) else open_run(run)
+
+
+def label(saved: Saved, several_workers: bool) -> str:
+    """What a value is called among values of other steps: `gradient/fc@100`, `gradient/fc@100:worker_1`."""
+    return f"{saved.name}@{saved.step}" + (f":{saved.worker}" if several_workers else "")
+
+
+def is_several(trial: Trial, selection: Selection) -> bool:
+    """Can one tensor have values of several workers?"""
+    return selection.worker is None and len(trial.workers()) > 1

@@ -1,0 +1,60 @@
+"""The files that a hook writes with `export_tensorboard`, made after the fact."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from smdebug.export.selection import Selection, is_several, opened
+from smdebug.files.tensorboard import encode_histogram, encode_scalar
+from smdebug.numbers.conditions import is_numeric
+from smdebug.storage import Buffer, open_storage
+from smdebug.trials import Trial
+
+
+def export_tensorboard(
+    run: str | os.PathLike[str] | Trial,
+    to: str | os.PathLike[str],
+    selection: Selection | None = None,
+    *,
+    progress: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> int:
+    """Write what `tensorboard --logdir` shows: curves of scalars, histograms of the rest; how many values.
+
+    Steps are counted within their mode, each mode in a folder of its own, as the hook does it. `to` is a
+    folder or `s3://bucket/prefix`. Text and booleans are left out.
+    """
+    selection = selection or Selection()
+    trial = opened(run)
+    place = open_storage(to if isinstance(to, str) else Path(to))
+    names = set(selection.names(trial))
+    several = is_several(trial, selection)
+    count = 0
+    for step in progress(selection.steps_of(trial)):
+        pieces: list[Buffer] = []
+        folder = ""
+        for saved in selection.values_at(trial, step, names):
+            value = saved.value
+            if not value.size or value.dtype.kind == "b" or not is_numeric(value):
+                continue
+            tag = f"{saved.worker}/{saved.name}" if several else saved.name
+            when = saved.wall_time or 0.0
+            if value.size == 1:
+                only = value.reshape(-1)[0]
+                number = float(abs(only)) if value.dtype.kind == "c" else float(only)
+                record = encode_scalar(tag, number, step=saved.mode_step, wall_time=when)
+            else:
+                record = encode_histogram(tag, value, step=saved.mode_step, wall_time=when)
+            pieces += record.pieces
+            folder = saved.mode.name
+            count += 1
+        if pieces:
+            sink = place.create(f"{folder}/{step:012}_export.tfevents")
+            try:
+                sink.write(pieces)
+                sink.commit()
+            except BaseException:
+                sink.abort()
+                raise
+    return count

@@ -1,0 +1,30 @@
+"""A saved run looked at as a whole: what it holds, whether it is sound, what rules say, how it differs.
+
+run = open_run("s3://bucket/run")
+overview_of(run)
+verify("s3://bucket/run").problems
+"""
+
+from smdebug.runs.comparing import Comparison, Difference, compare
+from smdebug.runs.evaluating import RuleResult, evaluate
+from smdebug.runs.opening import open_run, runs_below
+from smdebug.runs.overview import Overview, overview_of
+from smdebug.runs.statistics import Statistics, statistics_of
+from smdebug.runs.verifying import Problem, Verification, verify
+
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Overview",
+    "Problem",
+    "RuleResult",
+    "Statistics",
+    "Verification",
+    "compare",
+    "evaluate",
+    "open_run",
+    "overview_of",
+    "runs_below",
+    "statistics_of",
+    "verify",
+]

@@ -1,0 +1,390 @@
+"""Rules over a saved run, on this machine: what each of them finds, at which steps.
+
+A rule that carries nothing from one step to the next is asked in several processes at once. Whether it
+does is not guessed: each process begins with the state in which the rule is made, and what it says
+counts only if the steps before left the rule in that very state. Otherwise the rule is asked again, in
+order, from where that was no longer so. The findings are the same as those of one process.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from smdebug.exceptions import (
+    NoMoreData,
+    RuleEvaluationConditionMet,
+    SMDebugError,
+    SMDebugValueError,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.rules.making import make_rule
+from smdebug.rules.rule import Rule
+from smdebug.rules.state import RuleState, restore_state, save_state
+from smdebug.runs.opening import open_run
+from smdebug.service.records import RuleConfiguration, RuleStatus
+from smdebug.service.rules_file import RULES_FILE, parse_rules
+from smdebug.storage import open_storage
+from smdebug.trials import Trial
+
+MOST_EVIDENCE = 20  # findings kept of one step
+MOST_STEPS = 1000  # steps of which the findings are kept
+WORTH_A_PROCESS = 64  # steps: fewer are looked at before another process has begun
+_CHUNKS_PER_PROCESS = 4
+
+
+@dataclass(frozen=True)
+class StepFindings:
+    """What a rule found at one step: how much, and the first of it."""
+
+    step: int
+    mode: str | None
+    mode_step: int | None
+    count: int
+    findings: tuple[Mapping[str, Any], ...]  # as `Finding.to_dict` has them
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "findings": [dict(one) for one in self.findings]}
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """One rule over a run."""
+
+    name: str
+    rule: str
+    parameters: Mapping[str, Any]
+    status: RuleStatus
+    looked: int = 0  # steps
+    without_data: int = 0  # steps that had nothing for the rule to look at
+    first_step: int | None = None
+    last_step: int | None = None
+    found: tuple[StepFindings, ...] = ()
+    steps_found: tuple[int, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+    processes: int = 1
+
+    @property
+    def has_found(self) -> bool:
+        return bool(self.steps_found)
+
+    def summary(self) -> str:
+        """The verdict in a sentence."""
+        if self.error:
+            return f"{self.name} failed: {self.error}"
+        if not self.looked:
+            return f"{self.name} found no step that it could look at."
+        steps = f"{self.looked} step{'s' * (self.looked != 1)}"
+        if not self.has_found:
+            hint = f", {self.without_data} of which had nothing to look at" * bool(
+                self.without_data
+            )
+            return f"{self.name} found nothing at {steps}{hint}."
+        number = len(self.steps_found)
+        first, last = self.steps_found[0], self.steps_found[-1]
+        when = f"at step {first}" if number == 1 else f"at {number}, from {first} to {last}"
+        return f"{self.name} looked at {steps} and found something {when}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "name": self.name,
+            "rule": self.rule,
+            "parameters": dict(self.parameters),
+            "status": self.status.value,
+            "looked": self.looked,
+            "without_data": self.without_data,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "steps_found": list(self.steps_found),
+            "found": [one.to_dict() for one in self.found],
+            "error": self.error or None,
+            "seconds": round(self.seconds, 3),
+            "processes": self.processes,
+        }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What another process needs to make the same rule."""
+
+    path: str
+    configuration: RuleConfiguration
+    file: str | None = None  # of a custom rule
+
+
+def evaluate(
+    path: str | os.PathLike[str],
+    rules: Sequence[str | RuleConfiguration | Mapping[str, Any]] | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    worth_a_process: int = WORTH_A_PROCESS,
+    progress: Callable[[int], Any] = lambda steps: None,
+) -> list[RuleResult]:
+    """What these rules say of a saved run; without `rules`, those of the `rules.json` beside it.
+
+    A rule is the name of a built-in one, an entry as rules.json has it, or a class in `file`. Actions
+    are not taken: this looks at what has been. `progress` is told of steps as they are done.
+    """
+    trial = open_run(path)
+    wanted = configurations(trial, rules)
+    at_a_time = max(1, jobs if jobs is not None else min(8, os.cpu_count() or 1))
+    location = trial.storage.location
+    results = []
+    for one in wanted:
+        source = None if file is None else os.fspath(file)
+        asked = Asked(location, replace(one, actions=()), source)
+        results.append(_evaluated(asked, trial, at_a_time, worth_a_process, progress))
+    return results
+
+
+def configurations(
+    trial: Trial, rules: Sequence[str | RuleConfiguration | Mapping[str, Any]] | None
+) -> tuple[RuleConfiguration, ...]:
+    """The rules that are meant; `SMDebugValueError` if none are."""
+    if rules is None:
+        try:
+            data = trial.storage.read(RULES_FILE)
+        except SMDebugError as error:
+            raise SMDebugValueError(
+                f"{trial.path} has no {RULES_FILE} that says which rules look at it: name the rules"
+            ) from error
+        return parse_rules(data, file=RULES_FILE)
+    found: list[RuleConfiguration] = []
+    for one in rules:
+        if isinstance(one, RuleConfiguration):
+            found.append(one)
+        else:
+            found += parse_rules([one], file="the rules given")
+    if not found:
+        raise SMDebugValueError("There is no rule to evaluate: name one")
+    return tuple(found)
+
+
+def rule_class(name: str, file: str | None) -> type[Rule]:
+    """The rule of that name: a class in the file, or a built-in one."""
+    from smdebug.rules.command_line import load_rule_file, rules_in
+    from smdebug.rules.generic import find_rule
+
+    if file is not None:
+        rules = rules_in(load_rule_file(file))
+        for known, rule in rules.items():
+            if known.lower() == name.lower():
+                return rule
+        if not rules:
+            raise SMDebugValueError(
+                f"{file} defines no rule: a class derived from smdebug.rules.Rule"
+            )
+        try:
+            return find_rule(name).load()
+        except SMDebugValueError:
+            told = ", ".join(rules)
+            raise SMDebugValueError(f"{file} defines no rule {name!r}, but {told}") from None
+    return find_rule(name).load()
+
+
+def made(asked: Asked, trial: Trial) -> Rule:
+    """The rule, looking at that trial."""
+    configuration = asked.configuration
+    if configuration.source is not None and asked.file is None:
+        raise SMDebugValueError(
+            f"{configuration.name} is in {configuration.source}: fetch that file and give its path"
+        )
+    return make_rule(
+        rule_class(configuration.rule, asked.file),
+        trial,
+        configuration.parameters,
+        lambda: [open_run(path) for path in configuration.other_trials],
+    )
+
+
+def steps_wanted(trial: Trial, configuration: RuleConfiguration) -> list[int]:
+    """The steps of the run that the rule is to be shown."""
+    first, end = configuration.start_step, configuration.end_step
+    return [step for step in trial.steps() if first <= step and (end is None or step < end)]
+
+
+# One rule
+
+
+@dataclass
+class Looked:
+    """What a rule said at some steps, and what it remembers after them."""
+
+    looked: int = 0
+    without_data: int = 0
+    found: list[StepFindings] = field(default_factory=list)
+    steps_found: list[int] = field(default_factory=list)
+    state: RuleState = field(default_factory=lambda: RuleState(b""))
+    error: str = ""
+    stopped: bool = False
+
+    def join(self, later: Looked) -> None:
+        self.looked += later.looked
+        self.without_data += later.without_data
+        self.steps_found += later.steps_found
+        self.found += later.found[: max(0, MOST_STEPS - len(self.found))]
+        self.state = later.state
+        self.error = later.error
+        self.stopped = later.stopped
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.error) or self.stopped
+
+
+def _evaluated(
+    asked: Asked, trial: Trial, jobs: int, worth: int, progress: Callable[[int], Any]
+) -> RuleResult:
+    begun = time.perf_counter()
+    configuration = asked.configuration
+    steps = steps_wanted(trial, configuration)
+    processes = 1
+    rule = made(asked, trial)
+    if jobs > 1 and len(steps) > max(1, worth) and not trial.storage.location.startswith("memory:"):
+        processes = min(jobs, max(1, len(steps) // max(1, worth)) + 1)
+    said = Looked(state=save_state(rule))
+    if processes > 1:
+        said, processes = _in_processes(asked, rule, steps, processes, worth, progress)
+    else:
+        for some in _pieces(steps, 16):
+            said.join(look_at(rule, some))
+            progress(len(some))
+            if said.is_over:
+                break
+    status = RuleStatus.ISSUES_FOUND if said.steps_found else RuleStatus.NO_ISSUES_FOUND
+    return RuleResult(
+        name=configuration.name,
+        rule=configuration.rule,
+        parameters=dict(configuration.parameters),
+        status=RuleStatus.ERROR if said.error else status,
+        looked=said.looked,
+        without_data=said.without_data,
+        first_step=steps[0] if steps else None,
+        last_step=steps[-1] if steps else None,
+        found=tuple(said.found),
+        steps_found=tuple(said.steps_found),
+        error=said.error,
+        seconds=time.perf_counter() - begun,
+        processes=processes,
+    )
+
+
+def look_at(rule: Rule, steps: Iterable[int]) -> Looked:
+    """Invoke the rule at these steps, in order."""
+    said = Looked()
+    trial = rule.base_trial
+    for step in steps:
+        try:
+            rule.invoke(step)
+        except RuleEvaluationConditionMet as met:
+            said.steps_found.append(step)
+            if len(said.found) < MOST_STEPS:
+                said.found.append(_found_at(step, met, trial))
+            said.stopped = met.end_of_rule
+        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
+            said.without_data += 1
+            continue
+        except NoMoreData:
+            said.stopped = True
+            break
+        except Exception as error:  # noqa: BLE001 - a custom rule can raise anything
+            said.error = f"{type(error).__name__} at step {step}: {error}"
+            break
+        said.looked += 1
+        said.without_data += rule.looked is False
+        if said.stopped:
+            break
+    said.state = save_state(rule)
+    return said
+
+
+def _found_at(step: int, met: RuleEvaluationConditionMet, trial: Trial) -> StepFindings:
+    mode, mode_step = trial.mode_modestep(step)
+    findings = met.findings
+    return StepFindings(
+        step=step,
+        mode=None if mode is None else mode.name,
+        mode_step=mode_step,
+        count=len(findings),
+        findings=tuple(one.to_dict() for one in findings[:MOST_EVIDENCE]),
+    )
+
+
+# In several processes
+
+_of_this_process: list[tuple[Rule, RuleState]] = []  # the one rule that it was begun for
+
+
+def _in_processes(
+    asked: Asked,
+    rule: Rule,
+    steps: list[int],
+    processes: int,
+    worth: int,
+    progress: Callable[[int], Any],
+) -> tuple[Looked, int]:
+    """The same as in one process. How many there were: 1 where the rule remembers its steps."""
+    fresh = save_state(rule)
+    probe, rest = steps[: max(1, worth // 4)], steps[max(1, worth // 4) :]
+    said = look_at(rule, probe)
+    progress(len(probe))
+    if said.is_over or said.state != fresh or fresh.left_out:
+        if not said.is_over:
+            said.join(_in_order(rule, rest, progress))
+        return said, 1
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    size = max(1, -(-len(rest) // (processes * _CHUNKS_PER_PROCESS)))
+    chunks = list(_pieces(rest, size))
+    # Not forked: a fork would take this process's threads' locks with it, held for ever.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        coming = [pool.submit(_look_from_the_beginning, asked, chunk) for chunk in chunks]
+        for at, chunk in enumerate(chunks):
+            found = coming[at].result()
+            progress(len(chunk))
+            said.join(found)
+            if said.is_over or found.state != fresh:
+                for later in coming[at + 1 :]:
+                    later.cancel()
+                if not said.is_over:
+                    restore_state(rule, found.state)
+                    said.join(_in_order(rule, [s for c in chunks[at + 1 :] for s in c], progress))
+                break
+    return said, processes
+
+
+def _in_order(rule: Rule, steps: list[int], progress: Callable[[int], Any]) -> Looked:
+    said = Looked(state=save_state(rule))
+    for some in _pieces(steps, 16):
+        said.join(look_at(rule, some))
+        progress(len(some))
+        if said.is_over:
+            break
+    return said
+
+
+def _look_from_the_beginning(asked: Asked, steps: list[int]) -> Looked:
+    """In another process: what the rule says of these steps if it has seen none before."""
+    if not _of_this_process:
+        from smdebug.logger import get_logger
+
+        get_logger().setLevel("CRITICAL")
+        rule = made(asked, open_run(open_storage(asked.path)))
+        _of_this_process.append((rule, save_state(rule)))
+    ((rule, fresh),) = _of_this_process
+    restore_state(rule, fresh)
+    return look_at(rule, steps)
+
+
+def _pieces(steps: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(steps), size):
+        yield steps[start : start + size]

@@ -1,0 +1,53 @@
+"""Opening a run for a look: what is there counts, nothing is waited for."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from smdebug.exceptions import MissingCollectionFiles
+from smdebug.files.names import COLLECTIONS_FOLDER, EVENTS_FOLDER, INDEX_FOLDER
+from smdebug.storage import Storage, open_storage
+from smdebug.trials import Trial, create_trial
+from smdebug.trials.opening import look
+from smdebug.trials.patience import Patience
+
+IMPATIENT = Patience(for_the_run=0, at_the_end=0, event_file_looks=0)
+_MOST_KEYS = 20_000
+
+
+def open_run(
+    path: str | os.PathLike[str] | Storage,
+    *,
+    range_steps: tuple[int | None, int | None] | None = None,
+) -> Trial:
+    """The run at that path, as far as it has come. `MissingCollectionFiles` if there is none."""
+    storage = open_storage(path)
+    if look(storage) is None:
+        raise MissingCollectionFiles(_nothing_here(storage))
+    return create_trial(storage, patience=IMPATIENT, range_steps=range_steps)
+
+
+def runs_below(storage: Storage, most: int = 20) -> list[str]:
+    """The runs that lie below this place, by their paths relative to it."""
+    found: dict[str, None] = {}
+    for key in islice(storage.list(""), _MOST_KEYS):
+        run, folder, _ = key.partition(f"/{COLLECTIONS_FOLDER}")
+        if folder:
+            found[run] = None
+            if len(found) == most:
+                break
+    return list(found)
+
+
+def _nothing_here(storage: Storage) -> str:
+    where = f"There is no run at {storage.location}"
+    first = next(iter(storage.list("")), None)
+    if first is None:
+        return f"{where}: the place is empty or does not exist."
+    below = runs_below(storage, 5)
+    if below:
+        return f"{where}, but below it there are {', '.join(below)}: name one of them."
+    if first.startswith((INDEX_FOLDER, EVENTS_FOLDER)):
+        return f"{where}: its folder {COLLECTIONS_FOLDER} is missing. Copy that, too."
+    return f"{where}: it holds {first}, for example, and no {COLLECTIONS_FOLDER}."

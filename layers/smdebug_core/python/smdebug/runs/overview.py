@@ -1,0 +1,270 @@
+"""What a run holds, at a glance: steps, modes, workers, collections, tensors, sizes, statistics."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from smdebug.exceptions import SMDebugError
+from smdebug.mode_keys import ModeKeys
+from smdebug.runs.statistics import Statistics, statistics_at
+from smdebug.trials import Trial
+from smdebug.trials.run_index import Layout, Spans
+
+_LOSS_POINTS = 60
+
+
+@dataclass(frozen=True)
+class StepsOf:
+    """The steps of one mode."""
+
+    mode: str
+    count: int
+    first: int
+    last: int
+    interval: int | None  # the most frequent distance
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class TensorOverview:
+    """One tensor over the run."""
+
+    name: str
+    collections: tuple[str, ...]
+    steps: int
+    saved: tuple[str, ...]  # value, reductions, shape
+    bytes: int
+    last_step: int | None = None  # the global step that `latest` is of
+    latest: Statistics | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        told = {**vars(self), "collections": list(self.collections), "saved": list(self.saved)}
+        told["latest"] = self.latest.to_dict() if self.latest else None
+        return told
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A run at a glance."""
+
+    path: str
+    ended: bool
+    num_workers: int
+    workers: tuple[str, ...]
+    steps: tuple[StepsOf, ...]
+    incomplete_steps: tuple[int, ...]
+    collections: Mapping[str, int]  # how many tensors each has
+    tensors: tuple[TensorOverview, ...]
+    bytes: int
+    index_files: int
+    first_saved: datetime | None
+    last_saved: datetime | None
+    losses: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    damaged: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def num_steps(self) -> int:
+        """Of all modes together."""
+        return sum(one.count for one in self.steps)
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Between two saved steps, on average."""
+        if self.first_saved is None or self.last_saved is None or self.num_steps < 2:
+            return None
+        return (self.last_saved - self.first_saved).total_seconds() / (self.num_steps - 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "path": self.path,
+            "ended": self.ended,
+            "num_workers": self.num_workers,
+            "workers": list(self.workers),
+            "steps": [one.to_dict() for one in self.steps],
+            "incomplete_steps": list(self.incomplete_steps),
+            "collections": dict(self.collections),
+            "tensors": [one.to_dict() for one in self.tensors],
+            "bytes": self.bytes,
+            "index_files": self.index_files,
+            "first_saved": self.first_saved.isoformat() if self.first_saved else None,
+            "last_saved": self.last_saved.isoformat() if self.last_saved else None,
+            "seconds_per_step": self.seconds_per_step,
+            "losses": {name: [list(one) for one in told] for name, told in self.losses.items()},
+            "damaged": dict(self.damaged),
+        }
+
+
+def overview_of(
+    trial: Trial,
+    *,
+    with_values: bool = True,
+    progress: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> Overview:
+    """What the run holds. `with_values` reads the latest value of each tensor, and its losses."""
+    usage = _Usage(trial)
+    members = collections_of(trial)
+    complete = set(trial.steps())
+    known = trial.steps(show_incomplete_steps=True)
+    tensors = tuple(
+        _tensor(name, trial, usage, members, with_values) for name in progress(trial.tensor_names())
+    )
+    counts = Counter(name for told in members.values() for name in told)
+    return Overview(
+        path=trial.path,
+        ended=trial.loaded_all_steps,
+        num_workers=trial.num_workers,
+        workers=tuple(trial.workers()),
+        steps=_steps(trial),
+        incomplete_steps=tuple(step for step in known if step not in complete),
+        collections={name: counts[name] for name in trial.collections()},
+        tensors=tensors,
+        bytes=sum(one.bytes for one in tensors),
+        index_files=usage.files,
+        first_saved=_moment(usage.first_saved),
+        last_saved=_moment(usage.last_saved),
+        losses=_losses(trial) if with_values else {},
+        damaged={key: str(error) for key, error in trial.damaged_files.items()},
+    )
+
+
+def collections_of(trial: Trial) -> dict[str, tuple[str, ...]]:
+    """Which collections each tensor is in. `all` and `default` say nothing, and are left out."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for collection in trial.collections():
+        if collection not in ("all", "default"):
+            for name in trial.tensor_names(collection=collection):
+                found[name].append(collection)
+    return {name: tuple(collections) for name, collections in found.items()}
+
+
+class _Usage:
+    """How often and how large each tensor was saved: one look at each index file."""
+
+    def __init__(self, trial: Trial):
+        self.files = 0
+        self.steps: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+        self.saved: defaultdict[str, set[str]] = defaultdict(set)
+        self.last_step: dict[str, int] = {}
+        self.first_saved: float | None = None
+        self.last_saved: float | None = None
+        written: Counter[tuple[Layout, Spans]] = Counter()
+        layouts: Counter[frozenset[Layout]] = Counter()
+        last_step: dict[Layout, int] = {}
+        for step, workers in sorted(trial.index.at.items()):
+            here = set()
+            for one in workers.values():
+                self.files += 1
+                written[one.layout, one.spans] += 1
+                here.add(one.layout)
+                if one.saved_at is not None:
+                    self.first_saved = min(self.first_saved or one.saved_at, one.saved_at)
+                    self.last_saved = max(self.last_saved or one.saved_at, one.saved_at)
+            layouts[frozenset(here)] += 1
+            for layout in here:
+                last_step[layout] = step
+        for (layout, spans), times in written.items():
+            self._add(layout, spans, times)
+        for together, times in layouts.items():
+            names = {name for layout in together for name in layout.tensor_names}
+            self.steps.update(dict.fromkeys(names, times))
+        for layout, step in last_step.items():
+            for name in layout.tensor_names:
+                self.last_step[name] = max(step, self.last_step.get(name, step))
+
+    def _add(self, layout: Layout, spans: Spans, times: int) -> None:
+        for name, places in layout.of_tensor.items():
+            saved = self.saved[name]
+            positions = list(places.reductions.values())
+            if places.value is not None:
+                saved.add("value")
+                positions.append(places.value)
+            if places.reductions:
+                saved.add("reductions")
+            if places.shape is not None:
+                saved.add("shape")
+            self.bytes[name] += times * sum(spans.lengths[at] for at in positions)
+
+
+def _tensor(
+    name: str,
+    trial: Trial,
+    usage: _Usage,
+    members: Mapping[str, tuple[str, ...]],
+    with_values: bool,
+) -> TensorOverview:
+    last = usage.last_step.get(name)
+    latest = None
+    if with_values and last is not None:
+        latest = statistics_at(trial.tensor(name), last)
+    order = ("value", "reductions", "shape")
+    return TensorOverview(
+        name=name,
+        collections=members.get(name, ()),
+        steps=usage.steps[name],
+        saved=tuple(one for one in order if one in usage.saved[name]),
+        bytes=usage.bytes[name],
+        last_step=last,
+        latest=latest,
+    )
+
+
+def _steps(trial: Trial) -> tuple[StepsOf, ...]:
+    found = []
+    in_modes = 0
+    for mode in trial.modes():
+        steps = trial.steps(mode)
+        in_modes += len(steps)
+        if steps:
+            found.append(_steps_of(mode.name, steps))
+    everything = trial.steps()
+    if len(everything) > in_modes:
+        without = [step for step in everything if trial.mode(step) is ModeKeys.GLOBAL]
+        if without:
+            found.append(_steps_of("GLOBAL", without))
+    return tuple(found)
+
+
+def _steps_of(mode: str, steps: list[int]) -> StepsOf:
+    distances = Counter(after - before for before, after in pairwise(steps))
+    interval = distances.most_common(1)[0][0] if distances else None
+    return StepsOf(mode, len(steps), steps[0], steps[-1], interval)
+
+
+def _losses(trial: Trial) -> dict[str, tuple[tuple[int, float], ...]]:
+    """The course of each loss, at no more than so many of its steps."""
+    found = {}
+    for name in trial.tensor_names(collection="losses")[:20]:
+        tensor = trial.tensor(name)
+        steps = thinned(tensor.steps(), _LOSS_POINTS)
+        points = []
+        for step in steps:
+            try:
+                value = tensor.value(step)
+            except SMDebugError:
+                continue
+            if value.size == 1 and value.dtype.kind in "fiub":
+                points.append((step, float(value.reshape(-1)[0])))
+        if points:
+            found[name] = tuple(points)
+    return found
+
+
+def thinned(steps: list[int], most: int) -> list[int]:
+    """At most so many of the steps, evenly spread, the first and the last among them."""
+    if len(steps) <= most:
+        return steps
+    last = len(steps) - 1
+    return [steps[round(at * last / (most - 1))] for at in range(most)]
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,288 @@
+"""Is a run sound? Every checksum and every index entry is held against the bytes that are there."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from smdebug.exceptions import DamagedFile, MissingCollectionFiles, ObjectMissing, SMDebugError
+from smdebug.files.collections_file import parse_collections
+from smdebug.files.events import read_record, record_spans
+from smdebug.files.index import IndexFile, parse_index
+from smdebug.files.names import (
+    COLLECTIONS_FOLDER,
+    END_MARKER,
+    EVENTS_FOLDER,
+    INDEX_FOLDER,
+    StepFile,
+    collections_worker,
+    event_key,
+    index_key,
+    step_file,
+)
+from smdebug.runs.opening import open_run
+from smdebug.storage import Storage, open_storage
+
+_AT_A_TIME = 256
+_FRAME_START, _FRAME_END = 12, 4  # around a payload: its length with a checksum, and a footer
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a run that is not as it should be."""
+
+    file: str
+    problem: str
+    tensor: str | None = None
+    step: int | None = None
+    harmless: bool = False  # a reader loses nothing by it
+
+    def __str__(self) -> str:
+        what = f", tensor {self.tensor}" if self.tensor else ""
+        return f"{self.file}{what}: {self.problem}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was looked at in a run, and what is wrong there."""
+
+    path: str
+    ended: bool
+    index_files: int
+    event_files: int
+    records: int
+    checksummed: int  # records of which the index file tells a CRC32C
+    bytes: int
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        told = {**vars(self), "is_sound": self.is_sound}
+        for name in ("problems", "notes"):
+            told[name] = [one.to_dict() for one in told[name]]
+        return told
+
+
+class _Seen(NamedTuple):
+    """What one index file, and what it points into, have shown."""
+
+    event_file: str | None = None
+    records: int = 0
+    checksummed: int = 0
+    bytes: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def verify(
+    path: str | os.PathLike[str] | Storage,
+    *,
+    quick: bool = False,
+    progress: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> Verification:
+    """Look at every file of a run: can each be read, and does each index entry find its record?
+
+    Every record is compared with the checksums in its frame, and with the CRC32C that its index file
+    tells; `quick` leaves the records unread and looks only whether their files are large enough.
+    One event file at a time, and as many at a time as the storage is good for, are in memory.
+    """
+    storage = open_storage(path)
+    told, expected, workers = _collections(storage)
+    ended = storage.exists(END_MARKER)
+    keys = list(storage.list(INDEX_FOLDER))
+    problems, notes = list(told), []
+    counts = Counter[str]()
+    pointed_at: set[str] = set()
+    by_step: defaultdict[int, set[str]] = defaultdict(set)
+    for key, seen in _in_turn(
+        storage, progress(keys), lambda key: _index_file(storage, key, quick)
+    ):
+        problems += [one for one in seen.problems if not one.harmless]
+        notes += [one for one in seen.problems if one.harmless]
+        counts.update(records=seen.records, checksummed=seen.checksummed, bytes=seen.bytes)
+        if seen.event_file:
+            pointed_at.add(seen.event_file)
+        named = step_file(key)
+        if named:
+            by_step[named.step].add(named.worker)
+    events = list(storage.list(EVENTS_FOLDER))
+    notes += _not_indexed(events, pointed_at, ended)
+    notes += _incomplete(by_step, expected, workers, ended)
+    if not keys and events:
+        problems.append(Problem(INDEX_FOLDER, "there are event files, and no index files at all"))
+    return Verification(
+        path=storage.location,
+        ended=ended,
+        index_files=len(keys),
+        event_files=len(events),
+        records=counts["records"],
+        checksummed=counts["checksummed"],
+        bytes=counts["bytes"],
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+def _collections(storage: Storage) -> tuple[list[Problem], int, set[str]]:
+    """What is wrong with the collections files, how many workers they expect, and whose there are."""
+    keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
+    if not keys:
+        open_run(storage)  # which says why there is no run
+        raise MissingCollectionFiles(f"There is no run at {storage.location}")
+    problems: list[Problem] = []
+    told: Counter[int] = Counter()
+    for key in keys:
+        try:
+            content = parse_collections(storage.read(key), file=key)
+            told[int(content.get("_meta", {}).get("num_workers") or 1)] += 1
+        except SMDebugError as error:
+            problems.append(Problem(key, _without(key, error)))
+    if len(told) > 1:
+        numbers = " and ".join(map(str, sorted(told)))
+        text = f"the collections files disagree on the number of workers: {numbers}"
+        problems.append(Problem(COLLECTIONS_FOLDER, text))
+    workers = {worker for key in keys if (worker := collections_worker(key))}
+    expected = max(told, default=1)
+    if len(workers) < expected:
+        text = f"there are files of {len(workers)} workers, and the run has {expected}"
+        problems.append(Problem(COLLECTIONS_FOLDER, text))
+    return problems, expected, workers
+
+
+def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
+    named = step_file(key)
+    if named is None:
+        return _Seen(problems=(Problem(key, "its name is not that of an index file"),))
+    try:
+        index = parse_index(storage.read(key), file=key)
+    except SMDebugError as error:
+        return _Seen(problems=(Problem(key, _without(key, error), step=named.step),))
+    problems = list(_misplaced(key, named, index))
+    file = index.meta.event_file_name
+    if not index.names or file is None:
+        return _Seen(problems=tuple(problems))
+    look = _sizes_fit if quick else _records_fit
+    try:
+        problems += look(storage, file, index, named.step)
+    except ObjectMissing:
+        text = f"the event file {file}, which it points into, is not there"
+        problems.append(Problem(key, text, step=named.step))
+    except SMDebugError as error:
+        problems.append(Problem(file, _without(file, error), step=named.step))
+    return _Seen(
+        event_file=file,
+        records=len(index.names),
+        checksummed=sum(crc is not None for crc in index.crcs or ()),
+        bytes=sum(index.lengths),
+        problems=tuple(problems),
+    )
+
+
+def _misplaced(key: str, named: StepFile, index: IndexFile) -> Iterator[Problem]:
+    if key != index_key(named.step, named.worker) and key.endswith(".json"):
+        text = f"it belongs at {index_key(named.step, named.worker)}"
+        yield Problem(key, text, step=named.step, harmless=True)
+    file = index.meta.event_file_name
+    if file is not None and (pointed := step_file(file)) is not None and pointed != named:
+        text = f"it points into {file}, which is of step {pointed.step} of {pointed.worker}"
+        yield Problem(key, text, step=named.step)
+
+
+def _sizes_fit(storage: Storage, file: str, index: IndexFile, step: int) -> Iterator[Problem]:
+    size = storage.size(file)
+    for name, start, length in zip(index.names, index.starts, index.lengths, strict=True):
+        if start + length > size:
+            text = f"its record ends at byte {start + length}, and the file at {size}"
+            yield Problem(file, text, name, step)
+
+
+def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> Iterator[Problem]:
+    data = storage.view(file)
+    crcs = index.crcs or (None,) * len(index.names)
+    indexed = set()
+    for name, start, length, crc in zip(
+        index.names, index.starts, index.lengths, crcs, strict=True
+    ):
+        indexed.add((start, start + length))
+        if start + length > len(data):
+            text = f"its record ends at byte {start + length}, and the file at {len(data)}"
+            yield Problem(file, text, name, step)
+            continue
+        try:
+            event = read_record(
+                data[start : start + length], file=file, name=name, step=step, crc32c=crc
+            )
+        except DamagedFile as damaged:
+            yield Problem(file, damaged.problem, name, step)
+            continue
+        if event.step != step:
+            yield Problem(file, f"its record says that it is of step {event.step}", name, step)
+    try:
+        spans = [(a - _FRAME_START, b + _FRAME_END) for a, b in record_spans(data, file=file)]
+    except DamagedFile as damaged:
+        yield Problem(file, damaged.problem, step=step)
+        return
+    loose = sum(span not in indexed for span in spans)
+    if loose:
+        yield Problem(file, f"{loose} records that no index entry names", step=step, harmless=True)
+
+
+def _not_indexed(events: Iterable[str], pointed_at: set[str], ended: bool) -> Iterator[Problem]:
+    for key in events:
+        if key in pointed_at:
+            continue
+        named = step_file(key)
+        if named is None or key != event_key(*named):
+            continue
+        why = "its worker stopped before it was done" if ended else "it may still be written"
+        text = f"no index file points into it, so it is not read: {why}"
+        yield Problem(key, text, step=named.step, harmless=True)
+
+
+def _incomplete(
+    by_step: dict[int, set[str]], expected: int, workers: set[str], ended: bool
+) -> Iterator[Problem]:
+    short = {step: seen for step, seen in sorted(by_step.items()) if len(seen) < expected}
+    for step, seen in islice(short.items(), 50):
+        missing = ", ".join(sorted(workers - seen)[:8]) or f"{expected - len(seen)} of them"
+        end = "" if ended else ", so far"
+        yield Problem(
+            INDEX_FOLDER, f"step {step} lacks workers{end}: {missing}", step=step, harmless=True
+        )
+    if len(short) > 50:
+        text = f"{len(short) - 50} more steps lack workers"
+        yield Problem(INDEX_FOLDER, text, harmless=True)
+
+
+def _in_turn(
+    storage: Storage, keys: Iterable[str], look: Callable[[str], _Seen]
+) -> Iterator[tuple[str, _Seen]]:
+    """What `look` says of each key, in order; as many at a time as the storage is good for."""
+    if storage.concurrency <= 1:
+        for key in keys:
+            yield key, look(key)
+        return
+    coming = iter(keys)
+    with ThreadPoolExecutor(storage.concurrency, "smdebug-verify") as readers:
+        while some := list(islice(coming, _AT_A_TIME)):
+            yield from zip(some, readers.map(look, some), strict=True)
+
+
+def _without(key: str, error: SMDebugError) -> str:
+    """What the error says, without the file's name in front."""
+    text = str(error)
+    for start in (f"{key} is ", f"{key}: "):
+        text = text.removeprefix(start)
+    return text
