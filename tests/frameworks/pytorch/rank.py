@@ -1,0 +1,117 @@
+"""One rank of a training by several processes: `python -m tests.frameworks.pytorch.rank STORY RUN`.
+
+Each story prints what the tests want to know, as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed, nn
+
+import smdebug.pytorch as smd
+from smdebug.exceptions import TrainingStopped
+from tests.frameworks.pytorch.training import EVERY_STEP, Net
+
+
+def batch_of(rank: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    made = torch.Generator().manual_seed(100 * step + rank)
+    return torch.randn(5, 8, generator=made), torch.randint(0, 3, (5,), generator=made)
+
+
+def train(run: str, wrap: Any, *, steps: int = 3, hook: bool = True, **settings: Any) -> Any:
+    """Train on this rank's batches; gives the model, and the gradients as they were used."""
+    rank = distributed.get_rank()
+    torch.manual_seed(0)
+    model = Net()
+    model.dropout.p = 0
+    called, criterion = wrap(model), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(called.parameters(), lr=0.1)
+    watch = None
+    if hook:
+        watch = smd.Hook(run, **{"save_config": EVERY_STEP, "save_all": True, **settings})
+        watch.register_module(called)
+        watch.register_loss(criterion)
+    used: list[Any] = []
+    try:
+        for step in range(steps):
+            inputs, labels = batch_of(rank, step)
+            optimizer.zero_grad()
+            criterion(called(inputs), labels).backward()
+            weight = next(called.parameters()).grad
+            used.append(
+                weight.to_local().tolist() if hasattr(weight, "to_local") else weight.tolist()
+            )
+            optimizer.step()
+            if watch is not None and step == 2 and rank == 0 and settings.get("look_for_stop") == 0:
+                stop = Path(run) / "control"
+                stop.mkdir()
+                (stop / "stop").write_text('{"reason": "enough"}')
+    except TrainingStopped as stopped:
+        print(json.dumps({"stopped": stopped.step}))
+    if watch is not None:
+        watch.close()
+    return called, used
+
+
+def ddp(model: nn.Module) -> nn.Module:
+    return nn.parallel.DistributedDataParallel(model)
+
+
+def sharded(model: nn.Module) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    fully_shard(model.fc1, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
+
+
+def all_workers(run: str) -> None:
+    print(json.dumps({"used": train(run, ddp, include_workers="all")[1]}))
+
+
+def one_worker(run: str) -> None:
+    train(run, ddp)
+
+
+def same_results(run: str) -> None:
+    watched, _ = train(run, ddp, include_workers="all")
+    alone, _ = train(run, ddp, hook=False)
+    same = all(
+        torch.equal(here, there)
+        for here, there in zip(watched.parameters(), alone.parameters(), strict=True)
+    )
+    print(json.dumps({"same": same}))
+
+
+def stop(run: str) -> None:
+    interval = smd.SaveConfig(save_interval=2)
+    train(run, ddp, steps=200, look_for_stop=0, save_config=interval)
+
+
+def stop_without_others(run: str) -> None:
+    settings: dict[str, Any] = {"look_for_stop": 0} if distributed.get_rank() == 0 else {}
+    _, used = train(run, ddp, steps=8, hook=distributed.get_rank() == 0, **settings)
+    print(json.dumps({"steps": len(used)}))
+
+
+def shards(run: str) -> None:
+    print(json.dumps({"used": train(run, sharded, include_workers="all")[1]}))
+
+
+def main(story: str, run: str) -> None:
+    distributed.init_process_group("gloo")
+    torch.set_num_threads(1)
+    globals()[story](run)
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

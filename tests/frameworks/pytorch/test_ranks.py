@@ -1,0 +1,133 @@
+"""Two processes that train together, over gloo."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import smdebug.pytorch as smd
+from tests.frameworks.pytorch.training import Net, batch, hook_in
+
+ROOT = Path(__file__).parents[3]
+
+
+def two_ranks(story, run):
+    """Run the story in two processes; gives what each has printed as JSON, and all they have said."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    paths = os.pathsep.join(
+        map(str, [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT])
+    )
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.frameworks.pytorch.rank", story, str(run)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": paths,
+                "RANK": str(rank),
+                "WORLD_SIZE": "2",
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+            },
+        )
+        for rank in range(2)
+    ]
+    said = [rank.communicate(timeout=120)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], said
+    told = [
+        {
+            k: v
+            for line in text.splitlines()
+            if line.startswith("{")
+            for k, v in json.loads(line).items()
+        }
+        for text in said
+    ]
+    return told, "".join(said)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
+    told, _ = two_ranks("all_workers", run)
+    trial = smd.create_trial(str(run))
+    assert trial.workers() == ["worker_0", "worker_1"]
+    assert trial.steps() == [0, 1, 2]
+    assert trial.loaded_all_steps
+    gradient = trial.tensor("gradient/Net_fc1.weight")
+    for rank, worker in enumerate(trial.workers()):
+        for step in range(3):
+            saved = gradient.value(step, worker=worker)
+            np.testing.assert_array_equal(saved, np.float32(told[rank]["used"][step]))
+    assert told[0] == told[1]
+    losses = [trial.tensor("CrossEntropyLoss_output_0").value(1, worker=w) for w in trial.workers()]
+    assert losses[0] != losses[1]
+
+
+def test_unless_told_otherwise_the_first_worker_saves_alone(run):
+    two_ranks("one_worker", run)
+    trial = smd.create_trial(str(run))
+    assert trial.workers() == ["worker_0"]
+    assert trial.num_workers == 1
+    assert trial.has_tensor("relu_output_0")
+
+
+def test_ranks_have_the_same_results_with_and_without_the_hook(run):
+    told, _ = two_ranks("same_results", run)
+    assert told == [{"same": True}, {"same": True}]
+
+
+def test_all_ranks_stop_after_the_same_step(run):
+    told, _ = two_ranks("stop", run)
+    assert told[0]["stopped"] == told[1]["stopped"]
+    assert told[0]["stopped"] % 2 == 0
+    assert smd.create_trial(str(run)).loaded_all_steps
+
+
+def test_nobody_stops_where_a_rank_has_no_hook_to_stop_it(run):
+    told, said = two_ranks("stop_without_others", run)
+    assert told == [{"steps": 8}, {"steps": 8}]
+    assert "only 1 of 2 processes have a hook" in said
+
+
+def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
+    told, said = two_ranks("shards", run)
+    trial = smd.create_trial(str(run))
+    weight = trial.tensor("Net_fc1.weight")
+    shards = [weight.value(0, worker=worker) for worker in trial.workers()]
+    assert [shard.shape for shard in shards] == [(2, 8), (2, 8)]
+    torch.manual_seed(0)
+    np.testing.assert_array_equal(np.concatenate(shards), Net().fc1.weight.detach())
+    gradient = trial.tensor("gradient/Net_fc1.weight")
+    for rank, worker in enumerate(trial.workers()):
+        for step in range(3):
+            found = gradient.value(step, worker=worker)
+            np.testing.assert_array_equal(found, np.float32(told[rank]["used"][step]))
+    assert "(2, 8) of (4, 8)" in said
+
+
+def test_data_parallel_models_keep_their_names(run):
+    model = nn.DataParallel(Net())
+    with hook_in(run) as hook:
+        hook.register_module(model)
+        model(batch()[0]).sum().backward()
+    names = smd.create_trial(str(run)).tensor_names()
+    assert {"Net_fc1.weight", "gradient/Net_fc1.weight", "fc1_output_0", "Net_output_0"} <= set(
+        names
+    )
+    assert not [name for name in names if "module" in name or "DataParallel" in name]
