@@ -51,6 +51,9 @@ bench-core: $(READY) ## measure writing, reading and opening against numpy and t
 bench-cost: $(READY) ## count what a saved step costs, from the calls that the handlers make
 	@$(BIN)/python -m bench.cost $(ARGS)
 
+bench-cold: $(READY) ## time the import of each handler, with the layer alone
+	@$(BIN)/python -m bench.cold_start $(ARGS)
+
 wheel: $(READY) ## build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 
@@ -80,4 +83,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test lint format types bench-core bench-cost wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test lint format types bench-core bench-cost bench-cold wheel wheel-check synth deploy layer layer-check lock clean

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import idle
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Item, Only
 from functions.step_index import StepIndex
@@ -366,6 +367,7 @@ def main() -> None:
         "batch window each message comes alone (1 worker) or ten at a time (8),\n"
         f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
     )
+    failed += idle.report()
     for problem in failed:
         print(f"NOT HELD: {problem}")
 

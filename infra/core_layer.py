@@ -116,7 +116,7 @@ def _sources_alone() -> lambda_.Code:
 
 def _compile(folder: Path) -> None:
     """Bytecode halves the cold import; it has to come from the Python that will run it."""
-    python = _lambdas_python()
+    python = lambdas_python()
     if python is None:
         print(
             f"No Python {PYTHON} here: the layer goes without bytecode, and starts slower.",
@@ -129,7 +129,7 @@ def _compile(folder: Path) -> None:
     _run([python, "-S", "-m", "compileall", *flags, *where], PYTHONHASHSEED="0")
 
 
-def _lambdas_python() -> str | None:
+def lambdas_python() -> str | None:
     """An interpreter of Lambda's version: this one, one on the PATH, or one that pyenv keeps."""
     kept = sorted(Path.home().glob(f".pyenv/versions/{PYTHON}.*/bin/python"))
     for candidate in (sys.executable, f"python{PYTHON}", *map(str, kept)):

@@ -1,0 +1,104 @@
+"""What a deployed debugger costs in a month in which nothing is saved, counted from its template."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.app import NAME, app_with
+from infra.settings import Settings
+
+PROMISED = 0.05  # dollars beyond the always-free tier, without a customer key
+MINUTES = 60 * 24 * 30
+RECEIVES_PER_MINUTE = 15  # Lambda polls a queue with five long polls of 20 s
+SWEEP = {"seconds": 0.05, "GB": 0.5}  # one table query finds that no run is active
+_UNBUNDLED: dict[str, Any] = {"aws:cdk:bundling-stacks": []}
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that AWS bills by the month."""
+
+    name: str
+    price: float
+    free: float  # of it, in every month of every account
+    used: float = 0.0
+
+    @property
+    def listed(self) -> float:
+        return self.used * self.price
+
+    @property
+    def beyond_free(self) -> float:
+        return max(0.0, self.used - self.free) * self.price
+
+
+PRICED = (
+    Item("SQS requests", 0.40e-6, 1e6),
+    Item("Lambda invocations", 0.20e-6, 1e6),
+    Item("Lambda GB-seconds", 1.33334e-5, 400_000),
+    Item("table read units", 0.125e-6, 0),
+    Item("alarms", 0.10, 10),
+    Item("dashboards", 3.00, 3),
+    Item("keys of KMS", 1.00, 0),
+    Item("secrets", 0.40, 0),
+)
+
+
+def template() -> dict[str, Any]:
+    """The default stack's."""
+    context = json.loads(Path("cdk.json").read_text(encoding="utf-8"))["context"]
+    with tempfile.TemporaryDirectory() as folder:
+        app = app_with(
+            Settings(),
+            context={**context, **_UNBUNDLED},
+            outdir=folder,
+            builtin_cloud_formation_validation=False,
+        )
+        found: dict[str, Any] = app.synth().get_stack_by_name(NAME).template
+    return found
+
+
+def bill_of(resources: dict[str, Any]) -> list[Item]:
+    """What these resources use while nobody uses them."""
+    there = Counter(one["Type"] for one in resources.values())
+    schedules = (
+        one["Properties"].get("ScheduleExpression", "")
+        for one in resources.values()
+        if one["Type"] == "AWS::Events::Rule"
+    )
+    sweeps = sum(MINUTES / minutes_between(one) for one in schedules if one)
+    used = {
+        "SQS requests": there["AWS::Lambda::EventSourceMapping"] * RECEIVES_PER_MINUTE * MINUTES,
+        "Lambda invocations": sweeps,
+        "Lambda GB-seconds": sweeps * SWEEP["seconds"] * SWEEP["GB"],
+        "table read units": sweeps,
+        "alarms": there["AWS::CloudWatch::Alarm"],
+        "dashboards": there["AWS::CloudWatch::Dashboard"],
+        "keys of KMS": there["AWS::KMS::Key"],
+        "secrets": there["AWS::SecretsManager::Secret"],
+    }
+    return [Item(one.name, one.price, one.free, used[one.name]) for one in PRICED]
+
+
+def minutes_between(expression: str) -> float:
+    """Of `rate(5 minutes)`."""
+    count, unit = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression).groups()  # type: ignore[union-attr]
+    return int(count) * {"minute": 1, "hour": 60, "day": 1440}[unit]
+
+
+def report() -> list[str]:
+    """Print the table; the promises that do not hold."""
+    bill = bill_of(template()["Resources"])
+    print("\nA month in which nothing is saved, of the default stack:\n")
+    print("".join(column.rjust(20) for column in ("", "used", "without free tier", "beyond it")))
+    for one in bill:
+        print(f"{one.name:>20}{one.used:>20,.0f}{one.listed:>20.4f}{one.beyond_free:>20.4f}")
+    total, beyond = sum(one.listed for one in bill), sum(one.beyond_free for one in bill)
+    print(f"{'dollars':>20}{'':>20}{total:>20.2f}{beyond:>20.4f}   promised: <= {PROMISED}")
+    return [] if beyond <= PROMISED else [f"an idle month costs ${beyond:.2f}"]
