@@ -72,8 +72,8 @@ def main() -> None:
     print(
         f"\nPromised: {PROMISED:.1f} s. A Lambda of 1 GB has about 0.6 of a core of this machine."
     )
-    for problem in failed:
-        print(f"NOT HELD: {problem}")
+    for broken in failed:
+        print(f"NOT HELD: {broken}")
 
 
 if __name__ == "__main__":
