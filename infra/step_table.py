@@ -44,8 +44,8 @@ class StepTable(Construct):
         return self._table.table_name
 
     def let_take_in(self, function: PythonFunction) -> None:
-        """Begin runs, note what has arrived, and who watches."""
-        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem")
+        """Begin runs, note what has arrived, and who watches; a run that goes on is no past one."""
+        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 
     def let_look_after(self, function: PythonFunction) -> None:
         """See how far runs are, and change what is noted of them."""

@@ -1,0 +1,110 @@
+"""The template and its assets, as `cdk synth` writes them for a laptop; made once for the same sources."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from infra.local.errors import NotSynthesized
+
+ROOT = Path(__file__).parents[2]
+KEPT = 4  # assemblies, the newest
+SYNTHESIZE = """
+import json, sys
+from infra.app import app_with
+from infra.settings import Settings, SettingsError
+try:
+    settings = Settings.from_context({**json.loads(sys.argv[1]), "local": True})
+except SettingsError as error:
+    sys.exit(str(error))
+app_with(settings, outdir=sys.argv[2], builtin_cloud_formation_validation=False).synth()
+"""
+
+
+class Assembly:
+    """A folder that `cdk synth` has filled."""
+
+    def __init__(self, folder: Path, stack: str = "smdebug"):
+        self.folder = folder
+        self.stack = stack
+
+    @cached_property
+    def template(self) -> dict[str, Any]:
+        text = (self.folder / f"{self.stack}.template.json").read_text(encoding="utf-8")
+        template: dict[str, Any] = json.loads(text)
+        return template
+
+    @cached_property
+    def assets(self) -> dict[str, Path]:
+        """The folder behind each key that the template names."""
+        told = json.loads((self.folder / f"{self.stack}.assets.json").read_text(encoding="utf-8"))
+        return {
+            place["objectKey"]: self.folder / file["source"]["path"]
+            for file in told["files"].values()
+            for place in file["destinations"].values()
+        }
+
+
+def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = None) -> Assembly:
+    """The assembly of these settings (as `cdk -c` takes them), from the cache if nothing has changed."""
+    # Only here: it brings the CDK along.
+    from infra.assets import fingerprint_of
+
+    settings = dict(settings or {})
+    custom = Path(settings.get("custom_rules") or ROOT / "rules" / "custom")
+    sources = [*(ROOT / "infra").glob("*.*"), ROOT / "functions", ROOT / "rules", ROOT / "layers"]
+    sources += [custom, ROOT / "requirements" / "layer.txt"]
+    told = json.dumps(settings, sort_keys=True, default=str)
+    place = cache or ROOT / "build" / "local"
+    place.mkdir(parents=True, exist_ok=True)
+    folder = place / f"assembly-{fingerprint_of(sorted(sources), told, sys.version)[:24]}"
+    with _alone(place / ".lock"):
+        if not folder.exists():
+            _synthesize(told, folder)
+            _forget_old(place, folder)
+        os.utime(folder)
+    return Assembly(folder)
+
+
+def _synthesize(settings: str, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="synth-", dir=folder.parent) as made:
+        command = [sys.executable, "-c", SYNTHESIZE, settings, f"{made}/assembly"]
+        known = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(  # noqa: S603 - our own interpreter
+            command, capture_output=True, text=True, check=False, env=known
+        )
+        if done.returncode:
+            said = done.stderr.strip()
+            if "node" in said.lower() and "FileNotFoundError" in said:
+                raise NotSynthesized(
+                    "The CDK needs node, and found none: run `make setup`, which brings it, or put "
+                    "Node.js 20 or newer on the PATH."
+                )
+            short = said.splitlines()[-1] if "Traceback" in said else said
+            raise NotSynthesized(f"The template could not be made: {short or 'no reason told'}")
+        Path(f"{made}/assembly").rename(folder)
+
+
+def _forget_old(place: Path, kept: Path) -> None:
+    there = sorted(place.glob("assembly-*"), key=lambda one: one.stat().st_mtime, reverse=True)
+    for folder in there[KEPT:]:
+        if folder != kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One process at a time makes an assembly; the others find it made."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

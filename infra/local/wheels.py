@@ -1,0 +1,68 @@
+"""What Lambda's own runtime and the layer bring, as folders of links to what this interpreter has installed.
+
+A handler sees these, its asset and the layer's sources, and nothing else of this machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from infra.local.errors import LocalStackError
+
+ROOT = Path(__file__).parents[2]
+RUNTIME = ("awslambdaric", "boto3")
+LAYER_LOCK = ROOT / "requirements" / "layer.in"
+
+
+def link_runtime(folder: Path) -> None:
+    """As /var/runtime: the runtime client and boto3."""
+    _link(folder, _with_what_they_need(RUNTIME))
+
+
+def link_layer(folder: Path) -> None:
+    """As the wheels in /opt/python: what `requirements/layer.in` names."""
+    lines = LAYER_LOCK.read_text(encoding="utf-8").splitlines()
+    named = [found[0] for line in lines if (found := re.match(r"[\w.-]+", line))]
+    _link(folder, _with_what_they_need(named))
+
+
+def _with_what_they_need(names: Iterable[str]) -> list[metadata.Distribution]:
+    found: dict[str, metadata.Distribution] = {}
+    wanted = list(names)
+    while wanted:
+        name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
+        if name in found:
+            continue
+        try:
+            found[name] = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            raise LocalStackError(
+                f"{name} is not installed, and the handlers need it: run `make setup`"
+            ) from None
+        wanted += [
+            re.split(r"[\s;<>=!~(\[]", line)[0]
+            for line in found[name].requires or []
+            if "extra ==" not in line and not re.search(r"python_version\s*<", line)
+        ]
+    return list(found.values())
+
+
+def _link(folder: Path, distributions: Iterable[metadata.Distribution]) -> None:
+    folder.mkdir(parents=True)
+    for distribution in distributions:
+        for file in distribution.files or []:
+            parts = file.parts
+            if parts[0] in ("..", "__pycache__") or file.suffix == ".pth":
+                continue
+            # `google` is shared by several distributions: link what is below it.
+            depth = 2 if parts[0] == "google" and len(parts) > 1 else 1
+            place = folder.joinpath(*parts[:depth])
+            if not place.is_symlink():
+                place.parent.mkdir(exist_ok=True)
+                whole = Path(str(distribution.locate_file(file)))
+                place.symlink_to(
+                    whole.parents[len(parts) - depth - 1] if len(parts) > depth else whole
+                )
