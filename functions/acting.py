@@ -82,7 +82,7 @@ def act_on(hands: Hands, detail: Mapping[str, Any]) -> list[dict[str, Any]]:
         hands.outcomes.record_action(run, group, rule, outcome, {entry.id: entry.as_item()})
         outcomes.append(outcome)
     if outcomes:  # their events are in the outbox, and somebody has to publish them
-        hands.checks.leave({"check": run}, after_seconds=1)
+        hands.checks.leave({"check": run, "at_once": True}, after_seconds=1)
     if again is not None:
         raise again
     return outcomes

@@ -20,6 +20,7 @@ from functions.decisions.events import (
     Overflow,
     old_state_change,
 )
+from functions.decisions.patience import why_given_up
 from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
 from functions.decisions.verdicts import Raised, Verdict, begin_again, fail, finish, judge, stop
 from functions.intake import change, in_trouble
@@ -41,6 +42,7 @@ from smdebug.service.records import (
 )
 
 KEPT_STEPS = 500  # of those that were passed, or came late
+WAIT = 60  # seconds, for a run that is behind, or cannot be read
 DEATHS_BEFORE_ALONE = 2
 DEATHS_BEFORE_PASSING = 4
 
@@ -60,7 +62,7 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     work = Evaluation(world, record, held, begun=now)
     work.reconcile()
     more = work.do_what_is_due(hinted_step)
-    if not more:
+    if not more and not work.waits:
         work.finish_if_ended()
     work.commit()
     if not more and group != BUILT_IN and not held.outbox and not work.outbox:
@@ -81,13 +83,17 @@ class Evaluation:
         self.outbox: dict[str, dict[str, str]] = {}
         self.configurations: dict[str, RuleConfiguration] = {}
         self.evaluated = 0
+        self.waits = False  # for another run, that may still come as far
         self._findings: list[OutboxEntry] = []
         self._overflows: list[Overflow] = []
 
     # Rules come and go
 
-    def reconcile(self) -> None:
-        """Take on the rules that were attached, let go of those that were detached."""
+    def reconcile(self, *, lanes: bool = True) -> None:
+        """Take on the rules that were attached, let go of those that were detached.
+
+        Those that are not level with the others get lanes of their own, except where no lane is to begin.
+        """
         rules = self.world.index.rules(self.record.run)
         self.configurations = {one.id: one for one in (*rules.detached, *rules.wanted)}
         wanted = {one.id for one in rules.wanted}
@@ -99,12 +105,14 @@ class Evaluation:
                 self._take(stop(rule, self._configuration(rule), reason, self._moment()))
         for configuration in rules.wanted:
             if self._group_of(configuration) == self.group.group:
-                self._attach(configuration)
-        for rule in self.group.rules:  # one that was given a lane, and is still on our list
+                self._attach(configuration, lanes=lanes)
+        for rule in (
+            self.group.rules if lanes else ()
+        ):  # one that was given a lane, and is still on our list
             if self._group_of(self._configuration(rule)) != self.group.group:
                 self._into_lane(rule, self.group.cursor)
 
-    def _attach(self, configuration: RuleConfiguration) -> None:
+    def _attach(self, configuration: RuleConfiguration, *, lanes: bool) -> None:
         if any(rule.id == configuration.id for rule in self.group.rules):
             return
         rule = RuleRecord(
@@ -113,7 +121,7 @@ class Evaluation:
             changed_at=self.begun,
             catch_up_through=self.group.cursor,
         )
-        if self.group.cursor != NOTHING_EVALUATED:
+        if self.group.cursor != NOTHING_EVALUATED and lanes:
             self._into_lane(rule, NOTHING_EVALUATED)
         else:
             self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
@@ -192,11 +200,15 @@ class Evaluation:
                 leave_check(self.world, self.record, after=wait)
                 return False
             if not self._evaluate(verdict.step, passed=verdict.passed):
-                leave_check(self.world, self.record, after=60)
+                self._wait()
                 return False
             if self._has_enough():
                 return True
         return False
+
+    def _wait(self) -> None:
+        self.waits = True
+        leave_check(self.world, self.record, after=WAIT)
 
     def _due(self) -> Iterator[Ready | Waiting]:
         """The steps that are due, one after the other, and what the next one waits for."""
@@ -336,6 +348,20 @@ class Evaluation:
         for rule in self.group.rules:
             self._take(finish(rule, self._configuration(rule), self._moment()))
         self.group = replace(self.group, finished=True)
+
+    def give_up(self) -> None:
+        """The rules of this group come no further: they are in error, and the run can be finished."""
+        most = self.world.settings.checks_in_vain
+        for rule in self.group.rules:
+            configuration = self._configuration(rule)
+            problem = why_given_up(self.group, configuration, most)
+            self._take(fail(rule, configuration, problem, self._moment()))
+            metrics({"RuleErrors": (1, "Count")})
+        newest = self.world.index.steps(
+            self.record.run, self.record.training_run, limit=1, newest_first=True
+        )
+        last = max([self.group.cursor, *(step.step for step in newest)])
+        self.group = replace(self.group, cursor=last, finished=True)
 
     def commit(self) -> None:
         """Everything in one write, and the lease's end with it. States and findings are there before it."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from functions.answers import answer
 from functions.decisions.events import old_state_change, run_entry, summary_of
+from functions.decisions.patience import Patience, patience_with, progress_of, unfinished_of
+from functions.evaluation import Evaluation
 from functions.intake import change
 from functions.starting import leave_check
 from functions.world import World
-from smdebug.service.records import BUILT_IN, RuleConfiguration, RunRecord, RunState
+from smdebug.service.records import GroupRecord, RuleConfiguration, RunRecord, RunState
 
 
 def finish_run(world: World, run: str) -> dict[str, Any]:
@@ -19,36 +23,67 @@ def finish_run(world: World, run: str) -> dict[str, Any]:
     if record is None:
         return answer(world, run, None, {})
     groups = world.index.groups(run)
-    done = all(group.finished and group.training_run == record.training_run for group in groups)
-    if record.state is RunState.ENDED and not done:
+    if _has_no_patience(world, record, groups):
+        for group in unfinished_of(record, groups):
+            _give_up(world, record, group)
+        groups = world.index.groups(run)
+    if not record.has_ended:
+        return answer(world, run, None, record.outbox)
+    if unfinished_of(record, groups):
         leave_check(world, record, after=60)
-    elif record.state is RunState.ENDED:
-        rules = world.index.rules(run)
-        known = {one.id: one for one in (*rules.detached, *rules.wanted)}
-        told = [
-            (known.get(rule.id) or RuleConfiguration(rule.name, rule.name), rule)
-            for group in groups
-            for rule in group.rules
-        ]
-        cursor = max((group.cursor for group in groups if group.group == BUILT_IN), default=-1)
-        steps = world.index.steps(run, record.training_run)
-        complete = sum(step.is_complete(record.num_workers) for step in steps)
-        summary = summary_of(
-            told,
-            steps=complete,
-            last_step=steps[-1].step if steps else None,
-            not_evaluated=len(steps) - complete,
-        )
-        now = world.clock.now()
-
-        def finished(known: RunRecord) -> RunRecord | None:
-            if known.state is not RunState.ENDED:
-                return None
-            after = replace(known, state=RunState.FINISHED)
-            entries = [run_entry(after, f"finished-{cursor}-{complete}", now, summary=summary)]
-            old = old_state_change(after, [rule for _, rule in told], now)
-            entries.append((old.id, old.as_item()))
-            return replace(after, outbox={**known.outbox, **dict(entries)})
-
-        record = change(world, record, finished)
+        return answer(world, run, None, record.outbox)
+    for group in groups:
+        # Its own function cannot have it published, or it would have.
+        if group.outbox and record.in_vain >= world.settings.checks_in_vain:
+            return answer(world, run, group.group, group.outbox, more=True)
+    record = _sum_up(world, record, groups)
     return answer(world, run, None, record.outbox)
+
+
+def _has_no_patience(world: World, record: RunRecord, groups: list[GroupRecord]) -> bool:
+    """Was the run checked so often in vain, and is everything still where it was then?"""
+    is_so_far = record.progress == progress_of(record, groups)
+    patience = patience_with(record, world.settings.checks_in_vain)
+    return record.has_ended and is_so_far and patience is not Patience.HAS_LEFT
+
+
+def _give_up(world: World, record: RunRecord, group: GroupRecord) -> None:
+    """The rules that come no further become Error, under a lease like all that changes them."""
+    now = world.clock.now()
+    held = world.index.lease(record.run, group.group, now=now, seconds=world.settings.lease)
+    work = Evaluation(world, record, held, begun=now)
+    work.reconcile(lanes=False)
+    work.give_up()
+    work.commit()
+
+
+def _sum_up(world: World, record: RunRecord, groups: list[GroupRecord]) -> RunRecord:
+    """What the run has come to is told, and told again whenever that has changed."""
+    rules = world.index.rules(record.run)
+    known = {one.id: one for one in (*rules.detached, *rules.wanted)}
+    told = [
+        (known.get(rule.id) or RuleConfiguration(rule.name, rule.name), rule)
+        for group in groups
+        for rule in group.rules
+    ]
+    steps = world.index.steps(record.run, record.training_run)
+    complete = sum(step.is_complete(record.num_workers) for step in steps)
+    summary = summary_of(
+        told,
+        steps=complete,
+        last_step=steps[-1].step if steps else None,
+        not_evaluated=len(steps) - complete,
+    )
+    digest = sha256(json.dumps(summary, sort_keys=True).encode()).hexdigest()[:16]
+    now = world.clock.now()
+
+    def finished(known: RunRecord) -> RunRecord | None:
+        if not known.has_ended or (known.state is RunState.FINISHED and known.summary == digest):
+            return None
+        after = replace(known, state=RunState.FINISHED, summary=digest)
+        entries = [run_entry(after, f"finished-{digest}", now, summary=summary)]
+        old = old_state_change(after, [rule for _, rule in told], now)
+        entries.append((old.id, old.as_item()))
+        return replace(after, outbox={**known.outbox, **dict(entries)})
+
+    return change(world, record, finished)

@@ -12,9 +12,12 @@ RUN_ITSELF = "run"
 
 
 def start_evaluation(
-    world: World, run: str, step: int, *, attempt: str = "", finish: bool = False
+    world: World, run: str, step: int, *, attempt: str = "", evaluate: bool = True
 ) -> None:
     """Have all groups of rules look at a step of the run, and have somebody check later that they did.
+
+    A run that has ended is finished after it, as often as there is something new. Without `evaluate`
+    nothing else is done.
 
     The record of the run is read here, after what made the step complete was written: whoever checks
     takes the mark of the waiting check away before looking, so either this sees no mark and leaves a
@@ -23,8 +26,9 @@ def start_evaluation(
     record = world.index.run(run)
     if record is None:
         return
-    groups = [told_of_group(world, group) for group in record.groups]
-    if record.outbox:
+    groups = [told_of_group(world, group) for group in record.groups if evaluate]
+    finish = record.has_ended
+    if record.outbox and evaluate:
         groups.append({"group": RUN_ITSELF, "kind": "builtin"})
     told = {"run": run, "step": step, "groups": groups, "finish": finish}
     world.workflow.start(name_of(run, step, attempt, finish=finish), told)

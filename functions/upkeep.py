@@ -12,12 +12,21 @@ from functions.decisions.arrivals import (
     bucket_and_prefix,
 )
 from functions.decisions.events import run_entry
+from functions.decisions.patience import (
+    Patience,
+    looked_again,
+    patience_with,
+    progress_of,
+    unfinished_of,
+)
 from functions.intake import announce_end, change, list_run, take_in, unseen_steps
 from functions.starting import leave_check, start_evaluation
-from functions.telemetry import metrics
+from functions.telemetry import log, metrics
 from functions.world import World
 from smdebug.files.names import index_key
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
+
+_EARLY = 5.0  # seconds that a message may come before its time, by the clocks of two machines
 
 
 def remind(world: World, reminder: Reminder, attempt: str) -> None:
@@ -25,31 +34,69 @@ def remind(world: World, reminder: Reminder, attempt: str) -> None:
     if reminder.finish:
         finish(world, reminder.run, attempt)
     else:
-        check(world, reminder.run, attempt)
+        check(world, reminder.run, attempt, at_once=reminder.at_once)
 
 
-def check(world: World, run: str, attempt: str) -> bool:
+def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> bool:
     """Was every complete step of the run evaluated, and everything found published? If not, start again.
 
-    The mark of this check is taken away first: what becomes complete from here on leaves a new one.
+    The mark of this check is taken away first: what becomes complete from here on leaves a new one. If
+    the mark is of another check that is yet to come, that one will do: otherwise each would leave two.
     """
     record = world.index.run(run)
     if record is None:
         return False
-    world.index.note_check(run, 0)
-    record = replace(record, check_until=0.0)
+    if record.check_until <= world.clock.now() + _EARLY:
+        world.index.note_check(run, 0)
+        record = replace(record, check_until=0.0)
+    elif not at_once:
+        return False
     steps = unseen_steps(world, record)
     groups = world.index.groups(run)
     _measure(world, record, steps)
     newest = max((one.step for one in steps if one.is_complete(record.num_workers)), default=None)
-    to_do = newest is not None or _is_behind(record, groups) or record.outbox
-    unfinished = record.state is RunState.ENDED
-    if to_do or unfinished:
-        start_evaluation(world, run, newest or 0, attempt=attempt, finish=unfinished)
-        return True
+    unfinished = record.has_ended and bool(unfinished_of(record, groups))
+    if (
+        newest is not None
+        or unfinished
+        or record.outbox
+        or record.state is RunState.ENDED
+        or _is_behind(record, groups)
+    ):
+        return _start_again(world, record, groups, newest or 0, attempt)
     if steps and not record.has_ended:  # some workers are missing: time may settle that
         leave_check(world, record, after=900)
     return False
+
+
+def _start_again(
+    world: World, record: RunRecord, groups: list[GroupRecord], newest: int, attempt: str
+) -> bool:
+    """What was not done is started again; of a run that has ended not for ever."""
+    patience = Patience.HAS_LEFT
+    if record.has_ended and not _waits_for_a_live_run(world, record, groups):
+        progress = progress_of(record, groups)
+        record = change(world, record, lambda known: looked_again(known, progress))
+        patience = patience_with(record, world.settings.checks_in_vain)
+    if patience is Patience.IS_GONE:
+        log("What is left of the run is not tried again", level="ERROR", run=record.run)
+        return False
+    evaluate = patience is Patience.HAS_LEFT
+    start_evaluation(world, record.run, newest, attempt=attempt, evaluate=evaluate)
+    return True
+
+
+def _waits_for_a_live_run(world: World, record: RunRecord, groups: list[GroupRecord]) -> bool:
+    """Is a rule waiting for another run that goes on? That one ends at some time, if only by silence."""
+    left = {rule.id for group in unfinished_of(record, groups) for rule in group.rules}
+    others = {
+        other.removeprefix("s3://").strip("/")
+        for rule in world.index.rules(record.run).wanted
+        if rule.id in left
+        for other in rule.other_trials
+    }
+    known = (world.index.run(other) for other in others)
+    return any(one is not None and not one.has_ended for one in known)
 
 
 def finish(world: World, run: str, attempt: str) -> None:
@@ -65,7 +112,7 @@ def finish(world: World, run: str, attempt: str) -> None:
             replace(known, state=RunState.ENDED) if known.state is RunState.ENDING else None
         ),
     )
-    start_evaluation(world, run, 0, attempt=f"finish-{attempt}", finish=True)
+    start_evaluation(world, run, 0, attempt=f"finish-{attempt}")
 
 
 def watch(world: World, run: str) -> None:

@@ -26,6 +26,7 @@ class Settings:
     lease: float = 130.0
     work: float = 45.0  # no new step is begun after so much work
     check_delay: int = 300
+    checks_in_vain: int = 24  # of an ended run, before what comes no further is given up
     largest_outbox: int = 100_000
     longest_backlog: int = 50  # steps looked at together
     custom_functions: dict[str, str] = field(default_factory=dict)  # deployed rules, by name

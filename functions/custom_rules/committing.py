@@ -16,18 +16,16 @@ from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.decisions.verdicts import Raised, fail, judge
 from functions.evaluation import Evaluation
 from functions.rule_call import Behind
-from functions.starting import leave_check
 from functions.step_index import LeaseLost
 from functions.telemetry import log, metrics
 from functions.world import World
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.items import state_key
-from smdebug.service.records import GroupRecord, RuleRecord, RunRecord, StepRecord
+from smdebug.service.records import RuleRecord, StepRecord
 from smdebug.trials.history import StepSummary
 
 DEATHS_BEFORE_ERROR = 2
 TRIES_TO_READ = 10  # where it was not the rule's fault
-WAIT = 60  # seconds, for a run that is behind, or cannot be read
 
 
 def commit(
@@ -54,10 +52,6 @@ def commit(
 
 class Committing(Evaluation):
     """The same as an evaluation, of which the looking was done elsewhere."""
-
-    def __init__(self, world: World, record: RunRecord, held: GroupRecord, *, begun: float):
-        super().__init__(world, record, held, begun=begun)
-        self.waits = False
 
     def take(self, claimed: Claimed, ran: Any) -> bool:
         """What follows from what the run came to. Is there more to do at once?"""
@@ -154,10 +148,6 @@ class Committing(Evaluation):
             self._wait()
             return False
         return True
-
-    def _wait(self) -> None:
-        self.waits = True
-        leave_check(self.world, self.record, after=WAIT)
 
     def _fail(self, rule_id: str, problem: str) -> None:
         rule = self._known(rule_id)

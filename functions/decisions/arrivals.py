@@ -56,6 +56,9 @@ class Reminder(NamedTuple):
 
     run: str
     finish: bool = False
+    at_once: bool = (
+        False  # there is something to tell: it does not wait for a check that is due later
+    )
 
 
 class NotUnderstood(SMDebugValueError):
@@ -81,7 +84,8 @@ def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
             return _of_job(told["detail"])
         if "check" in told or "finish" in told:
             finish = "finish" in told
-            return [Reminder(_text(told["finish" if finish else "check"]), finish)]
+            run = _text(told["finish" if finish else "check"])
+            return [Reminder(run, finish, told.get("at_once") is True)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise NotUnderstood(
             f"The message looks like one of S3 and is not: {error!r} in {body[:200]!r}"

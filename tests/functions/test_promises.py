@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,11 @@ def found_steps(small: SmallWorld) -> list[int]:
 
 def cursor(small: SmallWorld) -> int:
     return small.index.group(RUN, "builtin").cursor
+
+
+def summaries(small: SmallWorld) -> list[dict[str, Any]]:
+    told = small.details("Run State Change")
+    return [one["summary"] for one in told if one["summary"]]
 
 
 def every_step_told(small: SmallWorld) -> None:
@@ -324,6 +330,22 @@ def test_at_most_one_check_waits_for_a_run():
     assert len(small.checks.waiting) == 1
 
 
+def test_what_there_is_to_tell_at_once_does_not_wait_for_the_check_that_is_due_later():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    evaluate(small.world, RUN, "builtin", 0)
+    small.workflow.started.clear()
+    small.checks.leave({"check": RUN}, after_seconds=1)
+    small.pass_time(2)
+    assert found_steps(small) == []
+    small.checks.leave({"check": RUN, "at_once": True}, after_seconds=1)
+    small.pass_time(2)
+    assert found_steps(small) == [0]
+    assert len(small.checks.waiting) == 1
+
+
 def test_a_notification_that_got_lost_is_found_by_the_sweeper():
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
@@ -607,6 +629,149 @@ def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again():
     small.pass_time(400)
     assert small.index.run(RUN).state.value == "Finished"
     assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
+
+
+def test_a_late_step_after_the_end_is_evaluated_and_the_summary_is_told_again():
+    small = SmallWorld(EXPLODING)
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    for step in (0, 10):
+        first.save(step, WELL)
+        second.save(step, ILL if step == 0 else WELL)
+    late = [one for one in small.bucket.told if "000000000000_worker_1" in one]
+    small.bucket.told = [one for one in small.bucket.told if one not in late]
+    kept = [key for key in small.place().list("") if "000000000000_worker_1" in key]
+    files = {key: small.place().read(key) for key in kept}
+    for key in kept:
+        small.place().delete(key)
+    first.end()
+    small.settle()
+    small.pass_time(120)
+    (finished,) = summaries(small)
+    assert (finished["steps"], finished["not_evaluated"]) == (1, 1)
+    assert finished["statuses"] == {"NoIssuesFound": 1}
+
+    for key, data in files.items():
+        small.place().write(key, data)
+    small.settle()
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+    _, again = summaries(small)
+    assert (again["steps"], again["not_evaluated"]) == (2, 0)
+    assert again["statuses"] == {"IssuesFound": 1}
+    assert small.index.run(RUN).state.value == "Finished"
+    small.bucket.told = late
+    small.settle()
+    small.pass_time(400)
+    assert len(summaries(small)) == 2, "nothing has changed since"
+
+
+def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"gradient/fc": 1e-9})
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.settle()
+    small.pass_time(400)
+    before, after = summaries(small)
+    assert before["statuses"] == {"NoIssuesFound": 1}
+    assert after["statuses"] == {"NoIssuesFound": 1, "IssuesFound": 1}
+
+
+def ended_with_a_broken_group() -> SmallWorld:
+    small = SmallWorld(
+        Settings(default_rules=("ExplodingTensor",), custom_functions={"Mine": "function-of-mine"})
+    )
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
+        b'{"name": "mine", "rule": "Mine"}]}',
+    )
+    worker = Saver(small.place()).begin()
+    small.deliver()
+    small.broken = {group for group in small.index.run(RUN).groups if group != "builtin"}
+    for step in range(3):
+        worker.save(step, ILL)
+        small.settle()
+    worker.end()
+    small.settle()
+    return small
+
+
+def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_run_is_finished(
+    capsys,
+):
+    small = ended_with_a_broken_group()
+    small.pass_time(3600)
+    assert small.index.run(RUN).state.value == "Ended"
+    small.pass_time(3 * 3600)
+    assert small.index.run(RUN).state.value == "Finished"
+    assert small.statuses() == {"ill": "IssuesFound", "mine": "Error"}
+    (mine,) = (
+        rule for group in small.index.groups(RUN) for rule in group.rules if rule.name == "mine"
+    )
+    assert "24 checks later the rule had still not looked at all of its steps" in mine.reason
+    assert any(
+        one["configuration"]["name"] == "mine" and one["status"] == "Error"
+        for one in small.details("Rule Evaluation Status Change")
+    )
+    (summary,) = summaries(small)
+    assert summary["statuses"] == {"IssuesFound": 1, "Error": 1}
+    assert '"RuleErrors": 1' in capsys.readouterr().out, "there is an alarm on that"
+    assert small.checks.waiting == []
+
+
+def test_what_cannot_be_published_is_not_tried_for_ever(monkeypatch):
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    worker.end()
+    monkeypatch.setattr(small.index, "mark_published", lambda *told, **more: None)
+    monkeypatch.setattr(SmallWorld, "_until_done", lambda self, ask: ask())
+    small.settle()
+    small.pass_time(12 * 3600)
+    assert small.checks.waiting == []
+    assert small.index.group(RUN, "builtin").outbox, "the next evaluation publishes it"
+
+
+def test_executions_that_fail_leave_no_more_checks_than_there_were():
+    small = ended_with_a_broken_group()
+    waiting = []
+    for _ in range(40):
+        small.pass_time(60)
+        waiting.append(len(small.checks.waiting))
+    assert max(waiting) <= 2
+
+
+def test_a_run_that_waits_for_one_that_goes_on_is_not_given_up():
+    small = SmallWorld()
+    other = Saver(small.place("before")).begin()
+    other.save(0, {"w": 1.0})
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
+        b'{"name": "same", "rule": "SimilarAcrossRuns", "other_trials": ["s3://runs/before"]}]}',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"w": 1.0})
+    worker.save(1, {"w": 2.0})
+    worker.end()
+    small.settle()
+    small.pass_time(5 * 3600)
+    assert small.index.run(RUN).state.value == "Ended"
+    other.save(1, {"w": 1.0})
+    small.settle()
+    small.pass_time(700)
+    assert found_steps(small) == [1]
+    assert small.index.run(RUN).state.value == "Finished"
 
 
 def test_a_run_that_was_resumed_after_its_end_is_looked_after_again():

@@ -84,6 +84,9 @@ RUN_RECORDS = built(
     collections_version=TEXT,
     collections_worker=TEXT,
     trouble=TEXT,
+    summary=TEXT,
+    progress=TEXT,
+    in_vain=st.integers(0, 100),
     outbox=OUTBOXES,
     version=st.integers(0, 10**9),
 )

@@ -111,6 +111,9 @@ class RunRecord:
     collections_version: str = ""  # the sequencer of the collections file that counts
     collections_worker: str = ""  # whose it is: all workers write the same, one is read
     trouble: str = ""  # what is wrong with the run's files, for a person
+    summary: str = ""  # the digest of the last summary that was told
+    progress: str = ""  # how far the rules were when an ended run was checked last
+    in_vain: int = 0  # checks of it since then that found them no further
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     version: int = 0  # of this record: who changes it says which one was read
 
