@@ -1,27 +1,58 @@
-"""The hook for XGBoost."""
+"""The hook for XGBoost: a callback of `xgboost.train`, `xgboost.cv` and the estimators.
+
+    hook = smd.Hook("s3://bucket/run", include_collections=["feature_importance"], train_data=dtrain)
+    xgboost.train(params, dtrain, evals=[(dtest, "test")], callbacks=[hook])
+
+A boosting round is a step. What has to be computed is computed only for rounds at which it is saved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.keys import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
+from smdebug.exceptions import SMDebugTypeError, TrainingStopped
 from smdebug.logger import get_logger
-from smdebug.saving.framework import later, require
+from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook
 from smdebug.xgboost.collection import CollectionManager
 
 require("XGBoost", "xgboost", "xgboost")
 
+import xgboost  # noqa: E402
+from xgboost import collective  # noqa: E402
+from xgboost.callback import TrainingCallback  # noqa: E402
+
+from smdebug.xgboost.utils import get_dmatrix, parse_tree_model  # noqa: E402
+
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.METRICS]
 DEFAULT_SAVE_INTERVAL = 10
+IMPORTANCES = ("weight", "gain", "cover", "total_gain", "total_cover")
+_NEEDS = {
+    CollectionKeys.HYPERPARAMETERS: "hyperparameters",
+    CollectionKeys.PREDICTIONS: "validation_data",
+    CollectionKeys.LABELS: "validation_data",
+    CollectionKeys.AVERAGE_SHAP: "train_data",
+    CollectionKeys.FULL_SHAP: "train_data",
+}
 
 
-class Hook(CallbackHook):
-    """Saves what an XGBoost training tells it: `record`, `save_tensor`, `save_scalar`."""
+class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
+    """Saves metrics, feature importance, SHAP values, trees and predictions while XGBoost trains.
+
+        hook = smd.Hook(out_dir, include_collections=["average_shap", "trees"], train_data=dtrain)
+        xgboost.train(params, dtrain, evals=[(dtest, "test")], callbacks=[hook])
+
+    Metrics are saved every tenth round unless told otherwise. `train_data` and `validation_data` are a
+    `DMatrix`, or `(path, "csv" | "libsvm")`. When the training is asked to stop, the round that runs is the
+    last, and `xgboost.train` returns the model; `hook.stopped` tells why.
+    """
 
     def __init__(
         self,
@@ -60,8 +91,10 @@ class Hook(CallbackHook):
             **more,
         )
         self.hyperparameters = hyperparameters
-        self.train_data = train_data
-        self.validation_data = validation_data
+        self.train_data = _matrix(train_data, "train_data")
+        self.validation_data = _matrix(validation_data, "validation_data")
+        self.stopped: TrainingStopped | None = None
+        self._round: tuple[int, Any] | None = None  # that runs, and the metrics so far
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
@@ -70,7 +103,134 @@ class Hook(CallbackHook):
             cls, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL}
         )
 
-    # What `xgb.train(callbacks=[hook])` calls, in its old and its new form.
-    __call__ = later("XGBoost", "xgb.train(callbacks=[hook])")
-    before_training = later("XGBoost", "xgb.train(callbacks=[hook])")
-    after_iteration = later("XGBoost", "xgb.train(callbacks=[hook])")
+    # What XGBoost calls
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """A round begins. True ends the training: somebody has asked for that."""
+        try:
+            self.begin_step()
+        except TrainingStopped as stopped:
+            self.stopped = stopped
+            return True
+        self._round = (epoch, evals_log)
+        return False
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """A round has ended: save what is wanted of it."""
+        self._round = None
+        if self._due:
+            self._say_what_lacks()
+            for tensors in (
+                _metrics(evals_log),
+                self._given(),
+                self._of_model(model, epoch) if isinstance(model, xgboost.Booster) else (),
+            ):
+                for name, value in tensors:
+                    self.record(name, value)
+        self.end_step()
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        """The last round has ended, perhaps by another callback's wish, before ours was called."""
+        if self._round is not None:
+            epoch, evals_log = self._round
+            self.after_iteration(model, epoch, evals_log)
+        self.flush(self._patience)
+        return model
+
+    # What there is to save
+
+    def _given(self) -> Iterator[tuple[str, Any]]:
+        for name, value in (self.hyperparameters or {}).items():
+            yield f"hyperparameters/{name}", value
+        if self.validation_data is not None and self._is_due(CollectionKeys.LABELS, "labels"):
+            yield "labels", self.validation_data.get_label()
+
+    def _of_model(self, model: Any, epoch: int) -> Iterator[tuple[str, Any]]:
+        """What is computed from the model, each only if it is wanted."""
+        if self.validation_data is not None and self._is_due("predictions", "predictions"):
+            yield "predictions", model.predict(self.validation_data)
+        for kind in IMPORTANCES:
+            if self._is_due("feature_importance", f"feature_importance/{kind}/f0"):
+                yield from _importance(model, kind)
+        if self.train_data is not None:
+            average = self._is_due("average_shap", "average_shap/f0")
+            full = self._is_due("full_shap", "full_shap/f0")
+            if average or full:
+                shap = model.predict(self.train_data, pred_contribs=True)
+                features = self.train_data.feature_names or [
+                    f"f{i}" for i in range(shap.shape[-1] - 1)
+                ]
+                for number, feature in enumerate([*features, "bias"]):
+                    if average:
+                        mean = shap[..., number].mean(axis=0)
+                        yield f"average_shap/{feature}", np.atleast_1d(mean)
+                    if full:
+                        yield f"full_shap/{feature}", shap
+        if self._is_due("trees", "trees/Node"):
+            for column, values in parse_tree_model(model, model.num_boosted_rounds() - 1).items():
+                yield f"trees/{column}", values
+
+    def _is_due(self, collection: str, example: str) -> bool:
+        return self.should_save_tensor_or_collection(example, collection)
+
+    def _say_what_lacks(self) -> None:
+        assert self._plan is not None
+        for collection in self._plan.collections(self._due or 0):
+            data = _NEEDS.get(collection.name)
+            if data is not None and getattr(self, data) is None:
+                self.logger.warning(
+                    "Nothing is saved of %s: the hook was not given %s", collection.name, data
+                )
+
+    # Several processes
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{collective.get_rank()}"
+
+    def _get_num_workers(self) -> int:
+        return int(collective.get_world_size())
+
+    def _watch_for_stop(self, attempt: Any) -> None:
+        # XGBoost runs the callbacks of all workers round by round, so that they can agree.
+        several = collective.get_world_size() > 1
+        if self.agree is None and self._look_for_stop is not None and several:
+            self.agree = _as_the_first_says
+        super()._watch_for_stop(attempt)
+
+
+def _as_the_first_says(last: int | None) -> int | None:
+    told: int | None = collective.broadcast(last, 0)
+    return told
+
+
+def _metrics(evals_log: Mapping[str, Mapping[str, list[Any]]]) -> Iterator[tuple[str, Any]]:
+    for data, metrics in evals_log.items():
+        for metric, values in metrics.items():
+            if isinstance(values[-1], tuple):  # of xgboost.cv: over the folds
+                mean, deviation = values[-1]
+                yield f"{data}-{metric}", mean
+                yield f"{data}-{metric}-std", deviation
+            else:
+                yield f"{data}-{metric}", values[-1]
+
+
+def _importance(model: Any, kind: str) -> Iterator[tuple[str, float]]:
+    """Each feature's share of the sum; those that no tree uses have none."""
+    try:
+        scores = model.get_score(importance_type=kind)
+    except (ValueError, xgboost.core.XGBoostError):  # a linear model has weights alone
+        return
+    total = float(sum(np.sum(score) for score in scores.values()))
+    for feature, score in scores.items():
+        share = np.sum(score) / total if total else 0.0
+        yield f"feature_importance/{kind}/{feature}", float(share)
+
+
+def _matrix(data: Any, name: str) -> Any:
+    if data is None or isinstance(data, xgboost.DMatrix):
+        return data
+    if isinstance(data, list | tuple) and len(data) == 2:
+        path, content_type = data
+        return get_dmatrix(str(path), str(content_type))
+    raise SMDebugTypeError(f'{name} is a DMatrix, or (path, "csv" or "libsvm"), not {data!r}')
