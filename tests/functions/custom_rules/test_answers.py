@@ -1,0 +1,170 @@
+"""What a custom rule answers is data from anybody: all of it makes sense, or none of it counts."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.custom_rules.answers import (
+    MOST_FINDINGS,
+    AnswerRefused,
+    Died,
+    Said,
+    read_answer,
+)
+from functions.decisions.verdicts import Clear, DidNotLook, Found, Raised
+from functions.rule_call import Behind
+from smdebug.service.items import LARGEST_INLINE_STATE
+
+KEY = "state/custom-mine/mine/00000001.state"
+FINDING = {"tensor": "fc", "statistic": "max", "value": 7.5, "threshold": 1, "worker": "worker_0"}
+
+
+def read(answer: Any, asked: tuple[int, ...] = (3, 5)) -> Said | Died:
+    return read_answer({"answer": answer}, asked=asked, state_key=KEY)
+
+
+def at(step: int, outcome: str = "clear", **more: Any) -> dict[str, Any]:
+    return {"step": step, "outcome": outcome, **more}
+
+
+def found(**told: Any) -> dict[str, Any]:
+    return {"steps": [at(3, "found", findings=[told])]}
+
+
+def test_each_outcome_is_what_a_built_in_rule_would_have_come_to():
+    answers = {
+        "clear": Clear(),
+        "did not look": DidNotLook(),
+    }
+    for outcome, meant in answers.items():
+        assert read({"steps": [at(3, outcome)]}).outcomes == [meant]
+    assert read({"steps": [at(3, "raised", message="m")]}).outcomes == [Raised("m")]
+    assert read({"steps": [at(3, "behind", message="m")]}).outcomes == [Behind("m")]
+    assert read(found(**FINDING)).outcomes == [Found((FINDING,))]
+
+
+def test_it_may_stop_early_and_the_rest_is_claimed_again():
+    assert len(read({"steps": [at(3)]}).outcomes) == 1
+    assert len(read({"steps": [at(3), at(5)]}).outcomes) == 2
+
+
+def test_its_memory_comes_with_it_or_lies_where_its_own_lies():
+    inline = b64encode(b"remembered").decode()
+    assert read({"steps": [at(3)], "state": {"inline": inline}}).state == b"remembered"
+    assert read({"steps": [at(3)], "state": {"key": KEY}}).state_key == KEY
+    said = read({"steps": [at(3)], "state": {"problem": "too much"}, "left_out": ["lock"]})
+    assert (said.problem, said.left_out) == ("too much", ("lock",))
+
+
+def test_a_death_is_an_answer_and_so_is_that_of_its_function():
+    told = {"died": {"step": 5, "message": "memory"}, "steps": []}
+    assert read(told) == Died("memory", 5)
+    failed = read_answer(
+        {"Error": "Sandbox.Timedout", "Cause": "after 120 s"}, asked=(3,), state_key=KEY
+    )
+    assert failed == Died("its function failed (Sandbox.Timedout: after 120 s)")
+
+
+DEEP: Any = 1
+for _ in range(50):
+    DEEP = [DEEP]
+
+REFUSED = {
+    "nothing": None,
+    "a text": "clear",
+    "a list": [at(3)],
+    "no steps": {"steps": []},
+    "steps that are none": {"steps": {"3": "clear"}},
+    "a step it was not asked about": {"steps": [at(4)]},
+    "the steps in another order": {"steps": [at(5), at(3)]},
+    "a step twice": {"steps": [at(3), at(3)]},
+    "more steps than asked": {"steps": [at(3), at(5), at(7)]},
+    "a step that is a number of another kind": {"steps": [at(3.0)]},
+    "a step that is a truth": {"steps": [at(True)]},
+    "a step after it had raised": {"steps": [at(3, "raised", message="m"), at(5)]},
+    "an outcome that there is not": {"steps": [at(3, "stopped")]},
+    "an outcome that is a list": {"steps": [at(3, ["clear"])]},
+    "a run of others": {"steps": [at(3)], "run": "bucket/of-somebody-else"},
+    "a run in an outcome": {"steps": [at(3, run="bucket/of-somebody-else")]},
+    "a finding of another run": found(**FINDING, run="bucket/of-somebody-else"),
+    "an action in a finding": found(**FINDING, actions=[{"name": "stoptraining"}]),
+    "actions in the answer": {"steps": [at(3)], "actions": [{"name": "stoptraining"}]},
+    "a status": {"steps": [at(3)], "status": "NoIssuesFound"},
+    "an outbox": {"steps": [at(3)], "outbox": {"id": {}}},
+    "findings that are none": {"steps": [at(3, "found", findings="many")]},
+    "too many findings": {"steps": [at(3, "found", findings=[FINDING] * (MOST_FINDINGS + 1))]},
+    "a name that is none": found(tensor=7),
+    "a text that is too long": found(message="x" * 2001),
+    "a text that is no text": found(message="\ud800"),
+    "a number that JSON has not": found(value=float("nan")),
+    "a number without end": found(value=float("inf")),
+    "a number that is too large": found(value=2**64),
+    "a number of the step below zero": found(step=-1),
+    "details that are none": found(details=[1]),
+    "details that go too deep": found(details={"a": DEEP}),
+    "details that are too many": found(details={"a": [0] * 3000}),
+    "a name in the details that is no text": found(details={1: 2}),
+    "memory of somebody else": {"steps": [at(3)], "state": {"key": "state/builtin/x/1.state"}},
+    "memory above its folder": {"steps": [at(3)], "state": {"key": f"{KEY}/../other"}},
+    "memory in two places": {"steps": [at(3)], "state": {"key": KEY, "inline": ""}},
+    "memory that is too large": {
+        "steps": [at(3)],
+        "state": {"inline": b64encode(bytes(LARGEST_INLINE_STATE + 1)).decode()},
+    },
+    "memory that cannot be read": {"steps": [at(3)], "state": {"inline": "?"}},
+    "names left out that are none": {"steps": [at(3)], "left_out": "lock"},
+    "many names left out": {"steps": [at(3)], "left_out": ["x"] * 21},
+    "a death at another step": {"died": {"step": 4, "message": "m"}},
+    "a death without a word": {"died": {"step": 3}},
+    "a death that is a truth": {"died": {"step": 3, "message": "m", "later": 1}},
+    "a death with more to it": {"died": {"step": 3, "message": "m", "actions": []}},
+}
+
+
+@pytest.mark.parametrize("told", REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused_in_a_short_sentence(told):
+    with pytest.raises(AnswerRefused) as refused:
+        read(told)
+    assert 10 < len(str(refused.value)) < 400
+    str(refused.value).encode()
+
+
+@pytest.mark.parametrize("ran", [None, [], {}, {"Error": 7}, {"Error": None, "Cause": "x"}])
+def test_a_function_that_gave_no_answer_is_refused_too(ran):
+    with pytest.raises(AnswerRefused):
+        read_answer(ran, asked=(3,), state_key=KEY)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["steps", "step", "outcome", "findings", "state", "key", "died", "message", "value"]
+            )
+            | st.text(max_size=8),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON)
+def test_whatever_is_answered_it_is_read_or_refused_and_what_is_read_is_json(told):
+    try:
+        said = read(told, asked=(0, 1))
+    except AnswerRefused:
+        return
+    if isinstance(said, Said):
+        findings = [one.findings for one in said.outcomes if isinstance(one, Found)]
+        json.dumps(findings, allow_nan=False)
