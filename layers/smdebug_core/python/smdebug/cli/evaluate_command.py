@@ -124,7 +124,7 @@ def _wanted(
     settings: Sequence[str],
     rule_file: str | None,
     rules_file: str | None,
-    other_runs: Sequence[str],
+    other_runs: tuple[str, ...],
 ) -> list[RuleConfiguration]:
     from smdebug.runs.evaluating import configurations
     from smdebug.service.rules_file import RULES_FILE, parse_rules
@@ -153,16 +153,18 @@ def _wanted(
         names = [name for name in names if name != "all"] + _that_need_nothing(trial)
     names = list(dict.fromkeys(map(_as_named, names) if rule_file is None else names))
     given = _settings(settings, names)
-    entries: list[dict[str, Any]] = [
-        {"rule": name, "parameters": given.get(name, {}), "other_trials": list(other_runs)}
-        for name in names
+    entries = [{"rule": name, "parameters": given.get(name, {})} for name in names]
+    wanted = configurations(trial, entries)
+    if not other_runs:
+        return list(wanted)
+    from dataclasses import replace
+
+    return [
+        replace(one, other_trials=other_runs)  # any place will do here, a folder too
+        if len(wanted) == 1 or _takes_runs(one.rule, rule_file)
+        else one
+        for one in wanted
     ]
-    if len(entries) > 1 and other_runs:
-        for entry in entries:
-            entry["other_trials"] = (
-                list(other_runs) if _takes_runs(entry["rule"], rule_file) else []
-            )
-    return list(configurations(trial, entries))
 
 
 def _as_named(name: str) -> str:

@@ -96,7 +96,7 @@ def export_safetensors(
                 continue
             start = values.tell()
             if value.size:
-                values.write(memoryview(value.reshape(-1).view(np.uint8)))
+                values.write(value.reshape(-1).view(np.uint8).data)
             shape = list(saved.value.shape)
             entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, values.tell()]}
         if not entries:

@@ -1,9 +1,10 @@
 """Rules over a saved run, on this machine: what each of them finds, at which steps.
 
-A rule that carries nothing from one step to the next is asked in several processes at once. Whether it
-does is not guessed: each process begins with the state in which the rule is made, and what it says
-counts only if the steps before left the rule in that very state. Otherwise the rule is asked again, in
-order, from where that was no longer so. The findings are the same as those of one process.
+Several processes share the steps where a rule remembers nothing of them, or nothing new. Whether that is
+so is not guessed: each process begins with the state that the rule had after its first steps, and what
+it says counts only if all the steps before have left the rule in that very state. From where they have
+not, the others begin again with the new state; and where it goes on changing, one process takes the
+steps in order. The findings are the same as those of one process.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ MOST_EVIDENCE = 20  # findings kept of one step
 MOST_STEPS = 1000  # steps of which the findings are kept
 WORTH_A_PROCESS = 64  # steps: fewer are looked at before another process has begun
 _CHUNKS_PER_PROCESS = 4
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -320,8 +322,6 @@ def _found_at(step: int, met: RuleEvaluationConditionMet, trial: Trial) -> StepF
 
 # In several processes
 
-_of_this_process: list[tuple[Rule, RuleState]] = []  # the one rule that it was begun for
-
 
 def _in_processes(
     asked: Asked,
@@ -332,11 +332,14 @@ def _in_processes(
     progress: Callable[[int], Any],
 ) -> tuple[Looked, int]:
     """The same as in one process. How many there were: 1 where the rule remembers its steps."""
-    fresh = save_state(rule)
-    probe, rest = steps[: max(1, worth // 4)], steps[max(1, worth // 4) :]
+    first = max(2, worth // 4)
+    probe, second, rest = steps[:first], steps[first : first + 1], steps[first + 1 :]
     said = look_at(rule, probe)
-    progress(len(probe))
-    if said.is_over or said.state != fresh or fresh.left_out:
+    before = said.state
+    if not said.is_over:
+        said.join(look_at(rule, second))
+    progress(len(probe) + len(second))
+    if said.is_over or said.state != before or said.state.left_out:
         if not said.is_over:
             said.join(_in_order(rule, rest, progress))
         return said, 1
@@ -347,18 +350,21 @@ def _in_processes(
     chunks = list(_pieces(rest, size))
     # Not forked: a fork would take this process's threads' locks with it, held for ever.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        coming = [pool.submit(_look_from_the_beginning, asked, chunk) for chunk in chunks]
-        for at, chunk in enumerate(chunks):
-            found = coming[at].result()
-            progress(len(chunk))
-            said.join(found)
-            if said.is_over or found.state != fresh:
-                for later in coming[at + 1 :]:
-                    later.cancel()
-                if not said.is_over:
-                    restore_state(rule, found.state)
-                    said.join(_in_order(rule, [s for c in chunks[at + 1 :] for s in c], progress))
-                break
+        for _ in range(_ATTEMPTS):
+            expected = said.state
+            coming = [pool.submit(_look_from, asked, expected, chunk) for chunk in chunks]
+            for chunk, future in zip(list(chunks), coming, strict=True):
+                said.join(future.result())
+                progress(len(chunk))
+                chunks.pop(0)
+                if said.is_over or said.state != expected:
+                    break
+            for future in coming:
+                future.cancel()
+            if said.is_over or not chunks:
+                return said, processes
+    restore_state(rule, said.state)
+    said.join(_in_order(rule, [step for chunk in chunks for step in chunk], progress))
     return said, processes
 
 
@@ -372,16 +378,19 @@ def _in_order(rule: Rule, steps: list[int], progress: Callable[[int], Any]) -> L
     return said
 
 
-def _look_from_the_beginning(asked: Asked, steps: list[int]) -> Looked:
-    """In another process: what the rule says of these steps if it has seen none before."""
-    if not _of_this_process:
+_trial_of_this_process: list[Trial] = []
+
+
+def _look_from(asked: Asked, state: RuleState, steps: list[int]) -> Looked:
+    """In another process: what the rule says of these steps if that is what it remembers."""
+    if not _trial_of_this_process:
         from smdebug.logger import get_logger
 
         get_logger().setLevel("CRITICAL")
-        rule = made(asked, open_run(open_storage(asked.path)))
-        _of_this_process.append((rule, save_state(rule)))
-    ((rule, fresh),) = _of_this_process
-    restore_state(rule, fresh)
+        _trial_of_this_process.append(open_run(open_storage(asked.path)))
+    (trial,) = _trial_of_this_process
+    rule = made(asked, trial)
+    restore_state(rule, state)
     return look_at(rule, steps)
 
 

@@ -78,7 +78,7 @@ def find_deployment(stack: str, clients: Clients) -> Deployment:
     """The debugger that this stack has deployed, by the stack's outputs."""
     client = clients("cloudformation")
     place = f"The stack {stack} in {client.meta.region_name}"
-    with _speaking_of(place, "cloudformation:DescribeStacks", missing="there is none of that name"):
+    with speaking_of(place, "cloudformation:DescribeStacks", missing="there is none of that name"):
         (found,) = client.describe_stacks(StackName=stack)["Stacks"]
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     table = output_of(outputs, *_TABLE)
@@ -150,7 +150,7 @@ class Table:
     def _ask(self, what: str, right: str, **request: Any) -> Any:
         client = self._clients("dynamodb")
         place = f"The table {self._name} in {client.meta.region_name}"
-        with _speaking_of(place, right, missing="there is none of that name"):
+        with speaking_of(place, right, missing="there is none of that name"):
             return getattr(client, what)(TableName=self._name, **request)
 
 
@@ -177,7 +177,7 @@ class Logs:
             request["startTime"] = int(since * 1000)
         place = f"The log group {group} in {client.meta.region_name}"
         while True:
-            with _speaking_of(place, "logs:FilterLogEvents", missing="there is none of that name"):
+            with speaking_of(place, "logs:FilterLogEvents", missing="there is none of that name"):
                 answer = client.filter_log_events(**request)
             for event in answer["events"]:
                 told = _json_of(event["message"])
@@ -231,13 +231,13 @@ def default_clients() -> Clients:
     session: Any = Session()
 
     def client(service: str) -> Any:
-        with _speaking_of(f"AWS ({service})", f"{service}:*"):
+        with speaking_of(f"AWS ({service})", f"{service}:*"):
             return session.client(service, config=patient)
 
     return client
 
 
-class _speaking_of:  # noqa: N801 - reads as a sentence: with _speaking_of(place, right): ...
+class speaking_of:  # noqa: N801 - reads as a sentence: with speaking_of(place, right): ...
     """Turns what botocore raises into our words about `place`, for which one needs the `right`."""
 
     def __init__(self, place: str, right: str, *, missing: str = "it is not there"):
@@ -275,7 +275,9 @@ class _speaking_of:  # noqa: N801 - reads as a sentence: with _speaking_of(place
     def _answer(self, said: Mapping[str, Any]) -> SMDebugError:
         code = str(said.get("Code", ""))
         text = f"{code}: {said.get('Message', '')}".rstrip(": ")
-        does_not_exist = code == "ValidationError" and "does not exist" in text
+        does_not_exist = code in ("ValidationError", "ValidationException") and (
+            "does not exist" in text or "not found" in text
+        )
         if code in _GONE or does_not_exist:
             problem = f"{self._missing}; check its name, the region and the account"
             return StackUnknown(self._place, problem)

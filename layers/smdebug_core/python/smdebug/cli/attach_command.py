@@ -1,0 +1,43 @@
+"""`smdebug attach`: have more rules watch a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from smdebug.cli.service_options import stack_option, watched_run
+from smdebug.cli.telling import json_option, say, tell_json
+
+
+@click.command("attach")
+@click.argument("run")
+@click.argument("rules")
+@click.option("--replace", is_flag=True, help="Have these rules, and no others, watch the run.")
+@stack_option
+@json_option
+def command(run: str, rules: str, replace: bool, stack: str | None, as_json: bool) -> None:
+    """Have RULES watch RUN from its first step: a rules.json, or the name of a built-in rule.
+
+    A rule of a name that is there takes its place. The file may have our form, that of SageMaker's
+    DebugRuleConfigurations, or tornasole's.
+
+    \b
+    Examples:
+      smdebug attach resnet-50 rules.json
+      smdebug attach resnet-50 ExplodingTensor
+      smdebug attach resnet-50 rules.json --replace
+    """
+    from smdebug.rules.generic import find_rule
+    from smdebug.service.rules_file import parse_rules
+
+    chosen = watched_run(stack, run)
+    if rules.isidentifier() and not Path(rules).exists():
+        wanted = parse_rules([find_rule(rules).name], file="the rules given")
+    else:
+        wanted = parse_rules(Path(rules).read_bytes(), file=rules)
+    now = chosen.set_rules(wanted) if replace else chosen.attach(wanted)
+    if as_json:
+        tell_json([one.to_dict() for one in now])
+        return
+    say(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")

@@ -1,0 +1,50 @@
+"""`smdebug findings`: what the rules of a watched run have found."""
+
+from __future__ import annotations
+
+import click
+
+from smdebug.cli import outcomes
+from smdebug.cli.service_options import stack_option, watched_run
+from smdebug.cli.telling import json_option, say, table, tell_json
+
+
+@click.command("findings")
+@click.argument("run")
+@click.option("--rule", metavar="NAME", help="Those of one rule: by its name, its id or its class.")
+@click.option("--since", type=click.IntRange(0), metavar="STEP", help="Those from that step on.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="The last N of them.")
+@stack_option
+@json_option
+def command(
+    run: str,
+    rule: str | None,
+    since: int | None,
+    last: int | None,
+    stack: str | None,
+    as_json: bool,
+) -> int:
+    """Tell what the rules that watch RUN have found, in the order of steps.
+
+    \b
+    Examples:
+      smdebug findings resnet-50
+      smdebug findings resnet-50 --rule vanishing --last 5
+      smdebug findings resnet-50 --json | jq '.[].evidence.worst[0]'
+
+    Ends with 0 if nothing was found, and with 1 if something was.
+    """
+    found = watched_run(stack, run).findings(rule, since_step=since, limit=last)
+    if as_json:
+        tell_json(found.to_dict())
+    elif not found:
+        say("Nothing was found.")
+    else:
+        table(
+            ("step", "mode", "rule", "found", "worst", "statistic", "value"),
+            [
+                (one.step, one.mode, one.name, one.count, one.tensor, one.statistic, one.value)
+                for one in found
+            ],
+        )
+    return outcomes.FOUND if found else outcomes.WELL

@@ -1,0 +1,84 @@
+"""`smdebug import-sagemaker`: a SageMaker job's debugger configuration, as our files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from smdebug.cli.telling import json_option, note, say, tell_json
+
+
+@click.command("import-sagemaker")
+@click.argument("job")
+@click.option(
+    "-o", "--output", default=".", metavar="FOLDER", show_default=True, help="Where to write."
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@json_option
+def command(job: str, output: str, force: bool, as_json: bool) -> None:
+    """Turn a SageMaker training job's DebugHookConfig and DebugRuleConfigurations into our files.
+
+    JOB is a file, what describe_training_job answered or create_training_job was given, or the name of a
+    job in this account. debughookconfig.json sets up the hook, rules.json goes beside the run.
+
+    \b
+    Examples:
+      smdebug import-sagemaker job.json
+      smdebug import-sagemaker resnet-2023-05-01-12-00-00-000 -o config/
+    """
+    from smdebug.service.training_job import (
+        HOOK_FILE,
+        describe_training_job,
+        import_training_job,
+        read_training_job,
+    )
+
+    file = Path(job).expanduser()
+    if file.is_file():
+        told = read_training_job(file.read_bytes(), file=job)
+    elif job.endswith(".json") or "/" in job:
+        raise click.UsageError(f"There is no file {job}")
+    else:
+        told = describe_training_job(job)
+    imported = import_training_job(told, name=file.stem)
+    notes = [*imported.notes, *_not_built_in(imported.built_in)]
+    folder = Path(output).expanduser()
+    places = {name: folder / name for name in imported.files}
+    there = [str(place) for place in places.values() if place.exists()]
+    if there and not force:
+        raise click.UsageError(f"{' and '.join(there)} would be replaced: say --force if it may")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, place in places.items():
+        place.write_text(imported.files[name], encoding="utf-8")
+    if as_json:
+        tell_json(
+            {
+                "job": imported.job,
+                "files": [str(place) for place in places.values()],
+                "rules": list(imported.rules),
+                "notes": notes,
+            }
+        )
+        return
+    for one in notes:
+        note(one)
+    for place in places.values():
+        say(f"wrote {place}")
+    if HOOK_FILE in places:
+        say(f"\nexport SMDEBUG_CONFIG_FILE_PATH={places[HOOK_FILE]}   # before the training")
+    if imported.rules:
+        say(f"smdebug attach RUN {folder / 'rules.json'}   # or copy it beside the run")
+
+
+def _not_built_in(rules: tuple[str, ...]) -> list[str]:
+    from smdebug.exceptions import SMDebugValueError
+    from smdebug.rules.generic import find_rule
+
+    notes = []
+    for rule in dict.fromkeys(rules):
+        try:
+            find_rule(rule)
+        except SMDebugValueError as error:
+            notes.append(f"{error} It stays in rules.json, and would end as Error.")
+    return notes

@@ -1,0 +1,54 @@
+"""`smdebug logs`: what a rule has said on a run."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from smdebug.cli.service_options import stack_option, watched_run
+from smdebug.cli.telling import bad, faint, json_option, moment, say, tell_json
+from smdebug.service.tables import cell
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Span(click.ParamType[float]):
+    """So long ago: `90`, `30s`, `15m`, `2h`, `7d`."""
+
+    name = "span"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip().lower())
+        if found is None:
+            self.fail(f"{value!r} is no span of time: write 30s, 15m, 2h or 7d.", param, ctx)
+        return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+@click.command("logs")
+@click.argument("run")
+@click.argument("rule")
+@click.option("--since", type=Span(), metavar="SPAN", help="The last 30s, 15m, 2h, 7d (all).")
+@stack_option
+@json_option
+def command(run: str, rule: str, since: float | None, stack: str | None, as_json: bool) -> None:
+    """Tell what RULE has logged on RUN.
+
+    \b
+    Examples:
+      smdebug logs resnet-50 vanishing
+      smdebug logs resnet-50 vanishing --since 15m
+    """
+    lines = watched_run(stack, run).logs(rule, since=since)
+    if as_json:
+        tell_json(lines.to_dict())
+        return
+    if not lines:
+        say(f"{rule} has said nothing.")
+    for line in lines:
+        loud = line.level in ("ERROR", "CRITICAL")
+        level = bad(f"{line.level:<8}") if loud else faint(f"{line.level:<8}")
+        step = "" if line.step is None else f"step {line.step}  "
+        say(f"{faint(moment(line.time))}  {level}  {step}{cell(line.message)}")

@@ -1,0 +1,113 @@
+"""`smdebug status`: how the rules of a watched run stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from smdebug.cli import outcomes
+from smdebug.cli.service_options import stack_option, watched_run
+from smdebug.cli.telling import (
+    Styled,
+    bad,
+    good,
+    json_option,
+    say,
+    table,
+    tell_json,
+    tell_json_line,
+)
+
+if TYPE_CHECKING:
+    from smdebug.service.reading import News, RuleStatusOf, RunSnapshot
+
+
+@click.command("status")
+@click.argument("run")
+@click.option("-w", "--watch", is_flag=True, help="Go on telling what is new, until the run ends.")
+@click.option(
+    "--until",
+    metavar="WHAT",
+    default="finished",
+    help="With --watch: finished, found (the first finding) or the number of a step.",
+)
+@click.option(
+    "--timeout", type=float, metavar="SECONDS", help="With --watch: not longer than that."
+)
+@stack_option
+@json_option
+def command(
+    run: str, watch: bool, until: str, timeout: float | None, stack: str | None, as_json: bool
+) -> int:
+    """Tell how the rules that watch RUN stand: its place, its prefix, or its SageMaker job.
+
+    With --watch and --json, each piece of news is a line of JSON.
+
+    \b
+    Examples:
+      smdebug status resnet-50
+      smdebug status s3://bucket/resnet-50 --watch
+      smdebug status resnet-50 --watch --until found && echo "nothing was found"
+
+    Ends with 0 if no rule has found anything, with 1 if one has, and with 3 if one has failed.
+    """
+    if not watch and until != "finished":
+        raise click.UsageError("--until goes with --watch")
+    chosen = watched_run(stack, run)
+    if watch:
+        wanted = int(until) if until.isdecimal() else until
+        seen = chosen.wait(
+            wanted, timeout=timeout, on_news=_tell_news_in_json if as_json else _tell_news
+        )
+    else:
+        seen = chosen.look()
+        if as_json:
+            tell_json(seen.to_dict())
+        else:
+            _tell(seen)
+    return _code(seen)
+
+
+def _code(seen: RunSnapshot) -> int:
+    from smdebug.service.records import RuleStatus
+
+    if seen.has_found_something:
+        return outcomes.FOUND
+    if any(one.status is RuleStatus.ERROR for one in seen.statuses):
+        return outcomes.CANNOT_LOOK
+    return outcomes.WELL
+
+
+def _tell(seen: RunSnapshot) -> None:
+    from smdebug.service.reading import headline
+
+    say(click.style(headline(seen.summary), bold=True))
+    if not seen.statuses:
+        say("No rule watches it.")
+        return
+    table(
+        ("rule", "status", "issue since", "last found", "last good", "through", "why"),
+        [
+            (
+                *(one.name, _status(one), one.issue_since, one.last_found, one.last_good),
+                *(one.evaluated_through, one.reason),
+            )
+            for one in seen.statuses
+        ],
+    )
+
+
+def _status(one: RuleStatusOf) -> str:
+    told = one.status.value
+    if one.status.value in ("IssuesFound", "Error"):
+        return Styled(bad(told))
+    return Styled(good(told)) if one.status.value == "NoIssuesFound" else told
+
+
+def _tell_news(news: News) -> None:
+    say(str(news))
+
+
+def _tell_news_in_json(news: News) -> None:
+    tell_json_line(news.to_dict())

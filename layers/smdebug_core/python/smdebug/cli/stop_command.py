@@ -1,0 +1,38 @@
+"""`smdebug stop`: ask a training to stop."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from smdebug.cli.service_options import stack_option, watched_run
+from smdebug.cli.telling import json_option, say, tell_json
+
+
+@click.command("stop")
+@click.argument("run")
+@click.option("--reason", default="somebody asked for it", show_default=True, help="Told to it.")
+@click.option("--at-step", type=click.IntRange(0), metavar="N", help="Not before that step.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask whether that is meant.")
+@stack_option
+@json_option
+def command(
+    run: str, reason: str, at_step: int | None, yes: bool, stack: str | None, as_json: bool
+) -> None:
+    """Ask the training of RUN to stop: its hook hears it at the next step that it saves.
+
+    \b
+    Examples:
+      smdebug stop resnet-50
+      smdebug stop resnet-50 --reason "the loss is NaN" --at-step 500 --yes
+    """
+    chosen = watched_run(stack, run)
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"Stop the training of {chosen.location}?", abort=True, err=True)
+    told = chosen.stop(reason, stop_at_step=at_step)
+    if as_json:
+        tell_json({"run": chosen.location, **told})
+        return
+    when = "at the next step that it saves" if at_step is None else f"at step {at_step}"
+    say(f"{chosen.location} is asked to stop {when}")

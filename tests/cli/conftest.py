@@ -1,0 +1,92 @@
+"""The command line as its user meets it, and runs for it to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import boto3
+import numpy as np
+import pytest
+from moto import mock_aws
+
+from smdebug.cli.main import main
+from smdebug.mode_keys import ModeKeys
+from tests.rules.made_runs import MadeRun
+
+BUCKET = "my-bucket"
+NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS")
+
+
+class Answer(NamedTuple):
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ask:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def asked(*words: object) -> Answer:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return Answer(code, said.out, said.err)
+
+    return asked
+
+
+def ill_run(place: Any = None, *, steps: int = 10, workers: int = 1) -> MadeRun:
+    """A run whose gradients vanish from step 40 on, and whose loss stays."""
+    run = MadeRun(place, workers=workers)
+    for step in range(0, 10 * steps, 10):
+        for rank in range(workers):
+            small = 1e-9 if step >= 40 else 1.0
+            tensors = {
+                "loss": np.array([2.0 - step / 100], np.float32),
+                "gradient/fc": np.full((2, 3), small * (1 + rank), np.float32),
+                "fc.weight": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3) + step,
+            }
+            run.save(step, tensors, mode=ModeKeys.TRAIN, mode_step=step, rank=rank)
+    return run.end()
+
+
+@pytest.fixture
+def ill(tmp_path: Path) -> Path:
+    ill_run(tmp_path / "ill")
+    return tmp_path / "ill"
+
+
+@pytest.fixture
+def aws() -> Iterator[None]:
+    credentials = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    with patch.dict(os.environ, credentials), mock_aws():
+        for name in (*NAMED, "AWS_PROFILE"):
+            os.environ.pop(name, None)
+        yield
+
+
+@pytest.fixture
+def bucket(aws: None) -> str:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    return BUCKET

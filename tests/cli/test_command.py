@@ -1,0 +1,252 @@
+"""The command as a whole: help, errors, exit codes, completion, colour, and what it does not load."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from smdebug.cli import outcomes
+from smdebug.cli.main import _GROUPS, COMMANDS, smdebug
+from smdebug.cli.telling import Progress, table
+from smdebug.exceptions import AccessDenied, SMDebugError, StorageUnavailable
+
+PASSED_ON = {"demo", "local", "run"}  # what they take, the programs behind them say
+PATHS = [
+    str(Path(__file__).parents[2] / "layers/smdebug_core/python"),
+    str(Path(__file__).parents[2] / "rules"),
+]
+
+
+def in_a_shell(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "smdebug", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(PATHS),
+            "PYTHONWARNINGS": "error",
+            **environment,
+        },
+    )
+
+
+def test_every_command_is_listed_once():
+    assert sorted(name for names in _GROUPS.values() for name in names) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
+def test_every_command_has_help_with_examples_and_answers_in_json(name):
+    said = CliRunner().invoke(smdebug, [name, "--help"])
+    assert said.exit_code == 0
+    assert "Examples:" in said.output
+    assert f"smdebug {name}" in said.output.split("Examples:")[1]
+    assert "--json" in said.output
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
+def test_the_examples_of_a_command_can_be_parsed(name):
+    command = smdebug.get_command(None, name)  # type: ignore[arg-type]
+    text = (command.help or "").split("Examples:")[1]
+    for line in re.findall(
+        rf"^\s*(?:eval \"\$\()?smdebug {name} ?(.*?)(?:\s+[#|>&].*|\)\".*)?$", text, re.MULTILINE
+    ):
+        import shlex
+
+        command.make_context(name, shlex.split(line), resilient_parsing=False)
+
+
+def test_help_tells_the_exit_codes():
+    said = CliRunner().invoke(smdebug, ["--help"]).output
+    for code in (
+        outcomes.WELL,
+        outcomes.FOUND,
+        outcomes.ASKED_WRONGLY,
+        outcomes.CANNOT_LOOK,
+        outcomes.DEFECT,
+    ):
+        assert re.search(rf"^ +{code} +\w", said, re.MULTILINE)
+
+
+def test_a_command_that_is_mistyped_is_recognized(ask):
+    said = ask("inspct", "x")
+    assert (said.code, "Did you mean inspect?" in said.err) == (2, True)
+    assert ask("inspect").code == 2
+    assert ask("inspect", "x", "--nope").code == 2
+
+
+def test_a_defect_is_a_sentence_and_a_trace_only_on_request(ask, ill, monkeypatch):
+    import smdebug.runs.overview as overview
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("it broke")
+
+    monkeypatch.setattr(overview, "overview_of", broken)
+    said = ask("inspect", ill)
+    assert said.code == 4
+    assert "smdebug itself failed: RuntimeError: it broke" in said.err
+    assert "Traceback" not in said.err
+    assert "Traceback" in ask("inspect", ill, "--debug").err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "hint"),
+    [
+        (AccessDenied("s3://b", "no"), 3, "doctor"),
+        (StorageUnavailable("s3://b", "later"), 3, "again"),
+        (SMDebugError("x"), 3, ""),
+        (OSError(28, "No space left on device", "/x"), 3, "disk is full"),
+        (OSError(98, "Address already in use"), 3, "--port"),
+        (MemoryError(), 3, "fewer tensors"),
+        (KeyError("x"), 4, "defect"),
+    ],
+)
+def test_every_kind_of_failure_has_its_code_and_its_hint(error, code, hint):
+    told = outcomes.of_error(error)
+    assert told.code == code
+    assert hint in told.hint
+    assert "\n" not in told.sentence
+
+
+def test_ctrl_c_ends_with_130(ask, ill, monkeypatch):
+    import smdebug.runs.overview as overview
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(overview, "overview_of", interrupted)
+    said = ask("inspect", ill)
+    assert (said.code, said.err.strip()) == (130, "interrupted")
+
+
+def test_it_runs_as_a_module_and_tells_its_version():
+    said = in_a_shell("--version")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert re.fullmatch(r"smdebug \d+\.\d+\.\d+\n", said.stdout)
+
+
+def test_in_a_shell_answers_are_on_stdout_and_errors_on_stderr(ill):
+    well = in_a_shell("inspect", str(ill), "--json")
+    assert (well.returncode, well.stderr) == (0, "")
+    wrong = in_a_shell("inspect", str(ill / "nope"))
+    assert (wrong.returncode, wrong.stdout) == (3, "")
+    assert "Traceback" not in wrong.stderr
+
+
+def test_a_terminal_that_knows_no_unicode_gets_none(ill):
+    said = in_a_shell("inspect", str(ill), PYTHONIOENCODING="ascii")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.isascii()
+
+
+def test_colour_is_a_matter_of_the_environment(ill):
+    assert "\x1b[" not in in_a_shell("inspect", str(ill)).stdout
+    assert "\x1b[" in in_a_shell("inspect", str(ill), FORCE_COLOR="1").stdout
+    assert "\x1b[" not in in_a_shell("inspect", str(ill), FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_help_loads_neither_numpy_nor_boto3_and_the_library_no_click():
+    script = (
+        "import sys, smdebug.trials, smdebug.rules, smdebug.saving.hook\n"
+        "assert 'click' not in sys.modules\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
+    )
+    script = (
+        "import sys\nfrom smdebug.cli.main import main\n"
+        "main(['--help'])\n"
+        "print(sorted({'numpy', 'boto3', 'matplotlib', 'smdebug.trials'} & set(sys.modules)))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
+    )
+    assert said.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_shell_completes_commands_and_rules():
+    said = in_a_shell(
+        _SMDEBUG_COMPLETE="bash_complete",
+        COMP_WORDS="smdebug evaluate . --rule vanish",
+        COMP_CWORD="4",
+    )
+    assert said.stdout.split() == ["plain,VanishingGradient"]
+    for shell in ("bash", "zsh", "fish"):
+        assert "_SMDEBUG_COMPLETE" in in_a_shell("completion", shell).stdout
+
+
+def test_a_closed_pipe_is_no_error(ill):
+    script = f"{sys.executable} -m smdebug inspect {ill} --json | head -c 1"
+    said = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {script}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_what_a_run_holds_cannot_command_the_terminal(capsys):
+    table(("tensor",), [("evil\x1b[2J\nname",)])
+    said = capsys.readouterr().out
+    assert "\x1b" not in said.splitlines()[1]
+    assert len(said.splitlines()) == 2
+
+
+def test_wide_letters_keep_the_columns(capsys):
+    table(("a", "b"), [("重み", "x"), ("abcd", "y")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].index("x") + 2 == lines[2].index("y")  # each of the two takes two columns
+
+
+def test_progress_is_for_terminals_and_for_those_who_wait(capsys):
+    bar = Progress("looking", 10)
+    bar._begun -= 60
+    bar.advance(5)
+    bar.clear()
+    assert capsys.readouterr().err == ""
+    bar._visible = True
+    bar._told -= 1
+    bar.advance(1)
+    assert "60%, 40 s left" in capsys.readouterr().err
+    bar.clear()
+    assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_demo_and_local_need_a_checkout(ask, monkeypatch, tmp_path):
+    from smdebug.cli import checkout
+
+    assert checkout.find_checkout() == Path(__file__).parents[2]
+    monkeypatch.setattr(checkout, "_MARK", Path("nowhere"))
+    for name in ("demo", "local"):
+        said = ask(name)
+        assert (said.code, "needs a checkout" in said.err) == (2, True)
+
+
+def test_doctor_tells_what_is_there_and_what_is_not(ask):
+    said = ask("doctor", "--offline", "--json")
+    told = {one["what"]: one["state"] for one in said.json}
+    assert told["Python"] == told["numpy"] == told["checkout"] == "well"
+    assert (said.code, "AWS account" in told) == (0, False)
+
+
+def test_doctor_reaches_the_account_and_misses_the_stack(ask, aws):
+    told = {one["what"]: one for one in ask("doctor", "--json").json}
+    assert "us-east-1" in told["AWS account"]["found"]
+    assert told["deployed debugger"]["state"] == "absent"
+    said = ask("doctor", "--stack", "research")
+    assert (said.code, "The stack research" in said.out) == (1, True)

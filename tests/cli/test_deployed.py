@@ -1,0 +1,216 @@
+"""runs, status, findings, attach, detach, stop, logs, import-sagemaker: over AWS's interfaces."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import boto3
+import pytest
+
+from functions.adapters.dynamodb import DynamoItems
+from smdebug.service.records import RuleStatus, RunState
+from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
+from tests.service.test_client_on_aws import OUTPUTS, RESOURCES
+
+JOB = {
+    "TrainingJobName": "resnet-2023",
+    "DebugHookConfig": {
+        "S3OutputPath": "s3://old-bucket/debug",
+        "HookParameters": {"save_interval": "100"},
+        "CollectionConfigurations": [
+            {"CollectionName": "gradients", "CollectionParameters": {"save_interval": "10"}}
+        ],
+    },
+    "DebugRuleConfigurations": [
+        {
+            "RuleConfigurationName": "vanishing",
+            "RuleEvaluatorImage": "123.dkr.ecr.us-east-1.amazonaws.com/sagemaker-debugger-rules:latest",
+            "RuleParameters": {"rule_to_invoke": "VanishingGradient", "threshold": "1e-6"},
+        },
+        {
+            "RuleConfigurationName": "odd",
+            "RuleEvaluatorImage": "image",
+            "RuleParameters": {"rule_to_invoke": "NoSuchRule"},
+        },
+    ],
+    "ProfilerConfig": {"S3OutputPath": "s3://old-bucket/profile"},
+}
+
+
+@pytest.fixture
+def stock(aws: None) -> Stock:
+    template = {"Resources": RESOURCES, "Outputs": OUTPUTS}
+    boto3.client("cloudformation").create_stack(
+        StackName="smdebug", TemplateBody=json.dumps(template)
+    )
+    stock = Stock(DynamoItems("smdebug-steps", boto3.client("dynamodb")))
+    stock.begin(first_seen=BEGUN)
+    stock.group(ill(VANISHING, 3), rule(LOSS, last_good=3), cursor=3)
+    stock.wrote(3)
+    for step in range(3):
+        stock.found(VANISHING, step)
+    return stock
+
+
+def test_the_runs_of_a_stack_are_listed(ask, stock):
+    assert RUN in ask("runs").out
+    (one,) = ask("runs", "--watched", "--json").json
+    assert (one["run"], one["state"], one["open_issues"]) == (RUN, "Running", 1)
+
+
+def test_the_status_of_a_run_says_by_its_code_whether_something_was_found(ask, stock):
+    said = ask("status", "teams/resnet")
+    assert said.code == 1
+    assert "IssuesFound" in said.out
+    told = ask("status", RUN, "--json").json
+    assert [one["name"] for one in told["statuses"]] == ["fc", "loss"]
+
+
+def test_a_run_whose_rules_are_content_ends_with_0(ask, stock):
+    stock.group(rule(VANISHING), rule(LOSS), cursor=3)
+    assert ask("status", RUN).code == 0
+    stock.group(rule(VANISHING, status=RuleStatus.ERROR, reason="it failed"), rule(LOSS), cursor=3)
+    assert ask("status", RUN).code == 3
+
+
+def test_watching_tells_news_line_by_line_until_the_end(ask, stock):
+    stock.become(RunState.FINISHED)
+    said = ask("status", RUN, "--watch", "--json")
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert said.code == 1
+    assert {one["what"] for one in lines} == {"state", "status"}
+    assert ask("status", RUN, "--watch", "--until", "found").code == 1
+    assert ask("status", RUN, "--watch", "--until", "3").code == 1
+    assert ask("status", RUN, "--watch", "--until", "whenever").code == 2
+
+
+def test_waiting_has_an_end(ask, stock):
+    said = ask("status", RUN, "--watch", "--timeout", "0")
+    assert (said.code, "waited 0 s" in said.err) == (3, True)
+
+
+def test_findings_are_told_in_the_order_of_steps(ask, stock):
+    said = ask("findings", RUN, "--rule", "fc", "--since", "1", "--json")
+    assert (said.code, [one["step"] for one in said.json]) == (1, [1, 2])
+    assert "gradient/fc" in ask("findings", RUN, "--last", "1").out
+    assert ask("findings", RUN, "--since", "99").code == 0
+
+
+def test_rules_are_attached_and_detached(ask, stock, tmp_path):
+    (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": ["AllZero"]}))
+    names = [one["name"] for one in ask("attach", RUN, tmp_path / "rules.json", "--json").json]
+    assert names == ["fc", "loss", "AllZero"]
+    assert "ExplodingTensor" in ask("attach", RUN, "explodingtensor").out
+    assert [one["name"] for one in ask("detach", RUN, "loss", "fc", "--json").json] == [
+        "AllZero",
+        "ExplodingTensor",
+    ]
+    wrong = ask("detach", RUN, "loss")
+    assert (wrong.code, "smdebug status" in wrong.err) == (2, True)
+    assert [one["name"] for one in ask("attach", RUN, "AllZero", "--replace", "--json").json] == [
+        "AllZero"
+    ]
+
+
+def test_a_rules_file_that_makes_no_sense_names_the_entry(ask, stock, tmp_path):
+    (tmp_path / "rules.json").write_text('{"version": 1, "rules": [{"rule": "a b"}]}')
+    said = ask("attach", RUN, tmp_path / "rules.json")
+    assert (said.code, "rules[0]" in said.err) == (2, True)
+    assert ask("attach", RUN, tmp_path / "none.json").code == 3
+
+
+def test_a_training_is_asked_to_stop(ask, stock):
+    told = ask("stop", RUN, "--reason", "NaN", "--at-step", "50", "--yes", "--json").json
+    assert told == {"run": f"s3://{RUN}", "reason": "NaN", "finding_id": None, "stop_at_step": 50}
+    kept = boto3.client("s3").get_object(Bucket="my-bucket", Key="teams/resnet/control/stop")
+    assert json.loads(kept["Body"].read())["stop_at_step"] == 50
+    stock.become(RunState.ENDED)
+    assert ask("stop", RUN, "--yes").code == 3
+
+
+def test_logs_of_a_rule_are_told(ask, stock):
+    logs = boto3.client("logs")
+    logs.create_log_stream(logGroupName="evaluate", logStreamName="one")
+    line = {"run": RUN, "rule": "fc", "level": "ERROR", "step": 7, "message": "it is\nodd"}
+    event = {"timestamp": int((time.time() - 7200) * 1000), "message": json.dumps(line)}
+    logs.put_log_events(logGroupName="evaluate", logStreamName="one", logEvents=[event])
+    (told,) = ask("logs", RUN, "fc", "--json").json
+    assert (told["step"], told["level"]) == (7, "ERROR")
+    assert "step 7  it is odd" in ask("logs", RUN, "fc").out
+    assert "has said nothing" in ask("logs", RUN, "fc", "--since", "1h").out
+    assert ask("logs", RUN, "fc", "--since", "soon").code == 2
+
+
+def test_a_run_a_rule_and_a_stack_that_are_not_known_are_told_with_the_nearest(ask, stock):
+    said = ask("status", "teams/resnat")
+    assert (said.code, "Did you mean" in said.err) == (3, True)
+    said = ask("logs", RUN, "los")
+    assert (said.code, "Did you mean loss?" in said.err) == (2, True)
+    assert ask("runs", "--stack", "nope").code == 3
+
+
+def test_a_job_of_sagemaker_becomes_our_files(ask, tmp_path):
+    (tmp_path / "job.json").write_text(json.dumps(JOB))
+    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--json")
+    assert said.code == 0
+    hook = json.loads((tmp_path / "out" / "debughookconfig.json").read_text())
+    assert hook["LocalPath"] == "s3://old-bucket/debug/resnet-2023/debug-output"
+    assert hook["CollectionConfigurations"] == JOB["DebugHookConfig"]["CollectionConfigurations"]
+    rules = json.loads((tmp_path / "out" / "rules.json").read_text())["rules"]
+    assert rules[0] == {
+        "name": "vanishing",
+        "rule": "VanishingGradient",
+        "parameters": {"threshold": "1e-6"},
+    }
+    assert any("NoSuchRule" in note for note in said.json["notes"])
+    assert any("profiler" in note for note in said.json["notes"])
+    again = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out")
+    assert (again.code, "--force" in again.err) == (2, True)
+    assert (
+        ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--force").code == 0
+    )
+
+
+def test_the_imported_files_are_read_by_the_hook_and_the_rules(ask, tmp_path, monkeypatch):
+    from smdebug.config.json_config import create_hook_from_json_config
+    from smdebug.saving.hook import Hook
+
+    job = {**JOB, "DebugHookConfig": {**JOB["DebugHookConfig"]}}
+    job["DebugHookConfig"].pop("S3OutputPath")
+    job["DebugHookConfig"]["LocalPath"] = str(tmp_path / "run")
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path)
+    with (
+        create_hook_from_json_config(Hook, str(tmp_path / "debughookconfig.json")) as hook,
+        hook.step(),
+    ):
+        hook.record("gradient/fc", 1.0)
+    (told,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
+    assert told["name"] == "gradient/fc"
+
+
+def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
+    client = boto3.client("sagemaker")
+    client.create_training_job(
+        TrainingJobName="resnet-2023",
+        AlgorithmSpecification={"TrainingImage": "image", "TrainingInputMode": "File"},
+        RoleArn="arn:aws:iam::123456789012:role/FakeRole",
+        OutputDataConfig={"S3OutputPath": "s3://old-bucket/out"},
+        ResourceConfig={"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 60},
+        DebugHookConfig=JOB["DebugHookConfig"],
+        DebugRuleConfigurations=JOB["DebugRuleConfigurations"],
+    )
+    said = ask("import-sagemaker", "resnet-2023", "-o", tmp_path, "--json")
+    assert said.json["rules"] == ["vanishing", "odd"]
+    missing = ask("import-sagemaker", "resnet-2024", "-o", tmp_path)
+    assert (missing.code, "resnet-2024" in missing.err) == (3, True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "[" * 100_000])
+def test_a_file_that_is_no_job_is_said_to_be_none(ask, tmp_path, text):
+    (Path(tmp_path) / "job.json").write_text(text)
+    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path)
+    assert (said.code, "job.json" in said.err) == (2, True)

@@ -1,0 +1,347 @@
+"""inspect, tensor, verify, evaluate, rules, compare, export: over folders and buckets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smdebug.files.names import event_key, index_key
+from smdebug.trials import create_trial
+from tests.cli.conftest import ill_run
+from tests.rules.made_runs import made_run
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
+CUSTOM = """
+from smdebug.rules import Finding, Rule
+
+class LargeLoss(Rule):
+    def __init__(self, base_trial, limit="1.5"):
+        super().__init__(base_trial)
+        self.limit = float(limit)
+
+    def invoke_at_step(self, step):
+        loss = self.base_trial.tensor("loss").reduction_value(step, "mean")
+        if loss > self.limit:
+            self.findings.append(Finding("loss", "mean", loss, self.limit))
+        return bool(self.findings)
+
+class Broken(LargeLoss):
+    def invoke_at_step(self, step):
+        raise KeyError("it has no such thing")
+"""
+
+
+def test_a_run_is_told_at_a_glance(ask, ill):
+    said = ask("inspect", ill)
+    assert said.code == 0
+    assert "ended, 1 worker, 10 steps, 3 tensors" in said.out
+    assert "TRAIN" in said.out
+    assert "█▇" in said.out  # the course of the loss
+    told = ask("inspect", ill, "--json").json
+    assert told["steps"] == [{"mode": "TRAIN", "count": 10, "first": 0, "last": 90, "interval": 10}]
+    (weight,) = [one for one in told["tensors"] if one["name"] == "fc.weight"]
+    assert (weight["steps"], weight["last_step"], weight["latest"]["shape"]) == (10, 90, [2, 3])
+    assert weight["latest"]["maximum"] == pytest.approx(91.0)
+    assert told["collections"]["gradients"] == 1
+    assert told["bytes"] == sum(
+        (ill / event_key(step, "worker_0")).stat().st_size for step in range(0, 100, 10)
+    )
+
+
+def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, ill, bucket):
+    ill_run(f"s3://{bucket}/runs/ill")
+    far, near = (
+        ask("inspect", f"s3://{bucket}/runs/ill", "--json").json,
+        ask("inspect", ill, "--json").json,
+    )
+    for changing in ("path", "first_saved", "last_saved", "seconds_per_step"):
+        far.pop(changing), near.pop(changing)
+    assert far == near
+    assert ask("verify", f"s3://{bucket}/runs/ill").code == 0
+    assert (
+        ask("evaluate", f"s3://{bucket}/runs/ill", "--rule", "VanishingGradient", "-j", "1").code
+        == 1
+    )
+
+
+@pytest.mark.parametrize("run", sorted(one.name for one in GOLDEN.iterdir() if one.is_dir()))
+def test_runs_of_the_old_library_are_read_and_sound(ask, run):
+    told = ask("inspect", GOLDEN / run, "--json").json
+    trial = create_trial(str(GOLDEN / run))
+    assert [one["name"] for one in told["tensors"]] == trial.tensor_names()
+    assert sum(one["count"] for one in told["steps"]) == len(trial.steps())
+    said = ask("verify", GOLDEN / run)
+    assert said.code == 0
+    assert "the old library wrote no checksum" in said.out
+
+
+def test_a_place_without_a_run_says_what_is_there(ask, ill, tmp_path):
+    said = ask("inspect", tmp_path)
+    assert said.code == 3
+    assert "but below it there are ill" in said.err
+    assert said.err.count("\n") == 2  # an error, a hint, and no trace
+    assert ask("inspect", tmp_path / "nothing").code == 3
+    told = json.loads(ask("inspect", tmp_path / "nothing", "--json").err)
+    assert (told["exit_code"], "does not exist" in told["error"]) == (3, True)
+
+
+def test_a_tensor_is_told_over_its_steps_and_at_one(ask, ill):
+    told = ask("tensor", ill, "gradient/fc", "--json").json
+    assert [one["step"] for one in told["steps"]] == list(range(0, 100, 10))
+    assert told["steps"][-1]["abs_mean"] == pytest.approx(1e-9)
+    value = ask("tensor", ill, "fc.weight", "--step", 10, "--mode", "train", "--json").json["value"]
+    assert np.allclose(value, np.linspace(-1, 1, 6).reshape(2, 3) + 10)
+    assert len(ask("tensor", ill, "loss", "--last", 3, "--json").json["steps"]) == 3
+    wrong = ask("tensor", ill, "gradient/fd")
+    assert (wrong.code, "Did you mean gradient/fc?" in wrong.err) == (2, True)
+    assert ask("tensor", ill, "loss", "--step", 11).code == 2
+
+
+def test_what_is_not_finite_is_counted_and_told_as_json(ask, tmp_path):
+    made_run({0: {"w": [1.0, np.nan, np.inf]}}, tmp_path / "run")
+    (told,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
+    assert (told["latest"]["nan"], told["latest"]["infinite"], told["latest"]["mean"]) == (
+        1,
+        1,
+        1.0,
+    )
+    assert ask("tensor", tmp_path / "run", "w", "--step", 0, "--json").json["value"] == [
+        1.0,
+        "NaN",
+        "Infinity",
+    ]
+
+
+def test_a_flipped_bit_is_found_by_verify_and_by_nothing_quicker(ask, ill):
+    file = ill / event_key(20, "worker_0")
+    data = bytearray(file.read_bytes())
+    at = data.index(np.float32(1.8).tobytes())
+    data[at] ^= 1
+    file.write_bytes(data)
+    said = ask("verify", ill, "--json")
+    assert said.code == 1
+    (problem,) = said.json["problems"]
+    assert (problem["tensor"], problem["step"]) == ("loss", 20)
+    assert ask("verify", ill, "--quick").code == 0
+    file.write_bytes(data[:-9])
+    assert ask("verify", ill, "--quick").code == 1
+
+
+def test_every_kind_of_damage_is_told(ask, ill):
+    (ill / event_key(30, "worker_0")).unlink()
+    (ill / index_key(40, "worker_0")).write_text('{"meta": {}}')
+    shutil.copy(ill / index_key(50, "worker_0"), ill / index_key(55, "worker_0"))
+    (ill / index_key(60, "worker_0")).unlink()
+    found = ask("verify", ill, "--json").json
+    assert {one["step"] for one in found["problems"]} == {30, 40, 55}
+    assert any("no index file points into it" in one["problem"] for one in found["notes"])
+    assert ask("inspect", ill).out.count("damaged: ") == 1
+
+
+def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):
+    run = ill_run(tmp_path / "two", workers=2, steps=2)
+    next(iter((tmp_path / "two" / "collections").rglob("worker_1*"))).unlink()
+    said = ask("verify", run.storage.location)
+    assert (said.code, "files of 1 workers, and the run has 2" in said.out) == (1, True)
+
+
+def test_rules_tell_what_they_find_and_the_exit_code_does_too(ask, ill):
+    said = ask("evaluate", ill, "--rule", "vanishinggradient")
+    assert said.code == 1
+    assert "found something at 6, from 40 to 90" in said.out
+    assert "step 40: gradient/fc: the mean of |gradient| is 1e-09, below 1e-07" in said.out
+    well = ask("evaluate", ill, "--rule", "VanishingGradient", "--set", "threshold=1e-12")
+    assert (well.code, "✓" in well.out) == (0, True)
+    (result,) = ask("evaluate", ill, "--rule", "VanishingGradient", "--end-step", 60, "--json").json
+    assert (result["status"], result["steps_found"]) == ("IssuesFound", [40, 50])
+
+
+def test_several_processes_find_what_one_finds(ill):
+    """LossNotDecreasing remembers steps, VanishingGradient does not: both come out the same."""
+    from smdebug.runs.evaluating import evaluate
+
+    rules = ["VanishingGradient", "LossNotDecreasing"]
+    alone = evaluate(ill, rules, jobs=1)
+    together = evaluate(ill, rules, jobs=2, worth_a_process=4)
+    assert [one.processes for one in together] == [2, 1]
+    for one, other in zip(alone, together, strict=True):
+        assert one.to_dict() | {"seconds": 0, "processes": 0} == other.to_dict() | {
+            "seconds": 0,
+            "processes": 0,
+        }
+
+
+def test_a_rule_that_begins_to_remember_late_is_asked_in_order(ask, ill, tmp_path):
+    """It is found out after processes have begun, and what they said of later steps does not count."""
+    from smdebug.runs.evaluating import evaluate
+
+    source = """
+from smdebug.rules import Rule
+
+class Counts(Rule):
+    def __init__(self, base_trial):
+        super().__init__(base_trial)
+        self.seen = 0
+
+    def invoke_at_step(self, step):
+        if step >= 50:
+            self.seen += 1
+        return self.seen >= 3
+"""
+    (tmp_path / "counts.py").write_text(source)
+    (found,) = evaluate(ill, ["Counts"], file=tmp_path / "counts.py", jobs=2, worth_a_process=4)
+    assert (found.processes, found.steps_found) == (2, (70, 80, 90))
+
+
+def test_rules_come_from_a_file_of_their_own(ask, ill, tmp_path):
+    (tmp_path / "own.py").write_text(CUSTOM)
+    found = ask(
+        "evaluate", ill, "--rule-file", tmp_path / "own.py", "--rule", "LargeLoss", "--json"
+    )
+    assert (found.code, found.json[0]["steps_found"]) == (1, [0, 10, 20, 30, 40])
+    broken = ask("evaluate", ill, "--rule-file", tmp_path / "own.py", "--rule", "Broken")
+    assert (broken.code, "Broken failed: KeyError at step 0" in broken.out) == (3, True)
+    missing = ask("evaluate", ill, "--rule-file", tmp_path / "none.py")
+    assert (missing.code, "There is no file" in missing.err) == (2, True)
+
+
+def test_rules_come_from_a_rules_json(ask, ill, tmp_path):
+    told = [
+        {"RuleConfigurationName": "fc", "RuleParameters": {"rule_to_invoke": "VanishingGradient"}}
+    ]
+    (tmp_path / "rules.json").write_text(json.dumps({"DebugRuleConfigurations": told}))
+    (named,) = ask("evaluate", ill, "--rules", tmp_path / "rules.json", "--json").json
+    assert (named["name"], named["status"]) == ("fc", "IssuesFound")
+    without = ask("evaluate", ill)
+    assert (without.code, "has no rules.json" in without.err) == (2, True)
+    shutil.copy(tmp_path / "rules.json", ill / "rules.json")
+    assert ask("evaluate", ill).code == 1
+
+
+def test_all_means_every_rule_that_needs_nothing(ask, ill):
+    results = ask("evaluate", ill, "--rule", "all", "--json").json
+    names = {one["rule"] for one in results}
+    assert {"VanishingGradient", "LossNotDecreasing"} <= names
+    assert "SimilarAcrossRuns" not in names
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rule", "VanishingGradients"], "Did you mean VanishingGradient?"),
+        (["--rule", "VanishingGradient", "--set", "treshold=1"], "takes no parameter"),
+        (["--rule", "VanishingGradient", "--set", "threshold"], "takes NAME=VALUE"),
+        (
+            ["--rule", "VanishingGradient", "--rule", "AllZero", "--set", "threshold=1"],
+            "Of which rule",
+        ),
+        (["--set", "threshold=1"], "which rule is meant"),
+        (["--rule", "SimilarAcrossRuns"], "compares with another run"),
+        (["--rule", "VanishingGradient", "--end-step", "x"], "not a valid"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_in_a_sentence(ask, ill, options, said):
+    answer = ask("evaluate", ill, *options)
+    assert answer.code == 2
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_rule_can_be_told_another_run(ask, ill, tmp_path):
+    ill_run(tmp_path / "again")
+    options = [
+        "--rule",
+        "SimilarAcrossRuns",
+        "--set",
+        "include=.*",
+        "--other-run",
+        tmp_path / "again",
+    ]
+    assert ask("evaluate", ill, *options).code == 0
+
+
+def test_rules_are_listed_and_described(ask):
+    names = [one["name"] for one in ask("rules", "--json").json]
+    assert names[:1] == ["VanishingGradient"]
+    said = ask("rules", "lossnotdecreasing")
+    assert (said.code, "increase_threshold_percent" in said.out) == (0, True)
+    assert "smdebug evaluate ./my-run --rule LossNotDecreasing" in said.out
+    assert ask("rules", "Nope").code == 2
+
+
+def test_two_runs_part_at_the_first_difference(ask, ill, tmp_path):
+    shutil.copytree(ill, tmp_path / "same")
+    assert ask("compare", ill, tmp_path / "same").code == 0
+    made = {10 * at: {"loss": [2.0 - at / 10], "gradient/fc": [1.0]} for at in range(4)}
+    made[20]["loss"] = [2.5]
+    made_run(made, tmp_path / "other")
+    made[20]["loss"] = [1.8]
+    made_run({**made, 50: made[30]}, tmp_path / "longer")
+    said = ask("compare", tmp_path / "other", tmp_path / "longer", "--json")
+    assert said.code == 1
+    told = said.json
+    assert (told["first"]["step"], told["first"]["tensor"]) == (20, "loss")
+    assert told["first"]["largest"] == pytest.approx(0.7)
+    assert told["only_in_other"] == [50]
+    assert told["collections"]["losses"]["different"] == 1
+    assert (
+        "they part at step 20, loss" in ask("compare", tmp_path / "other", tmp_path / "longer").out
+    )
+    loose = ask("compare", tmp_path / "other", tmp_path / "longer", "--rtol", 1, "--json").json
+    assert loose["number_different"] == 0
+
+
+def test_runs_of_several_workers_are_compared_worker_by_worker(ask, tmp_path):
+    ill_run(tmp_path / "one", workers=2, steps=3)
+    ill_run(tmp_path / "two", workers=2, steps=3)
+    told = ask("compare", tmp_path / "one", tmp_path / "two", "--json").json
+    assert (told["is_same"], told["compared"]) == (True, 3 * 3 * 2)
+
+
+def test_exports_hold_the_values_of_the_run(ask, ill, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    from safetensors.numpy import load_file
+
+    trial = create_trial(str(ill))
+    weight = trial.tensor("fc.weight").value(90)
+    ask("export", "npz", ill, "--collection", "weights", "-o", tmp_path / "w.npz")
+    assert np.array_equal(np.load(tmp_path / "w.npz")["fc.weight@90"], weight)
+    ask("export", "safetensors", ill, "--step", 90, "-o", tmp_path / "w.safetensors")
+    assert np.array_equal(load_file(tmp_path / "w.safetensors")["fc.weight"], weight)
+    said = ask("export", "parquet", ill, "--values", "-o", tmp_path / "w.parquet", "--json")
+    assert said.json["values"] == 30
+    lines = pyarrow.read_table(tmp_path / "w.parquet").to_pylist()
+    (line,) = [one for one in lines if one["tensor"] == "fc.weight" and one["step"] == 90]
+    assert np.allclose(line["values"], weight.reshape(-1))
+    assert line["maximum"] == pytest.approx(91)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "ill",
+        "w.npz",
+        "w.parquet",
+        "w.safetensors",
+    ]
+
+
+def test_tensorboard_itself_reads_what_is_exported(ask, ill, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    assert ask("export", "tensorboard", ill, "-o", tmp_path / "board").code == 0
+    board = EventAccumulator(str(tmp_path / "board" / "TRAIN"))
+    board.Reload()
+    assert [(one.step, round(one.value, 3)) for one in board.Scalars("loss")][:2] == [
+        (0, 2.0),
+        (10, 1.9),
+    ]
+    assert {"fc.weight", "gradient/fc"} <= set(board.Tags()["histograms"])
+
+
+def test_an_export_without_a_tensor_leaves_no_file(ask, ill, tmp_path):
+    said = ask("export", "npz", ill, "--tensors", "nope", "-o", tmp_path / "none.npz")
+    assert (said.code, "nothing to export" in said.err) == (2, True)
+    assert not (tmp_path / "none.npz").exists()
+    assert ask("export", "npz", ill, "--step", 11, "-o", tmp_path / "none.npz").code == 2
+    assert [one.name for one in tmp_path.iterdir()] == ["ill"]
