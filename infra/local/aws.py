@@ -190,6 +190,10 @@ class LocalAws:
         told = self.ask("invocations", function=function, skip=skip)
         return [Invocation(**one) for one in told]
 
+    def events(self, detail_type: str | None = None) -> list[dict[str, Any]]:
+        """The events that came over the buses, in their order."""
+        return list(self.ask("events", detail_type=detail_type))
+
     def refused(self) -> list[str]:
         """The calls and deliveries that no policy allowed."""
         return list(self.ask("refused"))

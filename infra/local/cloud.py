@@ -81,6 +81,7 @@ class Cloud:
         self._pools: dict[str, Pool | InThisProcess] = {}
         self._functions_lock = threading.Lock()
         self.invocations: deque[Invocation] = deque(maxlen=REMEMBERED)
+        self.events: dict[str, dict[str, Any]] = {}  # whatever came over a bus, by its id
 
     def __enter__(self) -> Cloud:
         Cloud._open = self
@@ -183,7 +184,7 @@ class Cloud:
         moto_fixes.tell_the_local_time(self.clock.now)
         moto_fixes.run_handlers(self._answer)
         moto_fixes.keep_clients_of_workflows(self._client_of_workflow)
-        moto_fixes.deliver_events(lambda *told: self.deliveries.of_event(*told))
+        moto_fixes.deliver_events(lambda *told: self.deliveries.of_event(*told), self._see)
         moto_fixes.tell_of_objects_as_s3_does(lambda *told: self.deliveries.of_object(*told))
 
     def _surroundings(self) -> Surroundings:
@@ -239,6 +240,10 @@ class Cloud:
                 for one in pool.environments:
                     if one.id == environment:
                         one.kill()
+
+    def _see(self, event: Mapping[str, Any]) -> None:
+        if len(self.events) < REMEMBERED:
+            self.events.setdefault(event["id"], dict(event))
 
     def _heard(self, function: Function, stream: str, line: str) -> None:
         """A line of a function's log goes where CloudWatch keeps it."""
@@ -339,6 +344,10 @@ class Cloud:
     def do_invocations(self, function: str | None, skip: int) -> list[dict[str, Any]]:
         found = list(self.invocations)[skip:]
         return [_told(one) for one in found if function in (None, one.function)]
+
+    def do_events(self, detail_type: str | None) -> list[dict[str, Any]]:
+        found = list(self.events.values())
+        return [one for one in found if detail_type in (None, one["detail-type"])]
 
     def do_kill(self, function: str) -> int:
         return self._pools[self._named(function)].kill()

@@ -68,11 +68,12 @@ def run_handlers(invoke: Invoke) -> None:
     LambdaFunction._invoke_lambda = run
 
 
-def deliver_events(deliver: Deliver) -> None:
+def deliver_events(deliver: Deliver, see: Callable[[Mapping[str, Any]], None]) -> None:
     """Lambda, Step Functions and SNS are no targets of a rule, and no queue is asked for its policy."""
     from moto.events.models import Rule
 
     def send(rule: Any, event: Mapping[str, Any], transform_input: bool = True) -> None:
+        see(event)
         pattern = getattr(rule.event_pattern, "_raw_pattern", None) or rule.event_pattern.dump()
         if rule.state == "DISABLED" or not pattern or not rule.event_pattern.matches_event(event):
             return

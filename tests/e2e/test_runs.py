@@ -1,0 +1,229 @@
+"""Runs on the deployed template with the real handlers: from the files that are put to what people are told."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from smdebug.service.records import RunState
+from tests.functions.saver import ILL, WELL, Saver
+
+FOUND = "Rule Evaluation Condition Met"
+EXPLODING = ["ExplodingTensor"]
+
+
+def test_a_finding_becomes_an_event_and_an_alert(local_debugger):
+    inbox = local_debugger.aws.inbox("alerts-of-a-finding")
+    local_debugger.attach("mnist", EXPLODING)
+    saver = Saver(local_debugger.storage("mnist")).begin()
+    for step, tensors in enumerate([WELL, ILL, WELL]):
+        saver.save(step, tensors)
+    local_debugger.wait("mnist", through=2)
+
+    (finding,) = local_debugger.findings("mnist")
+    assert (finding.step, finding.rule) == (1, "ExplodingTensor")
+    assert finding.worst[0].tensor == "gradient/fc"
+    (event,) = local_debugger.events("mnist", FOUND)
+    assert event["source"] == "smdebug"
+    assert event["detail"]["step"] == 1
+
+    def alert():
+        told = [one for one in inbox.messages() if local_debugger.key("mnist") in one["message"]]
+        return [one for one in told if "ExplodingTensor" in one["message"]]
+
+    (message,) = local_debugger.aws.wait_until(alert, what="the alert")
+    assert "gradient/fc" in message["message"]
+
+
+def test_no_call_was_refused_and_nothing_is_among_the_dead_letters(local_debugger):
+    saver = Saver(local_debugger.storage("plain")).begin()
+    saver.save(0)
+    local_debugger.wait("plain", through=0)
+    assert local_debugger.aws.refused() == []
+
+
+def test_a_step_is_looked_at_once_all_of_its_workers_have_written_it(local_debugger):
+    place = local_debugger.storage("wide")
+    local_debugger.attach("wide", EXPLODING)
+    workers = [Saver(place, f"worker_{rank}", num_workers=4) for rank in range(4)]
+    for worker in workers:
+        worker.begin()
+    for worker in workers[:3]:
+        worker.save(0, ILL)
+    run = local_debugger.run("wide")
+    local_debugger.aws.wait_until(
+        lambda: run.steps() and len(run.steps()[0].workers) == 3, what="three workers"
+    )
+    assert not run.findings()
+    workers[3].save(0, ILL)
+    local_debugger.wait("wide", through=0)
+    assert [one.step for one in run.findings()] == [0]
+
+
+def test_order_and_repetition_of_notifications_change_nothing(local_debugger, tmp_path):
+    from smdebug.storage import FolderStorage
+
+    saver = Saver(FolderStorage(tmp_path)).begin()
+    for step in range(6):
+        saver.save(step, ILL if step in (2, 5) else WELL)
+    files = [file for file in sorted(tmp_path.rglob("*")) if file.is_file()]
+    place = local_debugger.storage("shuffled")
+    local_debugger.attach("shuffled", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}])
+    for file in [*reversed(files), *files]:
+        place.write(file.relative_to(tmp_path).as_posix(), file.read_bytes())
+    local_debugger.wait("shuffled", through=5)
+    assert [one.step for one in local_debugger.findings("shuffled")] == [2, 5]
+
+
+def test_a_worker_that_dies_is_not_waited_for_when_the_run_ends(local_debugger):
+    place = local_debugger.storage("halved")
+    local_debugger.attach("halved", EXPLODING)
+    alive, dying = (Saver(place, f"worker_{rank}", num_workers=2).begin() for rank in (0, 1))
+    for saver in (alive, dying):
+        saver.save(0)
+    for step in (1, 2):
+        alive.save(step)
+    alive.end()
+    run = local_debugger.finish("halved")
+    assert run.status("ExplodingTensor").evaluated_through == 0
+    assert run.state is RunState.FINISHED
+    assert str(run.status("ExplodingTensor").status) == "NoIssuesFound"
+
+
+def test_the_end_of_a_run_gives_every_rule_its_last_status_and_a_summary(local_debugger):
+    local_debugger.attach("ended", ["ExplodingTensor", "AllZero"])
+    saver = Saver(local_debugger.storage("ended")).begin()
+    saver.save(0, ILL)
+    saver.end()
+    run = local_debugger.finish("ended")
+    told = {one.rule: str(one.status) for one in run.statuses()}
+    assert told == {"ExplodingTensor": "IssuesFound", "AllZero": "NoIssuesFound"}
+    states = [one["detail"]["state"] for one in local_debugger.events("ended", "Run State Change")]
+    assert states[-1] == "Finished"
+    (old,) = local_debugger.events("ended", "SageMaker Training Job State Change") or [None]
+    assert old is None or old["detail"]["DebugRuleEvaluationStatuses"]
+
+
+def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
+    local_debugger.attach("live", ["AllZero"])
+    saver = Saver(local_debugger.storage("live")).begin()
+    for step in range(3):
+        saver.save(step, ILL)
+    run = local_debugger.wait("live", through=2)
+    assert not run.findings()
+    run.attach("ExplodingTensor")
+    local_debugger.aws.wait_until(
+        lambda: {one.rule for one in run.statuses()} >= {"ExplodingTensor"}, what="the new rule"
+    )
+    saver.save(3, ILL)
+    local_debugger.wait("live", through=3)
+    (finding,) = run.findings()
+    assert (finding.step, finding.rule, finding.detail["catch_up"]) == (0, "ExplodingTensor", True)
+
+
+def test_rules_attached_to_a_run_that_has_ended_look_at_all_of_it(local_debugger):
+    local_debugger.attach("past", ["AllZero"])
+    saver = Saver(local_debugger.storage("past")).begin()
+    for step in range(3):
+        saver.save(step, ILL if step == 1 else WELL)
+    saver.end()
+    run = local_debugger.finish("past")
+    run.attach("ExplodingTensor")
+    local_debugger.aws.wait_until(lambda: run.findings(), what="the finding of the new rule")
+    assert [(one.step, one.rule) for one in run.findings()] == [(1, "ExplodingTensor")]
+
+
+def test_a_resumed_training_and_many_files_lose_nothing(local_debugger):
+    local_debugger.attach(
+        "many", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}]
+    )
+    saver = Saver(local_debugger.storage("many")).begin()
+    ill = {7, 100, 249}
+    for step in range(250):  # two files each
+        saver.save(step, ILL if step in ill else WELL)
+    run = local_debugger.wait("many", through=249, seconds=90)
+    assert [one.step for one in run.findings()] == sorted(ill)
+    assert all(one.evaluated for one in run.steps())
+
+
+@pytest.mark.parametrize("kind", ["index", "rules"])
+def test_a_file_that_makes_no_sense_stops_nobody_else(local_debugger, kind):
+    place = local_debugger.storage("good")
+    local_debugger.attach("good", EXPLODING)
+    saver = Saver(place).begin()
+    saver.save(0)
+    if kind == "index":
+        place.write("index/000000000/000000000001_worker_0.json", b"\x00 not json")
+        place.write("events/000000000001/000000000001_worker_0.tfevents", b"neither")
+    else:
+        place.write("rules.json", b"{")
+    saver.save(2, ILL)
+    local_debugger.aws.wait_until(
+        lambda: [one.step for one in local_debugger.findings("good")] == [2],
+        what="the finding after the broken file",
+    )
+
+
+def test_a_message_that_nobody_understands_ends_among_the_dead_letters(local_debugger):
+    aws = local_debugger.aws
+    sqs = aws.client("sqs")
+    (queue,) = [
+        url
+        for url in sqs.list_queues()["QueueUrls"]
+        if "ArrivalsQueue" in url and "DeadLetters" not in url
+    ]
+    poison = json.dumps({"poison": local_debugger.key("x")})
+    sqs.send_message(QueueUrl=queue, MessageBody=poison)
+    saver = Saver(local_debugger.storage("beside")).begin()
+    saver.save(0)
+    local_debugger.wait("beside", through=0)
+
+    def is_dead():
+        aws.forward(361)
+        return poison in aws.dead_letters()
+
+    aws.wait_until(is_dead, what="the dead letter", seconds=30, pause=0.5)
+
+
+def test_a_handler_that_is_killed_while_it_evaluates_is_tried_again(local_debugger):
+    aws = local_debugger.aws
+    local_debugger.attach("killed", EXPLODING)
+    saver = Saver(local_debugger.storage("killed")).begin()
+    saver.save(0)
+    local_debugger.wait("killed", through=0)
+    aws.kill_when("evaluate", "dynamodb:PutItem")  # it has found something, and is about to keep it
+    before = len(aws.invocations())
+    saver.save(1, ILL)
+    aws.wait_until(
+        lambda: [one.error for one in aws.invocations("evaluate", before) if one.error],
+        what="the death of the handler",
+    )
+    aws.forward(131)  # its lease is over
+    local_debugger.wait("killed", through=1)
+    assert [one.step for one in local_debugger.findings("killed")] == [1]
+    assert len(local_debugger.events("killed", FOUND)) == 1
+
+
+def test_a_hook_saves_to_the_local_bucket_and_hears_that_it_is_to_stop(local_debugger):
+    import smdebug
+    from smdebug.exceptions import TrainingStopped
+
+    rule = {"name": "nan", "rule": "ExplodingTensor", "actions": [{"type": "StopTraining"}]}
+    path = local_debugger.path("stopped")
+    with pytest.raises(TrainingStopped) as stopped, smdebug.Hook(
+        path,
+        include_collections=["gradients"],
+        save_config=smdebug.SaveConfig(save_interval=1),
+        rules=[rule],
+        look_for_stop=0.0,
+    ) as hook:
+        for step in range(10_000):
+            with hook.step(smdebug.modes.TRAIN):
+                hook.record("gradient/fc", np.array([np.nan if step == 2 else 1.0]))
+            if step >= 2:
+                local_debugger.aws.wait_until(
+                    lambda: hook is not None, what="nothing", seconds=1, pause=0
+                )
+    assert "nan" in str(stopped.value) or "ExplodingTensor" in str(stopped.value)
