@@ -215,8 +215,10 @@ class MemoryLender:
 
     def __init__(self) -> None:
         self.policies: dict[str, Mapping[str, Any]] = {}
+        self.seconds: list[int] = []
 
     def lend(self, name: str, policy: Mapping[str, Any], *, seconds: int) -> Mapping[str, str]:
+        self.seconds.append(seconds)
         self.policies[name] = policy
         return {"AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": "-", "AWS_SESSION_TOKEN": "-"}
 

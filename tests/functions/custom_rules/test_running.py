@@ -1,0 +1,260 @@
+"""A custom rule in a process of its own: what it is kept from, and what is made of what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.custom_rules import running
+from functions.custom_rules.claiming import claim
+from functions.custom_rules.running import descendants, run
+from tests.functions.custom_rules.watched import RUN, Watched, invoking
+
+
+def job_of(folder: Path, code: str, rule: str = "Mine", steps: int = 1) -> dict[str, Any]:
+    """What a claim hands over for a rule with this code."""
+    watched = Watched(folder, code, rule)
+    watched.save(*range(steps))
+    watched.small.deliver()
+    job: dict[str, Any] = claim(watched.small.world, RUN, watched.group.group, 0)["job"]
+    return job
+
+
+def asked(folder: Path, body: str, **limits: float) -> dict[str, Any]:
+    """What comes of a rule whose `invoke_at_step` has this body."""
+    job = job_of(folder, invoking(body))
+    return run({**job, "limits": {**job["limits"], **limits}})
+
+
+def told(folder: Path, expression: str) -> Any:
+    """What a rule sees."""
+    answer = asked(folder, f"self.findings = [json.dumps({expression})]; return True")
+    (step,) = answer["steps"]
+    assert step["outcome"] == "found", step
+    return json.loads(step["findings"][0]["message"])
+
+
+# What it sees
+
+
+def test_nothing_of_the_functions_own_surroundings_is_there(tmp_path, monkeypatch):
+    for name in ("AWS_LAMBDA_RUNTIME_API", "SMDEBUG_TABLE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
+        monkeypatch.setenv(name, "of-the-function")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-function")
+    expression = """
+        sorted(os.environ), "of-the-function" in os.environ.values(), os.environ["AWS_SECRET_ACCESS_KEY"]
+    """.strip()
+    names, leaked, secret = told(tmp_path, f"({expression})")
+    assert not leaked
+    assert secret == "-", "that is the one it was lent"
+    assert set(names) <= {
+        *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_CTYPE", "HOME", "TMPDIR"),
+        *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+        *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+        *("AWS_EC2_METADATA_DISABLED", "AWS_CA_BUNDLE", "OPENBLAS_NUM_THREADS"),
+        *("MALLOC_ARENA_MAX", "SMDEBUG_LOG_LEVEL"),
+    }
+
+
+def test_it_has_a_folder_for_itself_that_is_empty_and_is_gone_afterwards(tmp_path):
+    expression = "(os.getcwd(), os.listdir(), __import__('tempfile').gettempdir())"
+    first, listed, temporary = told(tmp_path / "first", expression)
+    second, _, _ = told(tmp_path / "second", expression)
+    assert listed == []
+    assert temporary == first != second
+    assert not Path(first).exists()
+
+
+def test_it_does_not_know_the_credentials_by_any_other_way_than_its_environment(tmp_path):
+    answer = asked(tmp_path, "self.findings = [sys.stdin.read()]; return True")
+    assert answer["steps"][0]["outcome"] == "found"
+    assert "AWS" not in answer["steps"][0]["findings"][0]["message"]
+
+
+def test_it_cannot_look_into_the_process_that_started_it(tmp_path):
+    body = """
+    try:
+        open(f"/proc/{os.getppid()}/environ").read()
+    except PermissionError:
+        return False
+    return os.geteuid() != 0
+    """
+    assert asked(tmp_path, body)["steps"] == [{"step": 0, "outcome": "did not look"}]
+
+
+# What it says
+
+
+def test_what_it_prints_is_its_own_log_and_never_an_answer(tmp_path, capfd):
+    body = """
+    print('{"done": {"state": null}}')
+    print('{"level": "ERROR", "message": "as JSON", "run": "runs/of-another"}')
+    self.logger.warning("by the logger") if hasattr(self, "logger") else None
+    return False
+    """
+    answer = asked(tmp_path, body)
+    assert [one["outcome"] for one in answer["steps"]] == ["did not look"]
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    ours = [line for line in lines if line["message"] in ("as JSON", '{"done": {"state": null}}')]
+    assert {(line["run"], line["rule"], line["step"]) for line in ours} == {(RUN, "mine", 0)}
+    assert [line["level"] for line in ours] == ["INFO", "ERROR"]
+
+
+def test_a_rule_that_says_too_much_is_cut_short(tmp_path, capfd):
+    asked(tmp_path, "print('x' * 10_000_000); print('y' * 100); return False")
+    said = capfd.readouterr().out
+    assert len(said) < 200_000
+    assert "the rest is left out" in said
+
+
+# What it does to itself
+
+
+def test_a_rule_that_raises_is_told_with_the_steps_before_it(tmp_path):
+    code = invoking("""
+    if step == 1: raise KeyError("loss")
+    return False
+    """)
+    answer = run(job_of(tmp_path, code, steps=3))
+    assert answer["steps"] == [
+        {"step": 0, "outcome": "did not look"},
+        {"step": 1, "outcome": "raised", "message": "KeyError: 'loss'"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("class Mine(Rule:", "SyntaxError"),
+        ("class Other(Rule): ...", "defines no rule Mine; there is Other"),
+        ("Mine = 7", "there is no rule (a class that derives from smdebug.rules.Rule)"),
+        ("sys.exit(3)", "the rule called sys.exit(3)"),
+        ("raise BaseException('all')", "BaseException: all"),
+    ],
+)
+def test_code_that_cannot_be_loaded_is_what_the_rule_raised(tmp_path, code, problem):
+    (step,) = run(job_of(tmp_path, code + "\n"))["steps"]
+    assert step["outcome"] == "raised"
+    assert problem in step["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("os._exit(7)", "it ended with exit code 7 before it had answered"),
+        ("os.kill(os.getpid(), 9)", "it was ended by SIGKILL before it had answered"),
+        ("os.close(int(sys.argv[1])); return False", "before it had answered"),
+        ("os.write(int(sys.argv[1]), b'no JSON\\n'); return False", "that is no answer"),
+        ("os.write(int(sys.argv[1]), b'{\"step\": NaN}\\n'); return False", "that is no answer"),
+        ("os.write(int(sys.argv[1]), b'[' * 90_000 + b'\\n'); return False", "that is no answer"),
+        ("os.write(int(sys.argv[1]), b'x' * 60_000); " * 4 + "return False", "more than 200000 b"),
+    ],
+)
+def test_a_process_that_ends_or_answers_nonsense_is_a_death_that_says_how(tmp_path, body, problem):
+    answer = asked(tmp_path, body)
+    assert answer["steps"] == []
+    assert answer["died"]["step"] == 0
+    assert problem in answer["died"]["message"]
+
+
+def test_time_is_bounded(tmp_path):
+    answer = asked(tmp_path, "time.sleep(60)", seconds=2)
+    assert answer["died"] == {"step": 0, "message": "it did not answer within 2 s"}
+
+
+def test_no_step_is_begun_after_so_much_work(tmp_path):
+    job = job_of(tmp_path, invoking("return False"), steps=4)
+    answer = run({**job, "limits": {**job["limits"], "work": 0}})
+    assert [one["step"] for one in answer["steps"]] == [0], "one at least, or it would never end"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.all = bytearray(os.urandom(1 << 20) * 400); return False",
+        # in the memory of others that it starts
+        "os.fork() or (bytearray(os.urandom(1 << 20) * 400), time.sleep(30)); time.sleep(30)",
+    ],
+)
+def test_memory_is_bounded_for_all_of_its_processes_together(tmp_path, body):
+    answer = asked(tmp_path, body, memory_mb=250)
+    assert answer["died"] == {"step": 0, "message": "it used more than 250 MB of memory"}
+
+
+def test_whatever_it_has_started_ends_with_it(tmp_path):
+    before = set(descendants())
+    body = """
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(60)
+        os._exit(0)
+    return False
+    """
+    answer = asked(tmp_path, body)
+    assert [one["outcome"] for one in answer["steps"]] == ["did not look"]
+    assert set(descendants()) == before
+
+
+def test_a_copy_of_the_process_does_not_answer_for_it(tmp_path):
+    body = """
+    if os.fork() == 0:
+        return True
+    time.sleep(0.3)
+    return False
+    """
+    assert asked(tmp_path, body)["steps"] == [{"step": 0, "outcome": "did not look"}]
+
+
+# What it is handed
+
+
+def test_code_that_is_not_what_was_claimed_is_not_run(tmp_path):
+    job = job_of(tmp_path, invoking("return True"))
+    forged = {**job["source"], "sha256": "0" * 64}
+    (step,) = run({**job, "source": forged})["steps"]
+    assert step["outcome"] == "raised"
+    assert "is not what was claimed" in step["message"]
+
+
+def test_a_run_that_cannot_be_read_is_not_the_rules_fault(tmp_path):
+    body = """
+    from smdebug.exceptions import StorageUnavailable
+    raise StorageUnavailable("s3://runs/mnist", "it was not there")
+    """
+    answer = asked(tmp_path, body)
+    assert answer["died"]["later"]
+    assert "s3://runs/mnist: it was not there" in answer["died"]["message"]
+
+
+def test_a_memory_too_large_to_be_kept_is_said(tmp_path):
+    answer = asked(tmp_path, "self.all = np.zeros(9 << 20); return False")
+    assert "64 MB" in answer["state"]["problem"]
+
+
+def test_what_is_no_plain_data_is_not_remembered_and_named(tmp_path):
+    answer = asked(tmp_path, "self.lock = os; return False")
+    assert answer["left_out"] == ["lock"]
+
+
+def test_nothing_of_a_job_makes_the_function_itself_fail(tmp_path):
+    job = job_of(tmp_path, invoking("return False"))
+    for broken in ({"about": "?"}, {"limits": {"seconds": "soon"}}, {"rule": {"name": "x"}}):
+        answer = run({**job, **broken})
+        assert answer["steps"] == [] or answer["steps"][0]["outcome"] == "raised"
+
+
+def test_the_child_is_not_of_our_group_and_runs_isolated(tmp_path):
+    group, isolated = told(tmp_path, "(os.getpgid(0), sys.flags.isolated)")
+    assert group != os.getpgid(0)
+    assert isolated == 1
+
+
+def test_a_function_with_little_memory_leaves_the_rule_at_least_some():
+    assert running.memory_left(10) == 128
+    assert 500 < running.memory_left(1024) < 1024
