@@ -207,6 +207,7 @@ def test_a_built_in_rule_is_written_as_a_user_would():
     public = {
         "smdebug",
         "smdebug.rules",
+        "smdebug.rules.evidence",
         "smdebug.rules.looking",
         "smdebug.rules.parameters",
         "smdebug.exceptions",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.numbers.conditions import count_zeros, is_numeric
-from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import Seen, TensorSelection, look, named, single
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import Measured, TensorSelection, measure, named, single
 from smdebug.rules.parameters import number
 
 _ONLY_ZERO_IF_ALL_ARE = (("max", True), ("l1", False), ("l1", True), ("l2", False), ("l2", True))
@@ -31,7 +31,7 @@ def percent_zero_by_reductions(reductions: Mapping[tuple[str, bool], Any]) -> fl
     return None
 
 
-class AllZero(Rule):
+class AllZero(TensorRule):
     """Fires when at least `threshold` percent of a selected tensor's values are zero."""
 
     def __init__(
@@ -49,45 +49,37 @@ class AllZero(Rule):
             raise SMDebugValueError("AllZero needs collection_names or tensor_regex")
         self.threshold = number("threshold", threshold, minimum=0, maximum=100)
 
-    def invoke_at_step(self, step: int) -> bool:
+    def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        found = []
-        self.looked = False
-        for seen in look(trial, self.selection.names(trial, step), step):
+        for seen in measure(trial, self.selection.names(trial, step), step):
             percent = self._percent_zero(seen)
             if percent is None:
+                skipped = (
+                    seen.skipped or "its saved reductions do not tell how many values are zero"
+                )
+                yield Judged(seen.name, seen.worker, skipped=skipped)
                 continue
-            self.looked = True
+            finding = None
             if percent >= self.threshold:
-                found.append((percent, seen))
-        found.sort(key=lambda one: (-one[0], one[1].name, one[1].worker))
-        self.findings = [
-            Finding(
-                tensor=seen.name,
-                statistic="percent of zeros",
-                value=percent,
-                threshold=self.threshold,
-                worker=seen.worker,
-                step=step,
-                message=_told(named(seen.name, seen.worker, trial), percent, seen),
-            )
-            for percent, seen in found
-        ]
-        return bool(found)
+                finding = Finding(
+                    statistic="percent of zeros",
+                    value=percent,
+                    threshold=self.threshold,
+                    message=_told(named(seen.name, seen.worker, trial), percent, seen),
+                )
+            yield Judged(seen.name, seen.worker, finding, badness=percent)
 
-    def _percent_zero(self, seen: Seen) -> float | None:
-        if seen.value is None:
-            percent = percent_zero_by_reductions(seen.reductions)
-            # Less than all is known, but not how much less.
-            return None if percent == 0.0 and self.threshold < 100 else percent
-        if seen.value.size == 0 or not is_numeric(seen.value):
-            return None
-        return 100.0 * count_zeros(seen.value) / seen.value.size
+    def _percent_zero(self, seen: Measured) -> float | None:
+        if seen.statistics is not None:
+            return seen.statistics.percent_zero
+        percent = percent_zero_by_reductions(seen.reductions)
+        # Less than all is known, but not how much less.
+        return None if percent == 0.0 and self.threshold < 100 else percent
 
 
-def _told(where: str, percent: float, seen: Seen) -> str:
-    if seen.value is None:
+def _told(where: str, percent: float, seen: Measured) -> str:
+    if seen.statistics is None:
         return f"{where}: all values are zero, by the saved reductions"
     if percent == 100:
-        return f"{where}: all {seen.value.size} values are zero"
-    return f"{where}: {percent:.4g} % of {seen.value.size} values are zero"
+        return f"{where}: all {seen.statistics.size} values are zero"
+    return f"{where}: {percent:.4g} % of {seen.statistics.size} values are zero"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from smdebug.numbers.conditions import NonFinite, count_non_finite, is_numeric
-from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import Seen, TensorSelection, look, named
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import Measured, TensorSelection, measure, named
 from smdebug.rules.parameters import boolean
 
 # A sum or norm of finite float16 values can be infinite; these cannot.
@@ -36,7 +36,7 @@ def telling_reduction(
     return None
 
 
-class ExplodingTensor(Rule):
+class ExplodingTensor(TensorRule):
     """Fires when a selected tensor (any, if none is selected) has NaN or, without `only_nan`, infinity."""
 
     def __init__(
@@ -52,52 +52,40 @@ class ExplodingTensor(Rule):
         self.selection = TensorSelection(collection_names, tensor_regex)
         self.only_nan = boolean("only_nan", only_nan)
 
-    def invoke_at_step(self, step: int) -> bool:
+    def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
         selected = self.selection.names(trial, step) if self.selection else None
         names = trial.tensor_names(step=step) if selected is None else selected
-        found: list[tuple[float, Finding]] = []
-        self.looked = False
-        for seen in look(trial, names, step):
-            if seen.value is None or is_numeric(seen.value):
-                self.looked = True
-                judged = self._judged(seen, step)
-                if judged is not None:
-                    found.append(judged)
-        found.sort(key=lambda one: (-one[0], one[1].tensor or "", one[1].worker or ""))
-        self.findings = [finding for _, finding in found]
-        return bool(found)
+        for seen in measure(trial, names, step):
+            if seen.statistics is None and not seen.reductions:
+                yield Judged(seen.name, seen.worker, skipped=seen.skipped)
+            else:
+                yield self._judged(seen)
 
-    def _judged(self, seen: Seen, step: int) -> tuple[float, Finding] | None:
-        where = named(seen.name, seen.worker, self.base_trial)
-        about: dict[str, Any] = {"tensor": seen.name, "worker": seen.worker, "step": step}
-        if seen.value is not None:
-            counts = count_non_finite(seen.value)
-            bad = counts.nan + (0 if self.only_nan else counts.infinite)
+    def _judged(self, seen: Measured) -> Judged:
+        where, known = named(seen.name, seen.worker, self.base_trial), seen.statistics
+        if known is not None:
+            bad = known.nan if self.only_nan else known.non_finite
             if not bad:
-                return None
-            told = f"{where}: {_counted(counts, self.only_nan)} of {seen.value.size} values"
-            return bad / seen.value.size, Finding(
+                return Judged(seen.name, seen.worker)
+            infinite = 0 if self.only_nan else known.infinite
+            finding = Finding(
                 statistic="NaN" if self.only_nan else "not finite",
                 value=bad,
                 threshold=0,
-                message=told,
-                **about,
+                message=f"{where}: {_counted(known.nan, infinite)} of {known.size} values",
             )
+            return Judged(seen.name, seen.worker, finding, badness=bad / known.size)
         proof = telling_reduction(seen.reductions, self.only_nan)
         if proof is None:
-            return None
+            return Judged(seen.name, seen.worker)
         name, what = proof
-        return 0.0, Finding(
-            statistic=name,
-            value=what,
-            message=f"{where}: the saved {name} is {what}",
-            **about,
-        )
+        message = f"{where}: the saved {name} is {what}"
+        return Judged(seen.name, seen.worker, Finding(statistic=name, value=what, message=message))
 
 
-def _counted(counts: NonFinite, only_nan: bool) -> str:
-    parts = [f"{counts.nan} NaN"] if counts.nan else []
-    if counts.infinite and not only_nan:
-        parts.append(f"{counts.infinite} infinite")
+def _counted(nan: int, infinite: int) -> str:
+    parts = [f"{nan} NaN"] if nan else []
+    if infinite:
+        parts.append(f"{infinite} infinite")
     return " and ".join(parts)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import TensorSelection, each_worker, named, single, step_within, value_of
-from smdebug.rules.parameters import boolean, integer, number, strings
-
-_MODES = {mode.name: mode for mode in ModeKeys}
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import TensorSelection, each_worker, named, step_within
+from smdebug.rules.parameters import boolean, integer, is_given, number, strings
+from smdebug_rules.losses import loss_of, mode_meant
 
 
 class Limits(NamedTuple):
@@ -19,6 +20,8 @@ class Limits(NamedTuple):
 
     min_difference: float = 0.0
     increase_threshold_percent: float | None = None
+
+    comes_from_parameters = True
 
 
 def improvement(before: float, now: float) -> float:
@@ -42,7 +45,7 @@ def is_stuck(before: float, now: float, limits: Limits) -> bool:
     return fallen < limits.min_difference
 
 
-class LossNotDecreasing(Rule):
+class LossNotDecreasing(TensorRule):
     """Fires when a loss is not at least `min_difference` percent below what it was `num_steps` ago.
 
     A loss is compared every `num_steps` steps, with its newest value that is at least so many steps
@@ -75,24 +78,19 @@ class LossNotDecreasing(Rule):
             )
         self.num_steps = integer("num_steps", num_steps, minimum=1)
         self.limits = _limits(min_difference, diff_percent, increase_threshold_percent)
-        self.mode = _mode(mode)
+        self.mode = mode_meant(mode)
         self.last_checked: dict[tuple[str, str, str], int] = {}
 
-    def invoke_at_step(self, step: int) -> bool:
+    def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        self.looked = False
         mode = self.mode or self._mode_with_losses(step)
         now = step_within(trial, step, mode)
         if now is None:
-            return False
-        found = []
+            return
         for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
-            finding = self._judged(tensor, worker, mode, now, step)
-            if finding is not None:
-                found.append(finding)
-        found.sort(key=_improvement_of)
-        self.findings = found
-        return bool(found)
+            key = (tensor.name, worker, mode.name)
+            if key not in self.last_checked or now >= self.last_checked[key] + self.num_steps:
+                yield self._judged(tensor, worker, mode, now)
 
     def _mode_with_losses(self, step: int) -> ModeKeys:
         """The first of EVAL, TRAIN and GLOBAL in which there has been a loss up to this step."""
@@ -107,35 +105,29 @@ class LossNotDecreasing(Rule):
                     return mode
         return ModeKeys.GLOBAL
 
-    def _judged(
-        self, tensor: Any, worker: str, mode: ModeKeys, now: int, step: int
-    ) -> Finding | None:
-        key = (tensor.name, worker, mode.name)
-        if key in self.last_checked and now < self.last_checked[key] + self.num_steps:
-            return None
-        loss = _scalar(value_of(tensor, now, mode, worker))
+    def _judged(self, tensor: Any, worker: str, mode: ModeKeys, now: int) -> Judged:
+        loss = loss_of(tensor, now, worker, mode)
         if loss is None:
-            return None
+            return Judged(tensor.name, worker, skipped="it is no scalar")
         then, before = self._earlier(tensor, worker, mode, now)
         if before is None and math.isfinite(loss):
-            return None
-        self.looked = True
-        self.last_checked[key] = now
+            reason = f"there is no loss of {self.num_steps} steps before to compare with"
+            return Judged(tensor.name, worker, skipped=reason)
+        self.last_checked[tensor.name, worker, mode.name] = now
         if before is not None and not is_stuck(before, loss, self.limits):
-            return None
+            return Judged(tensor.name, worker)
         fallen = math.nan if before is None else improvement(before, loss)
-        return Finding(
-            tensor=tensor.name,
+        finding = Finding(
             statistic="percent by which the loss has fallen",
             value=fallen,
             threshold=self.limits.min_difference,
-            worker=worker,
-            step=step,
             message=_told(
                 named(tensor.name, worker, self.base_trial), loss, now, before, then, fallen
             ),
             details={"loss": loss, "before": before, "since": then, "mode": mode.name},
         )
+        badness = math.inf if math.isnan(fallen) else -fallen
+        return Judged(tensor.name, worker, finding, badness)
 
     def _earlier(
         self, tensor: Any, worker: str, mode: ModeKeys, now: int
@@ -145,7 +137,7 @@ class LossNotDecreasing(Rule):
         while latest >= 0 and (steps := tensor.prev_steps(latest, 1, mode)):
             (step,) = steps
             if worker in tensor.workers(step, mode):
-                loss = _scalar(value_of(tensor, step, mode, worker))
+                loss = loss_of(tensor, step, worker, mode)
                 if loss is not None:
                     return step, loss
             latest = step - 1
@@ -163,19 +155,6 @@ def _told(
     return f"{told} ({'down' if fallen > 0 else 'up'} {abs(fallen):.3g} %)" if fallen else told
 
 
-def _improvement_of(finding: Finding) -> tuple[float, str, str]:
-    value = finding.value if not math.isnan(finding.value) else -math.inf
-    return value, finding.tensor or "", finding.worker or ""
-
-
-def _scalar(value: Any) -> float | None:
-    """The loss as a float; None where the tensor is no real scalar."""
-    if value is None or (value.dtype.kind in "cSUOV" and value.dtype.name != "bfloat16"):
-        return None
-    found = single(value)
-    return None if found is None else float(found)
-
-
 def _limits(min_difference: Any, diff_percent: Any, increase: Any) -> Limits:
     fall = number("min_difference", min_difference, minimum=0, maximum=100)
     if diff_percent is not None:
@@ -187,17 +166,6 @@ def _limits(min_difference: Any, diff_percent: Any, increase: Any) -> Limits:
             )
         fall = other
     rise = None
-    if increase not in (None, "", "None"):
+    if is_given(increase):
         rise = number("increase_threshold_percent", increase, minimum=0)
     return Limits(fall, rise)
-
-
-def _mode(told: Any) -> ModeKeys | None:
-    if isinstance(told, ModeKeys):
-        return told
-    if told in (None, "", "None"):
-        return None
-    name = str(told).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
-    if name not in _MODES:
-        raise SMDebugValueError(f"mode has to be one of {', '.join(_MODES)}, not {told!r}")
-    return _MODES[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,21 @@ import numpy as np
 from smdebug.exceptions import NoMoreData, SMDebugValueError, StepUnavailable
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close, is_numeric, max_abs_difference
-from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import Seen, TensorSelection, look, named, reductions_of, value_of
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import (
+    Seen,
+    TensorSelection,
+    look,
+    named,
+    reduction_of,
+    reductions_of,
+    value_of,
+)
 from smdebug.rules.parameters import boolean, number, patterns
 
 
-class SimilarAcrossRuns(Rule):
+class SimilarAcrossRuns(TensorRule):
     """Fires when a tensor is *different* in the other run at the same global step.
 
     Compared are the tensors that both runs have at the step, worker by worker, with `numpy.allclose`;
@@ -55,23 +65,23 @@ class SimilarAcrossRuns(Rule):
         self.equal_nan = boolean("equal_nan", equal_nan)
         self.strict = boolean("strict", strict)
 
-    def invoke_at_step(self, step: int) -> bool:
+    def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        self.looked = False
         names = (
             self.selection.names(trial, step) if self.selection else trial.tensor_names(step=step)
         )
         others = [other for other in self.other_trials or () if self._has_step(other, step)]
-        found = []
-        if others:
-            for seen in look(trial, names, step):
-                for other in others:
-                    judged = self._judged(seen, other, step)
-                    if judged is not None:
-                        found.append(judged)
-        found.sort(key=lambda one: (-one[0], one[1].tensor or "", one[1].worker or ""))
-        self.findings = [finding for _, finding in found]
-        return bool(found)
+        if not others:
+            yield from (Judged(name, "", skipped="no other run has the step") for name in names)
+            return
+        for seen in look(trial, names, step):
+            verdicts = [self._judged(seen, other, step) for other in others]
+            # It is all right if it is the same in every run that has it.
+            yield from (
+                [one for one in verdicts if one.finding is not None]
+                or [one for one in verdicts if not one.skipped][:1]
+                or verdicts[:1]
+            )
 
     def _has_step(self, other: Any, step: int) -> bool:
         try:
@@ -80,55 +90,56 @@ class SimilarAcrossRuns(Rule):
             return False
         return True
 
-    def _judged(self, seen: Seen, other: Any, step: int) -> tuple[float, Finding] | None:
+    def _judged(self, seen: Seen, other: Any, step: int) -> Judged:
         if not other.has_tensor(seen.name):
             return self._lacking(seen, other, step)
         theirs = other.tensor(seen.name)
+        value = None
         if seen.value is not None:
             value = value_of(theirs, step, ModeKeys.GLOBAL, seen.worker)
-            if value is None:
-                return self._lacking(seen, other, step)
-            self.looked = True
+        if seen.value is not None and value is not None:
             if all_close(seen.value, value, self.rtol, self.atol, self.equal_nan):
-                return None
-            return _difference(self, seen, other, step, value)
-        saved = reductions_of(theirs, step, ModeKeys.GLOBAL, seen.worker)
-        common = sorted(saved.keys() & seen.reductions.keys())
-        if not common:
-            return self._lacking(seen, other, step)
-        self.looked = True
-        for key in common:
-            mine, value = np.asarray(seen.reductions[key]), np.asarray(saved[key])
+                return Judged(seen.name, seen.worker)
+            return _difference(self, seen, other, value, seen.value)
+        compared = 0
+        for (name, of_magnitude), _ in self._reductions(seen, theirs, step):
+            at = (step, name, ModeKeys.GLOBAL, seen.worker)
+            mine = reduction_of(seen.tensor, *at, abs=of_magnitude)
+            value = reduction_of(theirs, *at, abs=of_magnitude)
+            if mine is None or value is None:
+                continue
+            compared += 1
+            mine, value = np.asarray(mine), np.asarray(value)
             if not all_close(mine, value, self.rtol, self.atol, self.equal_nan):
-                statistic = f"{'abs_' if key[1] else ''}{key[0]}"
-                return _difference(self, seen, other, step, value, mine, f"saved {statistic}")
-        return None
+                statistic = f"saved {'abs_' if of_magnitude else ''}{name}"
+                return _difference(self, seen, other, value, mine, statistic)
+        return Judged(seen.name, seen.worker) if compared else self._lacking(seen, other, step)
 
-    def _lacking(self, seen: Seen, other: Any, step: int) -> tuple[float, Finding] | None:
+    def _reductions(self, seen: Seen, theirs: Any, step: int) -> list[Any]:
+        """The reductions that both have, or can compute; those that were saved by one of the two."""
+        mine = seen.reductions
+        saved = reductions_of(theirs, step, ModeKeys.GLOBAL, seen.worker)
+        has_value = value_of(theirs, step, ModeKeys.GLOBAL, seen.worker) is not None
+        if seen.value is not None:
+            return sorted(saved.items())
+        return sorted((key, one) for key, one in mine.items() if has_value or key in saved)
+
+    def _lacking(self, seen: Seen, other: Any, step: int) -> Judged:
         if not self.strict:
-            return None
-        self.looked = True
+            reason = f"run {other.name} does not have it"
+            return Judged(seen.name, seen.worker, skipped=reason)
         where = named(seen.name, seen.worker, self.base_trial)
-        return 0.0, Finding(
-            tensor=seen.name,
+        finding = Finding(
             statistic="missing",
-            worker=seen.worker,
-            step=step,
             message=f"{where}: run {other.name} does not have it at step {step}",
             details={"other_trial": other.name},
         )
+        return Judged(seen.name, seen.worker, finding)
 
 
 def _difference(
-    rule: SimilarAcrossRuns,
-    seen: Seen,
-    other: Any,
-    step: int,
-    theirs: Any,
-    mine: Any = None,
-    statistic: str = "",
-) -> tuple[float, Finding]:
-    mine = seen.value if mine is None else mine
+    rule: SimilarAcrossRuns, seen: Seen, other: Any, theirs: Any, mine: Any, statistic: str = ""
+) -> Judged:
     where = named(seen.name, seen.worker, rule.base_trial)
     subject = f"{where}: its {statistic}" if statistic else f"{where}:"
     if mine.shape != theirs.shape:
@@ -138,16 +149,14 @@ def _difference(
     else:
         largest = max_abs_difference(mine, theirs)
         told = f"differs from run {other.name} by up to {largest:.4g}"
-    return float(largest), Finding(
-        tensor=seen.name,
+    finding = Finding(
         statistic=statistic or "largest difference",
         value=float(largest),
         threshold=rule.atol,
-        worker=seen.worker,
-        step=step,
         message=f"{subject} {told}",
         details={"other_trial": other.name},
     )
+    return Judged(seen.name, seen.worker, finding, badness=float(largest))
 
 
 def _as_list(trials: Any) -> list[Any]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close
-from smdebug.rules import Finding, Rule
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.looking import TensorSelection, each_worker, named, value_of
 from smdebug.rules.parameters import boolean, integer, number
 
 
-class UnchangedTensor(Rule):
+class UnchangedTensor(TensorRule):
     """Fires when a selected tensor is `numpy.allclose` to itself at its last `num_steps` saved steps.
 
     The steps need not be consecutive, and the rule need not have been invoked at them.
@@ -39,36 +41,33 @@ class UnchangedTensor(Rule):
         self.atol = number("atol", atol, minimum=0)
         self.equal_nan = boolean("equal_nan", equal_nan)
 
-    def invoke_at_step(self, step: int) -> bool:
+    def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        self.findings = []
-        self.looked = False
         last: dict[str, list[int]] = {}
         for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
             if tensor.name not in last:
                 last[tensor.name] = tensor.prev_steps(step, self.num_steps)
             steps = last[tensor.name]
             if len(steps) < self.num_steps or steps[-1] != step:
+                reason = f"it was saved at fewer than {self.num_steps} steps so far"
+                yield Judged(tensor.name, worker, skipped=reason)
                 continue
             unchanged = self._is_unchanged(tensor, worker, steps)
             if unchanged is None:
+                reason = "it has no values to compare at one of its last steps"
+                yield Judged(tensor.name, worker, skipped=reason)
                 continue
-            self.looked = True
+            finding = None
             if unchanged:
-                self.findings.append(
-                    Finding(
-                        tensor=tensor.name,
-                        statistic="saved steps without a change",
-                        value=self.num_steps,
-                        threshold=self.num_steps,
-                        worker=worker,
-                        step=step,
-                        details={"steps": steps},
-                        message=f"{named(tensor.name, worker, trial)}: the same at steps "
-                        f"{', '.join(map(str, steps))}",
-                    )
+                finding = Finding(
+                    statistic="saved steps without a change",
+                    value=self.num_steps,
+                    threshold=self.num_steps,
+                    details={"steps": steps},
+                    message=f"{named(tensor.name, worker, trial)}: the same at steps "
+                    f"{', '.join(map(str, steps))}",
                 )
-        return bool(self.findings)
+            yield Judged(tensor.name, worker, finding)
 
     def _is_unchanged(self, tensor: Any, worker: str, steps: list[int]) -> bool | None:
         """None where the worker lacks a value at one of the steps."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric, mean_abs, mean_abs_difference
-from smdebug.rules import Finding, Rule
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.looking import each_worker, named, step_within, steps_between, value_of
 from smdebug.rules.parameters import integer, number
 
@@ -22,7 +24,7 @@ def update_ratio(weight: Any, before: Any, epsilon: float) -> float:
     return change / scale
 
 
-class WeightUpdateRatio(Rule):
+class WeightUpdateRatio(TensorRule):
     """Fires when the ratio of update to weight is above `large_threshold` or below `small_threshold`.
 
     A tensor of `weights` is compared with the step saved before, or with the oldest one of the last
@@ -52,32 +54,26 @@ class WeightUpdateRatio(Rule):
                 f"large_threshold ({self.large_threshold:g})"
             )
 
-    def invoke_at_step(self, step: int) -> bool:
+    def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        self.looked = False
         mode = ModeKeys.TRAIN if ModeKeys.TRAIN in trial.modes() else ModeKeys.GLOBAL
         now = step_within(trial, step, mode)
-        if now is None:
-            return False
-        names = []
-        if "weights" in trial.collections():
-            names = trial.tensor_names(step=step, collection="weights")
-        found = []
+        if now is None or "weights" not in trial.collections():
+            return
         before: dict[str, int | None] = {}
-        for tensor, worker in each_worker(trial, names, step):
+        for tensor, worker in each_worker(
+            trial, trial.tensor_names(step=step, collection="weights"), step
+        ):
             if tensor.name not in before:
                 before[tensor.name] = self._step_before(tensor, now, mode)
             then = before[tensor.name]
             ratio = self._ratio(tensor, worker, now, then, mode)
             if ratio is None:
+                reason = "there are no values of the same shape at a step before to compare with"
+                yield Judged(tensor.name, worker, skipped=reason)
                 continue
-            self.looked = True
-            finding = self._judged(tensor.name, worker, ratio, step, then)
-            if finding is not None:
-                found.append((_badness(ratio, self.large_threshold), finding))
-        found.sort(key=lambda one: (-one[0], one[1].tensor or "", one[1].worker or ""))
-        self.findings = [finding for _, finding in found]
-        return bool(found)
+            finding = self._finding(tensor.name, worker, ratio, then)
+            yield Judged(tensor.name, worker, finding, _badness(ratio, self.large_threshold))
 
     def _step_before(self, tensor: Any, now: int, mode: ModeKeys) -> int | None:
         if self.num_steps is None:
@@ -98,9 +94,7 @@ class WeightUpdateRatio(Rule):
             return None
         return update_ratio(weight, before, self.epsilon)
 
-    def _judged(
-        self, name: str, worker: str, ratio: float, step: int, then: int | None
-    ) -> Finding | None:
+    def _finding(self, name: str, worker: str, ratio: float, then: int | None) -> Finding | None:
         where = f"{named(name, worker, self.base_trial)}: the update since step {then}"
         if self.small_threshold <= ratio <= self.large_threshold:
             return None
@@ -113,12 +107,9 @@ class WeightUpdateRatio(Rule):
             threshold = self.small_threshold
             told = f"{where} is {ratio:.4g} times the weights, below {threshold:g}"
         return Finding(
-            tensor=name,
             statistic="ratio of update to weight",
             value=ratio,
             threshold=threshold,
-            worker=worker,
-            step=step,
             message=told,
             details={"since": then},
         )

@@ -14,6 +14,12 @@ from smdebug.rules import Rule
 from smdebug_rules.catalog import CATALOG
 
 FOLDER = Path(smdebug_rules.__file__).parent
+SHARED = {
+    "losses",
+    "activity",
+    "classes",
+    "xgboost_page",
+}  # by several rules, or too long for one file
 
 
 @pytest.mark.parametrize("name", CATALOG)
@@ -42,7 +48,7 @@ def test_the_catalogs_sentence_is_the_modules_first(name):
 
 
 def test_every_rule_is_a_file_of_its_own_and_every_file_is_in_the_catalog():
-    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "catalog"}
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "catalog"} - SHARED
     assert {entry.module for entry in CATALOG.values()} == {f"smdebug_rules.{one}" for one in files}
 
 
@@ -66,7 +72,7 @@ def test_asking_the_catalog_loads_no_rule():
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
 def test_a_built_in_rule_is_written_as_a_user_would_write_it(path):
-    allowed = ("smdebug.", "smdebug_rules.catalog", "numpy", "__future__")
+    allowed = ("smdebug.", "smdebug_rules.", "numpy", "__future__")
     standard = {"math", "typing", "collections.abc", "dataclasses", "importlib"}
     for line in path.read_text().splitlines():
         words = line.split()

@@ -40,7 +40,7 @@ def test_the_worst_tensor_comes_first_with_its_counts():
     found = findings_by_step(ExplodingTensor(made_run(STEPS).trial()))[2]
     assert [str(one) for one in found] == [
         "weight: 1 infinite of 1 values",
-        "gradient/w: 1 NaN of 2 values",
+        "gradient/w: 1 NaN of 2 values, since step 1",
     ]
 
 

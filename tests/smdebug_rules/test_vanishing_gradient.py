@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug_rules.vanishing_gradient import VanishingGradient, bound_on_abs_mean, vanished
+from smdebug_rules.vanishing_gradient import VanishingGradient, bound_on_abs_mean
 from tests.rules.made_runs import MadeRun, made_run
 from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
-
-
-def test_the_smallest_come_first_and_the_threshold_itself_has_not_vanished():
-    assert list(vanished({"a": 1e-7, "b": 1e-8, "c": 1.0, "d": 0.0}, 1e-7)) == [
-        ("d", 0.0),
-        ("b", 1e-8),
-    ]
 
 
 def test_it_fires_on_any_gradient_and_names_it_with_its_mean():

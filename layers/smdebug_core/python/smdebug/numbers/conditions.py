@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.numbers.reductions import compute_reduction
+from smdebug.numbers.statistics import is_numeric, mean_abs
+
+__all__ = [
+    "NonFinite",
+    "all_close",
+    "count_non_finite",
+    "count_zeros",
+    "is_numeric",
+    "max_abs_difference",
+    "mean_abs",
+    "mean_abs_difference",
+]
 
 _BLOCK = 1 << 15
 _FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
@@ -25,12 +36,6 @@ class NonFinite(NamedTuple):
 
     nan: int
     infinite: int
-
-
-def is_numeric(array: Array) -> bool:
-    """Can anything be computed from these values?"""
-    kind, number = array.dtype.kind, array.dtype.num
-    return kind in "biufc" or (number >= _FIRST_FOREIGN_TYPE and "float" in array.dtype.name)
 
 
 def count_non_finite(array: Array) -> NonFinite:
@@ -69,11 +74,29 @@ def all_close(
         return False
     if not (is_numeric(one) and is_numeric(other)):
         return one.dtype.kind == other.dtype.kind and bool(np.array_equal(one, other))
+    size = min(_BLOCK, one.size)
+    kept = (np.empty(size, np.float32), np.empty(size, np.float32))
     with np.errstate(all="ignore"):
         return all(
-            bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+            _are_close(a, b, rtol, kept)
+            or bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
             for a, b in _paired_blocks(one, other)
         )
+
+
+def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bool:
+    """Is |a - b| <= rtol * |b| everywhere, so that `atol` does not count? Without allocating anything."""
+    if a.dtype != np.float32 or b.dtype != np.float32:
+        return False
+    apart, limit = kept[0][: a.size], kept[1][: a.size]
+    np.subtract(a, b, out=apart)
+    np.abs(apart, out=apart)
+    np.multiply(b, np.float32(rtol), out=limit)
+    np.abs(limit, out=limit)
+    # Infinity less infinity is NaN, which is no less than nothing: that is left to numpy. So is what only
+    # `atol` makes equal, if anything is.
+    np.subtract(apart, limit, out=apart)
+    return bool(apart.max() <= 0)
 
 
 def mean_abs_difference(one: Array, other: Array) -> float:
@@ -97,11 +120,6 @@ def max_abs_difference(one: Array, other: Array) -> float:
             magnitude[np.isnan(magnitude)] = np.inf
             largest = max(largest, float(magnitude.max(initial=0.0)))
     return largest
-
-
-def mean_abs(array: Array) -> float:
-    """The mean of the magnitudes."""
-    return float(compute_reduction("mean", array, abs=True))
 
 
 def _complex(*arrays: Array) -> bool:

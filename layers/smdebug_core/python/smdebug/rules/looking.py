@@ -19,6 +19,7 @@ from smdebug.rules.parameters import patterns, strings
 if TYPE_CHECKING:
     import numpy as np
 
+    from smdebug.numbers.statistics import Statistics
     from smdebug.trials.tensor import Tensor
     from smdebug.trials.trial import Trial
 
@@ -30,6 +31,8 @@ _OLDER_NAMES = {"bias": "biases"}
 
 class TensorSelection:
     """The tensors of some collections, and those whose names match some patterns: their union."""
+
+    comes_from_parameters = True
 
     def __init__(self, collection_names: Any = None, tensor_regex: Any = None):
         self.collection_names = strings("collection_names", collection_names)
@@ -56,6 +59,14 @@ class TensorSelection:
             selected.update(trial.tensor_names(regex=self.tensor_regex, **at))
         return sorted(selected)
 
+    def __str__(self) -> str:
+        told = []
+        if self.collection_names:
+            told.append(f"is in the collections {', '.join(self.collection_names)}")
+        if self.tensor_regex:
+            told.append(f"matches {', '.join(map(repr, self.tensor_regex))}")
+        return " or ".join(told) or "is selected"
+
 
 class Seen(NamedTuple):
     """One worker's part of a tensor at a step: its value, or where only those were saved, its reductions."""
@@ -68,6 +79,28 @@ class Seen(NamedTuple):
     @property
     def name(self) -> str:
         return self.tensor.name
+
+
+class Measured(NamedTuple):
+    """What can be said in numbers of one worker's part of a tensor: of its value, else as it was reduced.
+
+    Where both are None or empty, `skipped` says why nothing can be said.
+    """
+
+    tensor: Tensor
+    worker: str
+    statistics: Statistics | None
+    reductions: dict[tuple[str, bool], Any]
+    skipped: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    def saved(self, reduction: str, *, abs: bool = False) -> float | None:
+        """The reduction as it was saved; None where it was not, or is no single number."""
+        found = single(self.reductions.get((reduction, abs)))
+        return None if found is None else float(found)
 
 
 def step_within(trial: Trial, step: int, mode: ModeKeys) -> int | None:
@@ -114,6 +147,36 @@ def look(
             if not reductions:
                 continue
         yield Seen(tensor, worker, value, reductions)
+
+
+def measure(
+    trial: Trial,
+    names: Iterable[str],
+    step: int,
+    mode: ModeKeys = ModeKeys.GLOBAL,
+    *,
+    saved: tuple[str, bool] | None = None,
+) -> Iterator[Measured]:
+    """The statistics of every worker's value of these tensors, or where there is none, its reductions.
+
+    With `saved=("mean", True)` a value is not read where that reduction was saved with it.
+    """
+    for tensor, worker in each_worker(trial, names, step, mode):
+        reductions = reductions_of(tensor, step, mode, worker) if saved else {}
+        if saved in reductions:
+            yield Measured(tensor, worker, None, reductions)
+            continue
+        found, skipped = None, ""
+        try:
+            found = tensor.statistics(step, mode, worker)
+        except SMDebugTypeError:
+            skipped = "its values are no numbers"
+        except MISSING:
+            reductions = reductions or reductions_of(tensor, step, mode, worker)
+            skipped = "" if reductions else "only its shape was saved"
+        if found is not None and not found.size:
+            found, skipped = None, "it is empty"
+        yield Measured(tensor, worker, found, reductions, skipped)
 
 
 def value_of(tensor: Tensor, step: int, mode: ModeKeys, worker: str) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from smdebug.config.patterns import compiled
@@ -50,6 +51,35 @@ def boolean(name: str, value: Any) -> bool:
     if known is None:
         raise SMDebugValueError(f"{name} has to be True or False, not {value!r}")
     return known
+
+
+def numbers(name: str, value: Any) -> list[float]:
+    """A list of numbers: a list, one number, or text with commas between them."""
+    if isinstance(value, (int, float)):
+        value = [value]
+    if not isinstance(value, (list, tuple)):
+        value = strings(name, value)
+    return [number(name, one) for one in value]
+
+
+def text(name: str, value: Any) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise SMDebugValueError(f"{name} has to be a text, not {value!r}")
+    return value.strip()
+
+
+def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
+    """One of these words, in any case."""
+    found = str(value).strip().lower()
+    if found not in choices:
+        raise SMDebugValueError(f"{name} has to be {' or '.join(choices)}, not {value!r}")
+    return found
+
+
+def is_given(value: Any) -> bool:
+    """Is there a value, or does None, "" or "None" stand for none?"""
+    return value is not None and not (isinstance(value, str) and value.strip() in ("", "None"))
 
 
 def strings(name: str, value: Any) -> list[str]:

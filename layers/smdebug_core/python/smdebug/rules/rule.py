@@ -33,8 +33,9 @@ class Rule(ABC):
                 return bool(self.findings)
 
     `self.findings` is the evidence, empty before each step. `self.looked` may be set to False to say
-    that a step had nothing to look at, so that not finding anything means nothing. Whatever else a
-    rule keeps in its attributes, as plain data, is remembered from step to step (`smdebug.rules.state`).
+    that a step had nothing to look at, so that not finding anything means nothing; `self.skipped` may say
+    which tensors were passed over, and why. Whatever else a rule keeps in its attributes, as plain data,
+    is remembered from step to step (`smdebug.rules.state`).
     """
 
     base_trial: Trial
@@ -61,6 +62,7 @@ class Rule(ABC):
         self.rule_name = type(self).__name__
         self.findings: list[Any] = []
         self.looked: bool | None = None
+        self.skipped: dict[str, str] = {}
         self.report: dict[str, Any] = {
             "RuleTriggered": 0,
             "Violations": 0,
@@ -88,6 +90,7 @@ class Rule(ABC):
         with no_refresh(self.trials):
             self.findings = []
             self.looked = None
+            self.skipped = {}
             self.req_tensors.clear()
             self.set_required_tensors(step)
             # The name that tornasole documented for the same method.

@@ -48,6 +48,7 @@ BASE_ATTRIBUTES = frozenset(
         "report",
         "findings",
         "looked",
+        "skipped",
         "_actions",
     )
 )
@@ -84,6 +85,8 @@ def save_state(rule: Rule) -> RuleState:
     for name, value in vars(rule).items():
         if name in BASE_ATTRIBUTES or any(value is trial for trial in rule.trials):
             continue
+        if getattr(type(value), "comes_from_parameters", False):
+            continue  # the constructor makes it again
         mark = len(arrays)
         try:
             kept[name] = _encode(value, arrays, budget, ())

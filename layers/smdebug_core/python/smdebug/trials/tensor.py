@@ -16,6 +16,7 @@ from smdebug.exceptions import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import compute_reduction
+from smdebug.numbers.statistics import Statistics
 from smdebug.trials.progress import StepState
 from smdebug.trials.run_index import Written
 
@@ -134,6 +135,20 @@ class Tensor:
                     for which, position in places.reductions.items()
                 }
         return {}
+
+    def statistics(
+        self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
+    ) -> Statistics:
+        """All that can be said of the value in numbers: counts, extremes, means, norms, in one pass.
+
+        Whoever asks for the same value again, such as another rule, gets them without reading it.
+        """
+        mode = self.trial.mode_meant(mode)
+        written = self._written(step_num, mode, worker)
+        for one, places in written:
+            if places.value is not None:
+                return self.trial.statistics(one, places.value)
+        raise self._unavailable(step_num, mode, written)
 
     def workers(self, step_num: int, mode: ModeKeys | None = GLOBAL) -> list[str]:
         """The workers that saved it at a step, sorted."""

@@ -28,6 +28,7 @@ from smdebug.files.events import read_value
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER, file_name_of, index_key, step_file
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys, str_to_mode_keys
+from smdebug.numbers.statistics import Statistics, statistics
 from smdebug.storage import Storage
 from smdebug.trials.event_files import EventFiles
 from smdebug.trials.listing import Damaged, IndexListing
@@ -41,6 +42,7 @@ GLOBAL = ModeKeys.GLOBAL
 Array = NDArray[Any]
 S = TypeVar("S")
 T = TypeVar("T")
+_STATISTICS_KEPT = 20_000
 
 
 class InvalidStepRange(SMDebugValueError, AssertionError):
@@ -123,6 +125,7 @@ class Trial:
         self._refresh_overrides: list[_Override] = []
         self._tensors: dict[str, Tensor] = {}
         self._matches: dict[tuple[str, ...], dict[str, bool]] = {}
+        self._statistics: dict[tuple[Any, ...], Statistics] = {}
 
     # Steps, modes, workers
 
@@ -491,6 +494,18 @@ class Trial:
             step=written.step,
             crc32c=None if checksums is None else checksums[position],
         )
+
+    def statistics(self, written: WorkerStep, position: int) -> Statistics:
+        """The statistics of that value, computed once for all who ask."""
+        start, checksums = written.spans.starts[position], written.checksums
+        checksum = None if checksums is None else checksums[position]
+        key = (written.event_file, start, checksum, written.saved_at)
+        known = self._statistics.get(key)
+        if known is None:
+            if len(self._statistics) >= _STATISTICS_KEPT:
+                self._statistics.clear()
+            known = self._statistics[key] = statistics(self.read(written, position))
+        return known
 
     def in_parallel(self, read: Callable[[S], T], what: list[S]) -> list[T]:
         """`read` of each, as many at a time as the storage is good for."""

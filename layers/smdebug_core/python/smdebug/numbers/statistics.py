@@ -1,0 +1,265 @@
+"""All that rules ask of a whole tensor, in one pass over its values.
+
+A block of the tensor is read once and is then in the cache for everything that is computed of it. Sums are
+kept in float64; 16-bit types are looked at in float32, which holds each of their values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.numbers.reductions import compute_reductions
+
+Array = NDArray[Any]
+# 64k float32 are 256 KB: a block and its magnitudes stay in the cache of one core.
+_BLOCK = 1 << 16
+# Sums are made of rows that short, and those are added in float64: a row is right to some 1e-7.
+_ROW = 256
+_FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
+
+
+class Statistics(NamedTuple):
+    """What there is to know of a tensor without looking at it again.
+
+    Each number is within 1e-6 of what float64 gives. A tensor with NaN has NaN for what depends on all
+    values; an empty one has NaN for everything but counts and norms. Complex numbers have no `min`, `max`.
+    """
+
+    size: int
+    nan: int
+    infinite: int
+    zeros: int
+    min: float
+    max: float
+    mean: float
+    mean_abs: float
+    variance: float
+    l1: float
+    l2: float
+
+    @property
+    def non_finite(self) -> int:
+        """How many values are NaN or infinite."""
+        return self.nan + self.infinite
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the population."""
+        return math.sqrt(self.variance)
+
+    @property
+    def percent_zero(self) -> float:
+        """How many of 100 values are zero."""
+        return 100.0 * self.zeros / self.size
+
+
+def is_numeric(array: Array) -> bool:
+    """Can anything be computed from these values?"""
+    kind, number = array.dtype.kind, array.dtype.num
+    return kind in "biufc" or (number >= _FIRST_FOREIGN_TYPE and "float" in array.dtype.name)
+
+
+def statistics(array: Any) -> Statistics:
+    """The statistics of the values; `SMDebugTypeError` where they are no numbers."""
+    values = np.asarray(array)
+    if not is_numeric(values):
+        raise SMDebugTypeError(f"There are no statistics of {values.dtype} values")
+    if values.size == 0:
+        return Statistics(0, 0, 0, 0, *[math.nan] * 5, 0.0, 0.0)
+    flat = values.ravel(order="K")
+    with np.errstate(all="ignore"):
+        if flat.dtype.kind == "c":
+            return _of_complex(flat)
+        return _Pass(flat).statistics()
+
+
+def mean_abs(array: Array) -> float:
+    """The mean of the magnitudes alone, which takes less than all statistics."""
+    flat = array.ravel(order="K")
+    sums = _Sums(flat)
+    with np.errstate(all="ignore"):
+        total = sum(sums.of_magnitudes(piece) for piece in blocks(flat))
+    return total / flat.size if flat.size else math.nan
+
+
+def blocks(flat: Array) -> Iterator[Array]:
+    """The values, block by block, in a type that numpy computes in without losing anything on the way."""
+    kind = flat.dtype
+    is_bfloat16 = kind.num >= _FIRST_FOREIGN_TYPE and kind.name == "bfloat16"
+    is_narrow = kind == np.float16 or kind.num >= _FIRST_FOREIGN_TYPE
+    for start in range(0, flat.size, _BLOCK):
+        piece = flat[start : start + _BLOCK]
+        if is_bfloat16:  # the upper half of a float32: shifting is faster than converting
+            upper: Array = piece.view(np.uint16).astype(np.uint32)
+            upper <<= np.uint32(16)
+            piece = upper.view(np.float32)
+        elif is_narrow:
+            piece = piece.astype(np.float32)
+        elif kind.kind in "biu":
+            piece = piece.astype(np.float64)
+        yield piece
+
+
+class _Pass:
+    """One walk over real values."""
+
+    def __init__(self, flat: Array):
+        self._flat = flat
+        self._total = self._squares = self._magnitudes = 0.0
+        self._nan = self._infinite = self._zeros = 0
+        self._sums = _Sums(flat)
+        smallest, largest = [], []
+        for piece in blocks(flat):
+            smallest.append(piece.min())
+            largest.append(piece.max())
+            self._add(piece)
+        self._min, self._max = float(np.min(smallest)), float(np.max(largest))
+
+    def _add(self, piece: Array) -> None:
+        self._total += self._sums.of(piece)
+        self._squares += (squares := self._sums.of_squares(piece))
+        # It is finite only if all values are.
+        if not math.isfinite(squares):
+            nan = int(np.count_nonzero(np.isnan(piece)))
+            self._nan += nan
+            self._infinite += piece.size - int(np.count_nonzero(np.isfinite(piece))) - nan
+        self._magnitudes += self._sums.of_magnitudes(piece)
+        if not self._sums.magnitudes.min() > 0:
+            self._zeros += piece.size - int(np.count_nonzero(piece))
+
+    def statistics(self) -> Statistics:
+        size = self._flat.size
+        mean = self._mean()
+        return Statistics(
+            size,
+            self._nan,
+            self._infinite,
+            self._zeros,
+            self._min,
+            self._max,
+            mean,
+            self._more_carefully("mean", self._magnitudes / size, of_magnitude=True),
+            self._variance(mean),
+            self._more_carefully("l1", self._magnitudes),
+            self._norm(),
+        )
+
+    def _mean(self) -> float:
+        """The mean; where much has cancelled out, what float32 has rounded off is too much of it."""
+        found = self._total / self._flat.size
+        if self._nan or self._infinite:
+            return found
+        rounded_off = 2e-7 * math.sqrt(self._squares) + 1e-10 * self._magnitudes
+        if rounded_off <= 5e-7 * abs(self._total) < math.inf:
+            return found
+        total = sum(float(np.add.reduce(one, dtype=np.float64)) for one in blocks(self._flat))
+        return self._more_carefully("mean", total / self._flat.size)
+
+    def _variance(self, mean: float) -> float:
+        if self._nan or self._infinite:
+            return math.nan
+        if self._min == self._max:
+            return 0.0
+        found = self._squares / self._flat.size - mean * mean
+        if found > mean * mean and self._is_in_range():
+            return found
+        return self._more_carefully("variance", math.inf)
+
+    def _norm(self) -> float:
+        if self._nan or self._infinite:
+            return math.nan if self._nan else math.inf
+        if self._is_in_range() or self._min == self._max == 0:
+            return math.sqrt(self._squares)
+        return self._more_carefully("l2", math.inf)
+
+    def _is_in_range(self) -> bool:
+        """Is the sum of squares neither too large nor too small to be told?"""
+        least = 1e-280 if self._flat.dtype == np.float64 else 1e-25
+        return least * self._flat.size < self._squares < math.inf
+
+    def _more_carefully(self, name: str, found: float, *, of_magnitude: bool = False) -> float:
+        """Where finite values have no finite sum, they are looked at once more, in float64."""
+        if math.isfinite(found) or self._nan or self._infinite:
+            return found
+        if name == "mean" and not of_magnitude and self._flat.dtype != np.float64:
+            return found
+        wide = self._flat if self._flat.dtype == np.float64 else self._flat.astype(np.float64)
+        return float(compute_reductions(wide, [(name, of_magnitude)])[name, of_magnitude])
+
+
+class _Sums:
+    """Sums over a block without a temporary of its size."""
+
+    def __init__(self, flat: Array):
+        wide = flat.dtype == np.float64 or flat.dtype.kind in "biu"
+        self._dtype = np.dtype(np.float64 if wide else np.float32)
+        size = min(_BLOCK, flat.size)
+        self._kept = np.empty(size, self._dtype)
+        self._rows = np.empty((size // _ROW, 1, 1), self._dtype)
+        self._ones = np.ones((1, _ROW, 1), self._dtype)
+        self.magnitudes = self._kept
+
+    def of(self, piece: Array) -> float:
+        """Σx"""
+        return self._by_rows(piece, None)
+
+    def of_squares(self, piece: Array) -> float:
+        """Σx²; infinite or NaN where a value is, and not otherwise, but for float64."""
+        found = self._by_rows(piece, piece)
+        if math.isfinite(found) or piece.dtype == np.float64:
+            return found
+        wide = piece.astype(np.float64)
+        return float(np.square(wide, out=wide).sum())
+
+    def of_magnitudes(self, piece: Array) -> float:
+        """Σ|x|"""
+        if piece.dtype != self._dtype:  # complex numbers
+            return float(np.abs(piece).sum())
+        self.magnitudes = np.abs(piece, out=self._kept[: piece.size])
+        found = self._by_rows(self.magnitudes, None)
+        return found if math.isfinite(found) else float(self.magnitudes.sum(dtype=np.float64))
+
+    def _by_rows(self, piece: Array, other: Array | None) -> float:
+        """The product of `piece` and `other`, or ones, as one dot product for each row of it.
+
+        BLAS is called row by row: for more it would take threads, which costs more than it brings.
+        """
+        count = piece.size // _ROW
+        whole = count * _ROW
+        total = 0.0
+        if count:
+            rows = piece[:whole].reshape(count, _ROW)
+            by = self._ones if other is None else rows[:, :, None]
+            sums = np.matmul(rows[:, None, :], by, out=self._rows[:count])
+            total = float(sums.sum(dtype=np.float64))
+        if whole < piece.size:
+            rest = piece[whole:].astype(np.float64)
+            total += float(rest.sum() if other is None else np.dot(rest, rest))
+        return total
+
+
+def _of_complex(flat: Array) -> Statistics:
+    wanted = [("variance", False), ("l1", False), ("l2", False), ("mean", True)]
+    found = {name: float(value) for (name, _), value in compute_reductions(flat, wanted).items()}
+    nan = int(np.count_nonzero(np.isnan(flat)))
+    infinite = flat.size - int(np.count_nonzero(np.isfinite(flat))) - nan
+    zeros = flat.size - int(np.count_nonzero(flat))
+    return Statistics(
+        flat.size,
+        nan,
+        infinite,
+        zeros,
+        math.nan,
+        math.nan,
+        math.nan,
+        found["mean"],
+        found["variance"],
+        found["l1"],
+        found["l2"],
+    )

@@ -1,0 +1,107 @@
+"""What a loss is at a step: a scalar, by every worker that saved it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules.looking import TensorSelection, each_worker, reductions_of, single, value_of
+
+MODES = {mode.name: mode for mode in ModeKeys}
+
+
+class Loss(NamedTuple):
+    """One worker's loss of that name; None where the tensor is no real scalar."""
+
+    name: str
+    worker: str
+    value: float | None
+
+
+def scalar(value: Any) -> float | None:
+    """The value as a float; None where it is no single real number."""
+    if value is None or (value.dtype.kind in "cSUOV" and "float" not in value.dtype.name):
+        return None
+    found = single(value)
+    return None if found is None else float(found)
+
+
+def loss_of(tensor: Any, step: int, worker: str, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
+    """The worker's loss at a step, or its saved mean where the loss itself was not saved."""
+    value = value_of(tensor, step, mode, worker)
+    if value is not None:
+        return scalar(value)
+    saved = single(reductions_of(tensor, step, mode, worker).get(("mean", False)))
+    return None if saved is None else float(saved)
+
+
+def losses_at(trial: Any, names: Iterable[str], step: int) -> Iterator[Loss]:
+    """The losses that were saved at a global step, by all workers."""
+    for tensor, worker in each_worker(trial, names, step):
+        yield Loss(tensor.name, worker, loss_of(tensor, step, worker))
+
+
+def mean_loss(losses: Iterable[Loss]) -> float | None:
+    """The mean over losses and workers; None where there is none, NaN where one is NaN."""
+    values = [loss.value for loss in losses if loss.value is not None]
+    return sum(values) / len(values) if values else None
+
+
+def loss_selection(tensor_regex: Any) -> TensorSelection:
+    """The tensors that match, or without a pattern, the collection losses."""
+    chosen = TensorSelection(None, tensor_regex)
+    return chosen if chosen else TensorSelection(["losses"])
+
+
+# Metrics that are the better the larger they are tell nothing by rising.
+_THE_MORE_THE_BETTER = ("auc", "aucpr", "map", "ndcg", "accuracy", "f1", "f1_macro", "r2", "pre")
+_VALIDATION = ("validation", "valid", "val", "eval", "test")
+
+
+def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
+    """XGBoost's `train-rmse` and `validation-rmse` of one step: their means, None without such a pair."""
+    train: dict[tuple[str, str], float] = {}
+    validation: dict[tuple[str, str], float] = {}
+    for loss in losses:
+        kind, dash, metric = loss.name.rpartition("/")[2].partition("-")
+        error = metric.partition("@")[0]
+        if loss.value is None or not dash or error in _THE_MORE_THE_BETTER:
+            continue
+        if kind == "train":
+            train[metric, loss.worker] = loss.value
+        elif kind in _VALIDATION:
+            validation[metric, loss.worker] = loss.value
+    common = sorted(train.keys() & validation.keys())
+    if not common:
+        return None
+    return (
+        sum(train[key] for key in common) / len(common),
+        sum(validation[key] for key in common) / len(common),
+    )
+
+
+def losses_by_mode(trial: Any, selection: TensorSelection, step: int) -> dict[ModeKeys, float]:
+    """The mean loss of training, of validation, or of both where one step has both, as with XGBoost."""
+    mode = trial.mode(step)
+    if mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
+        mean = mean_loss(losses_at(trial, selection.names(trial, step), step))
+        return {} if mean is None else {mode: mean}
+    names = set(selection.names(trial, step))
+    if not selection.tensor_regex:
+        names.update(TensorSelection(["metrics"]).names(trial, step))
+    pair = metric_pairs(losses_at(trial, sorted(names), step))
+    return {} if pair is None else dict(zip((ModeKeys.TRAIN, ModeKeys.EVAL), pair, strict=True))
+
+
+def mode_meant(told: Any) -> ModeKeys | None:
+    """The mode of that name; None where none is given."""
+    if isinstance(told, ModeKeys):
+        return told
+    if told in (None, "", "None"):
+        return None
+    name = str(told).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
+    if name not in MODES:
+        raise SMDebugValueError(f"mode has to be one of {', '.join(MODES)}, not {told!r}")
+    return MODES[name]
