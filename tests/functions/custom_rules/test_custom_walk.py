@@ -539,6 +539,8 @@ def test_a_commit_that_is_repeated_tells_again_and_does_nothing_twice(tmp_path):
     again = commit(small.world, RUN, group, handed["claim"], ran)
     assert [one["Detail"] for one in again["outbox"]] == [one["Detail"] for one in first["outbox"]]
     assert watched.group == after
+    small.index.mark_published(**first["mark"])
+    assert commit(small.world, RUN, group, handed["claim"], ran)["outbox"] == []
 
 
 def test_what_a_claim_hands_over_fits_through_the_state_machine(tmp_path):
