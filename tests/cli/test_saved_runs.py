@@ -152,7 +152,7 @@ def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):
 def test_rules_tell_what_they_find_and_the_exit_code_does_too(ask, ill):
     said = ask("evaluate", ill, "--rule", "vanishinggradient")
     assert said.code == 1
-    assert "found something at 6, from 40 to 90" in said.out
+    assert "found something at 6 of 10 steps, from step 40 to step 90" in said.out
     assert "step 40: gradient/fc: the mean of |gradient| is 1e-09, below 1e-07" in said.out
     well = ask("evaluate", ill, "--rule", "VanishingGradient", "--set", "threshold=1e-12")
     assert (well.code, "✓" in well.out) == (0, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -88,7 +88,7 @@ def command(
     from smdebug.runs.opening import open_run
 
     trial = open_run(path)
-    wanted = _wanted(trial, rules, settings, rule_file, rules_file, other_runs)
+    wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
     wanted = [_within(one, start_step, end_step) for one in wanted]
     bar = Progress("evaluating", len(wanted) * len(trial.steps()))
     try:
@@ -118,7 +118,7 @@ def _tell(result: RuleResult, most: int | None) -> None:
         say(faint(f"    … and {left} more steps; --all-steps tells them, --json tells everything"))
 
 
-def _wanted(
+def wanted_rules(
     trial: Trial,
     rules: Sequence[str],
     settings: Sequence[str],
@@ -126,6 +126,7 @@ def _wanted(
     rules_file: str | None,
     other_runs: tuple[str, ...],
 ) -> list[RuleConfiguration]:
+    """The rules that the options name, or else those of the run's rules.json."""
     from smdebug.runs.evaluating import configurations
     from smdebug.service.rules_file import RULES_FILE, parse_rules
 

@@ -82,7 +82,7 @@ class RuleResult:
             return f"{self.name} failed: {self.error}"
         if not self.looked:
             return f"{self.name} found no step that it could look at."
-        steps = f"{self.looked} step{'s' * (self.looked != 1)}"
+        steps = f"{self.looked:,} step{'s' * (self.looked != 1)}"
         if not self.has_found:
             hint = f", {self.without_data} of which had nothing to look at" * bool(
                 self.without_data
@@ -90,8 +90,11 @@ class RuleResult:
             return f"{self.name} found nothing at {steps}{hint}."
         number = len(self.steps_found)
         first, last = self.steps_found[0], self.steps_found[-1]
-        when = f"at step {first}" if number == 1 else f"at {number}, from {first} to {last}"
-        return f"{self.name} looked at {steps} and found something {when}."
+        if number == 1:
+            return f"{self.name} found something at step {first}, of {steps}."
+        return (
+            f"{self.name} found something at {number:,} of {steps}, from step {first} to step {last}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

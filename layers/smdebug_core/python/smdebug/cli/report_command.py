@@ -1,0 +1,131 @@
+"""`smdebug report`: a run as one page of HTML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from smdebug.cli import outcomes
+from smdebug.cli.evaluate_command import wanted_rules
+from smdebug.cli.rules_command import complete_rule
+from smdebug.cli.service_options import stack_option
+from smdebug.cli.telling import Progress, bad, good, json_option, say, size, tell_json
+
+if TYPE_CHECKING:
+    from smdebug.reports import Verdict
+    from smdebug.trials import Trial
+
+
+@click.command("report")
+@click.argument("run")
+@click.option("-o", "--output", metavar="FILE", help="Where to write (NAME-report.html).")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_rule,
+    help="A rule to ask, as for `smdebug evaluate`; can be repeated.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="[RULE.]NAME=VALUE", help="A parameter of it."
+)
+@click.option("--rules", "rules_file", type=click.Path(), metavar="FILE", help="A rules.json.")
+@click.option("--no-rules", is_flag=True, help="Ask no rule: curves and tensors alone.")
+@click.option(
+    "--compare", "other", metavar="PATH", help="Tell also where another run parts from it."
+)
+@click.option("--deployed", is_flag=True, help="Tell what the deployed debugger has found.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
+@click.option("--open", "open_it", is_flag=True, help="Show it in the browser.")
+@stack_option
+@json_option
+def command(
+    run: str,
+    output: str | None,
+    rules: tuple[str, ...],
+    settings: tuple[str, ...],
+    rules_file: str | None,
+    no_rules: bool,
+    other: str | None,
+    deployed: bool,
+    jobs: int | None,
+    open_it: bool,
+    stack: str | None,
+    as_json: bool,
+) -> int:
+    """Write RUN as one page of HTML that needs nothing else: verdict, curves, tensors, distributions.
+
+    RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
+    Without a rule, those of the run's rules.json are asked, or else the usual ones.
+
+    \b
+    Examples:
+      smdebug report ./my-run -o report.html --open
+      smdebug report s3://bucket/my-run --rule VanishingGradient
+      smdebug report resnet-50 --deployed
+      smdebug report ./after --compare ./before
+
+    Ends with 0 if nothing was found, and with 1 if something was.
+    """
+    from smdebug.reports import gather, page_of
+    from smdebug.reports.writing import evaluated, write_page
+    from smdebug.runs.comparing import compare
+    from smdebug.runs.opening import open_run
+
+    asked = bool(rules or settings or rules_file)
+    if deployed and (asked or no_rules):
+        raise click.UsageError("--deployed tells what was found: leave out the rules")
+    bar = Progress("looking", None)
+    latency: dict[str, tuple[float, float]] = {}
+    verdicts: tuple[Verdict, ...] = ()
+    try:
+        if deployed:
+            trial, verdicts, latency = _deployed(stack, run)
+        else:
+            trial = open_run(run)
+            if not no_rules:
+                wanted = (
+                    wanted_rules(trial, rules, settings, None, rules_file, ()) if asked else None
+                )
+                verdicts = evaluated(trial, run, wanted, jobs=jobs, progress=bar.advance)
+        comparison = None if other is None else compare(trial, other)
+        found = gather(trial, verdicts, latency=latency, progress=bar.advance)
+        page = page_of(found, comparison=comparison)
+    finally:
+        bar.clear()
+    place = Path(output or f"{trial.name}-report.html").expanduser()
+    write_page(place, page)
+    issues = [one for one in verdicts if one.is_bad]
+    if as_json:
+        told = [
+            {"name": one.name, "status": one.status, "steps_found": list(one.steps_found)}
+            for one in verdicts
+        ]
+        tell_json({"output": str(place), "bytes": place.stat().st_size, "verdicts": told})
+    else:
+        for one in verdicts:
+            say((bad("✗ ") if one.is_bad else good("✓ ")) + one.sentence)
+        say(f"{size(place.stat().st_size)} written to {place}")
+    if open_it:
+        click.launch(place.resolve().as_uri())
+    return outcomes.FOUND if issues else outcomes.WELL
+
+
+def _deployed(
+    stack: str | None, name: str
+) -> tuple[Trial, tuple[Verdict, ...], dict[str, tuple[float, float]]]:
+    from smdebug.cli.service_options import watched_run
+    from smdebug.reports.verdicts import latency_of, of_service
+    from smdebug.runs.opening import IMPATIENT
+
+    run = watched_run(stack, name)
+    findings = run.findings()
+    verdicts = of_service(run.statuses(), findings)
+    return (
+        run.trial(name=name.rstrip("/").rpartition("/")[2], patience=IMPATIENT),
+        verdicts,
+        latency_of(findings),
+    )

@@ -1,0 +1,196 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const floats = (text) => new Float32Array(bytes(text).buffer);
+  const statistics = ["abs_mean", "std", "minimum", "maximum", "mean"];
+  for (const one of data.series) for (const name of statistics) one[name] = floats(one[name]);
+  const four = d3.format(".4~g");
+  const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? d3.format(".1~e")(x) : d3.format(".3~g")(x));
+  const style = { background: "transparent", color: "inherit", fontSize: "10.5px", overflow: "visible" };
+  const span = (steps) => (steps.length ? [d3.min(steps), Math.max(d3.max(steps), d3.min(steps) + 1)] : [0, 1]);
+  const allMarks = data.marks.flatMap((one) => one.steps.map((step) => ({ rule: one.rule, step })));
+  const ticks = (width) => Math.max(2, Math.floor(width / 75));
+
+  // A scale from 1e-30 to 1e30 needs no more than a few labels.
+  function logDomain(values) {
+    const known = values.filter((v) => v > 0 && Number.isFinite(v));
+    if (!known.length) return [0.1, 1];
+    const low = d3.min(known), high = d3.max(known);
+    return low === high ? [low / 2, high * 2] : [low, high];
+  }
+
+  function logTicks([low, high], count = 4) {
+    const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+    if (last - first < 1) return d3.ticks(low, high, 3).filter((v) => v > 0);
+    const stride = Math.max(1, Math.ceil((last - first) / count));
+    return d3.range(first, last + 1, stride).map((e) => 10 ** e);
+  }
+
+  function curve(at, width) {
+    const one = data.curves[at];
+    const points = one.steps.map((step, i) => ({ step, value: one.values[i] }));
+    const known = points.filter((p) => p.value !== null);
+    const values = known.map((p) => p.value);
+    const positive = values.length > 0 && d3.min(values) > 0;
+    const isLog = positive && d3.max(values) / d3.min(values) > 50;
+    const [low, high] = values.length ? d3.extent(values) : [0, 1];
+    const odd = points.filter((p) => p.value === null);
+    const marks = [
+      Plot.gridY({ strokeOpacity: 0.12 }),
+      Plot.lineY(points, { x: "step", y: "value", stroke: "var(--accent)", strokeWidth: 1.6 }),
+      Plot.dot(allMarks, { x: "step", frameAnchor: "bottom", dy: 5, symbol: "triangle", fill: "var(--bad)", r: 3.5 }),
+      Plot.dot(odd, { x: "step", frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 4 }),
+      Plot.tip(known, Plot.pointerX({ x: "step", y: "value", title: (p) => `step ${p.step}\n${four(p.value)}` })),
+    ];
+    if (known.length === 1) marks.push(Plot.dot(known, { x: "step", y: "value", fill: "var(--accent)" }));
+    return Plot.plot({
+      width, height: 220, style, marginLeft: 52, marginBottom: 36,
+      x: { domain: span(data.curves.flatMap((c) => [c.steps[0], c.steps[c.steps.length - 1]])), label: "step", ticks: ticks(width), tickFormat: d3.format("~s") },
+      y: { type: isLog ? "log" : "linear", domain: low === high ? [low - 0.5 * (Math.abs(low) || 1), high + 0.5 * (Math.abs(high) || 1)] : [low, high],
+        label: null, tickFormat: short, ...(isLog ? { ticks: logTicks([low, high]) } : { ticks: 5, nice: true }) },
+      marks,
+    });
+  }
+
+  const groupOf = (at) => data.groups.find((g) => at >= g.first && at < g.first + g.count);
+  const shown = () => document.getElementById("statistic").value;
+  const domains = new Map();
+
+  function domainOf(group, kind) {
+    const key = `${group.first} ${kind}`;
+    if (!domains.has(key)) {
+      const of = data.series.slice(group.first, group.first + group.count);
+      const names = kind === "size" ? ["abs_mean", "std"] : ["minimum", "maximum"];
+      const values = of.flatMap((one) => names.flatMap((name) => Array.from(one[name]).filter(Number.isFinite)));
+      domains.set(key, kind === "size" ? logDomain(values) : values.length ? d3.extent(values) : [0, 1]);
+    }
+    return domains.get(key);
+  }
+
+  function multiple(at, width) {
+    const one = data.series[at], kind = shown();
+    let domain = domainOf(groupOf(at), kind);
+    if (domain[0] === domain[1]) domain = [domain[0] - 0.5, domain[1] + 0.5];
+    const isLog = kind === "size";
+    const fit = (v) => (Number.isFinite(v) && (!isLog || v > 0) ? v : null);
+    const points = data.steps
+      .map((step, i) => ({ step, i, main: fit(one[isLog ? "abs_mean" : "mean"][i]), std: fit(one.std[i]), low: fit(one.minimum[i]), high: fit(one.maximum[i]), zero: one.abs_mean[i] === 0 }))
+      .filter((p) => !Number.isNaN(one.abs_mean[p.i]) || !Number.isNaN(one.mean[p.i]) || !Number.isNaN(one.std[p.i]));
+    const marks = [Plot.gridY({ strokeOpacity: 0.12, ...(isLog ? { ticks: logTicks(domain) } : {}) })];
+    if (isLog) {
+      marks.push(
+        Plot.lineY(points, { x: "step", y: "std", stroke: "var(--second)", strokeDasharray: "3 2" }),
+        Plot.lineY(points, { x: "step", y: "main", stroke: "var(--accent)", strokeWidth: 1.6 }),
+        Plot.dot(points.filter((p) => p.zero), { x: "step", frameAnchor: "bottom", r: 2, fill: "var(--accent)" }),
+      );
+    } else {
+      marks.push(
+        Plot.areaY(points.filter((p) => p.low !== null && p.high !== null), { x: "step", y1: "low", y2: "high", fill: "var(--accent)", fillOpacity: 0.2 }),
+        Plot.lineY(points, { x: "step", y: "main", stroke: "var(--accent)", strokeWidth: 1.6 }),
+      );
+    }
+    if (points.length === 1) marks.push(Plot.dot(points, { x: "step", y: "main", fill: "var(--accent)", r: 3 }));
+    marks.push(
+      Plot.dot(one.marks, { x: (s) => s, frameAnchor: "bottom", dy: 3, symbol: "triangle", fill: "var(--bad)", r: 2.6 }),
+      Plot.dot(one.odd, { x: (p) => p[0], frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 3 }),
+      Plot.tip(points, Plot.pointerX({ x: "step", y: "main", anchor: "bottom", title: (p) => {
+        const i = p.i;
+        return `step ${p.step}\nmean |x| ${four(one.abs_mean[i])}\nstd ${four(one.std[i])}\nmin ${four(one.minimum[i])}\nmax ${four(one.maximum[i])}`;
+      } })),
+    );
+    return Plot.plot({
+      width, height: 115, style, marginLeft: 42, marginRight: 6, marginTop: 8, marginBottom: 22,
+      x: { domain: span(data.steps), label: null, ticks: 3, tickFormat: d3.format("~s") },
+      y: { type: isLog ? "log" : "linear", domain, label: null, tickFormat: short, ...(isLog ? { ticks: logTicks(domain, 3) } : { ticks: 4 }) },
+      marks,
+    });
+  }
+
+  function distribution(at, width) {
+    const one = data.distributions[at];
+    const shares = bytes(one.shares);
+    const value = (t) => one.unit * Math.sinh(t);
+    const height = (one.high - one.low) / one.bins;
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches && !printing;
+    const positions = d3.range(one.steps.length);
+    // One picture element instead of thousands of rectangles; rows of the picture run from the top.
+    const cells = positions.flatMap((x) => d3.range(one.bins).map((bin) => ({ x, bin, share: shares[x * one.bins + bin] })));
+    const everyFew = Math.max(1, Math.ceil(one.steps.length / ticks(width)));
+    return Plot.plot({
+      width, height: 220, style, marginLeft: 56, marginBottom: 32,
+      x: { domain: [-0.5, one.steps.length - 0.5], label: "step", ticks: positions.filter((i) => i % everyFew === 0), tickFormat: (i) => d3.format("~s")(one.steps[i]) },
+      y: { domain: [one.low, one.high], label: null, ticks: 6, tickFormat: (t) => short(value(t)) },
+      color: { type: "linear", domain: [0, 255], range: dark ? ["#15171b", "#82b1ff"] : ["#ffffff", "#123f8f"], interpolate: "rgb" },
+      marks: [
+        Plot.raster(cells, { x: "x", y: (c) => one.low + (c.bin + 0.5) * height, fill: "share", width: one.steps.length, height: one.bins,
+          x1: -0.5, x2: one.steps.length - 0.5, y1: one.low, y2: one.high, imageRendering: "pixelated" }),
+        Plot.frame({ strokeOpacity: 0.3 }),
+        one.low < 0 && one.high > 0 ? Plot.ruleY([0], { strokeOpacity: 0.35, strokeDasharray: "2 3" }) : null,
+        Plot.tip(cells.filter((c) => c.share > 0), Plot.pointer({ x: "x", y: (c) => one.low + (c.bin + 0.5) * height,
+          title: (c) => `step ${one.steps[c.x]}\n${four(value(one.low + c.bin * height))} to ${four(value(one.low + (c.bin + 1) * height))}` })),
+      ],
+    });
+  }
+
+  function workers(at, width) {
+    const one = data.workers[at];
+    const points = one.steps.map((step, i) => ({ step, spread: one.spread[i] }));
+    const top = d3.max(data.workers.flatMap((w) => w.spread)) || 1;
+    return Plot.plot({
+      width, height: 115, style, marginLeft: 42, marginRight: 6, marginTop: 8, marginBottom: 22,
+      x: { domain: span(data.steps), label: null, ticks: 3, tickFormat: d3.format("~s") },
+      y: { domain: [0, top], label: null, ticks: 3, tickFormat: (v) => `${short(100 * v)}%` },
+      marks: [
+        Plot.gridY({ strokeOpacity: 0.12 }),
+        Plot.lineY(points, { x: "step", y: "spread", stroke: "var(--accent)", strokeWidth: 1.6 }),
+        Plot.tip(points, Plot.pointerX({ x: "step", y: "spread", title: (p) => `step ${p.step}\n${four(100 * p.spread)} %` })),
+      ],
+    });
+  }
+
+  const draw = { curve, multiple, distribution, workers };
+  const figures = Array.from(document.querySelectorAll("figure.chart"));
+  let printing = false;
+
+  function render(figure) {
+    const place = figure.querySelector(".plot");
+    const width = Math.max(180, Math.min(1150, Math.round(place.clientWidth) || 320));
+    if (figure.dataset.drawn === `${width}`) return;
+    place.replaceChildren(draw[figure.dataset.kind](+figure.dataset.at, width));
+    for (const svg of place.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
+    figure.dataset.drawn = `${width}`;
+  }
+  const again = (some) => {
+    for (const figure of some) if (figure.dataset.drawn) { delete figure.dataset.drawn; render(figure); }
+  };
+  const renderAll = () => figures.forEach(render);
+
+  // What is not seen yet is drawn when it comes near the screen, and all of it before printing.
+  const near = new IntersectionObserver(
+    (seen) => seen.filter((one) => one.isIntersecting).forEach((one) => render(one.target)), { rootMargin: "600px" });
+  figures.forEach((figure) => near.observe(figure));
+  if (location.hash === "#all") renderAll();
+  let pending;
+  addEventListener("resize", () => { clearTimeout(pending); pending = setTimeout(() => figures.forEach((f) => f.dataset.drawn && render(f)), 120); });
+  addEventListener("beforeprint", () => { printing = true; document.documentElement.classList.add("printing"); renderAll(); again(figures.filter((f) => f.dataset.kind === "distribution")); });
+  addEventListener("afterprint", () => { printing = false; document.documentElement.classList.remove("printing"); again(figures.filter((f) => f.dataset.kind === "distribution")); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => again(figures.filter((f) => f.dataset.kind === "distribution")));
+
+  const statistic = document.getElementById("statistic"), filter = document.getElementById("filter");
+  if (statistic) statistic.addEventListener("change", () => again(figures.filter((f) => f.dataset.kind === "multiple")));
+  if (filter) {
+    filter.form.addEventListener("submit", (event) => event.preventDefault());
+    filter.addEventListener("input", () => {
+      const wanted = filter.value.trim().toLowerCase();
+      let count = 0;
+      for (const figure of figures) if (figure.dataset.kind === "multiple") {
+        figure.hidden = !figure.dataset.name.toLowerCase().includes(wanted);
+        count += !figure.hidden;
+      }
+      for (const row of document.querySelectorAll("tr[data-tensor]")) row.hidden = !row.dataset.tensor.toLowerCase().includes(wanted);
+      document.getElementById("matching").textContent = wanted ? `${count} of ${data.series.length}` : "";
+    });
+  }
+  document.documentElement.dataset.ready = "yes";
+})();
