@@ -94,7 +94,6 @@ class Hook(CallbackHook):
         self._by_hand = False  # the user begins the steps
         self._modes_by_training = False  # the mode follows model.training
         self._stance: Any = None
-        self._said: set[str] = set()
         self._agreement: Agreement | None = None
         self.gradients = Gradients(self.record, AfterAccumulation(self))
         super().__init__(
@@ -198,12 +197,6 @@ class Hook(CallbackHook):
         """Is something saved at this step, so that layers are worth a look?"""
         return bool(self._due)
 
-    def say_once(self, what: str) -> None:
-        """Warn of what cannot be done, and go on."""
-        if what not in self._said:
-            self._said.add(what)
-            self.logger.warning("%s", what)
-
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
         if self.gradients:
             self._finish_gradients()
@@ -232,13 +225,6 @@ class Hook(CallbackHook):
     def _finish_gradients(self) -> None:
         if self.gradients:
             self._guarded(self.gradients.finish)
-
-    def _guarded(self, act: Any) -> None:
-        """Whatever goes wrong there, the training goes on."""
-        try:
-            act()
-        except Exception as error:  # noqa: BLE001
-            self._go_quiet(error)
 
     # Layers
 

@@ -47,6 +47,7 @@ class CallbackHook(BaseHook):
         self.data_type_name = data_type_name
         self._calls: dict[str, int] = {}  # how often each name was used within the step
         self._calls_of: StepClock | None = None
+        self._said: set[str] = set()
         super().__init__(
             collection_manager,
             default_include_collections,
@@ -81,6 +82,19 @@ class CallbackHook(BaseHook):
         """Offer what a layer gave: every tensor in it, however nested, as `<name>_output_<i>`."""
         if self._due:
             self._record_numbered(f"{name}_output_", self._tensors_in(values))
+
+    def say_once(self, what: str) -> None:
+        """Warn of what cannot be done, and go on."""
+        if what not in self._said:
+            self._said.add(what)
+            self.logger.warning("%s", what)
+
+    def _guarded(self, capture: Callable[[], object]) -> None:
+        """Capture something; whatever goes wrong there, the training goes on."""
+        try:
+            capture()
+        except Exception as error:  # noqa: BLE001
+            self._go_quiet(error)
 
     def _record_numbered(self, prefix: str, tensors: Iterable[Any]) -> None:
         if self._calls_of is not self._ran:  # another step: counting begins anew

@@ -134,6 +134,12 @@ class SavePlan:
             self._members[tensor_name] = members
         return members
 
+    def assign(self, tensor_name: str, collection_name: str) -> None:
+        """Let the tensor belong to that collection too: its kind is known, and no name tells it."""
+        for bit, collection in enumerate(self._collections):
+            if collection.name == collection_name:
+                self._members[tensor_name] = self.members(tensor_name) | 1 << bit
+
     def collections(self, members: Members) -> list[Collection]:
         return [c for bit, c in enumerate(self._collections) if members >> bit & 1]
 

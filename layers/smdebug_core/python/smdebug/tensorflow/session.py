@@ -1,17 +1,171 @@
-"""The hook for TensorFlow's sessions and estimators."""
+"""The hook for sessions of TensorFlow 1, as `tf.compat.v1` still has them.
+
+    hook = smd.SessionHook("s3://bucket/run", include_collections=["weights", "gradients"])
+    optimizer = hook.wrap_optimizer(optimizer)
+    with tf.compat.v1.train.MonitoredSession(hooks=[hook]) as session: …
+
+Each `session.run` is a step. At one that is saved it is asked for more than the training asks for.
+"""
 
 from __future__ import annotations
 
-from smdebug.saving.framework import later
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from smdebug.config.keys import CollectionKeys
+from smdebug.exceptions import SMDebugNotImplementedError, TrainingStopped
+from smdebug.saving.framework import require
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
 
+require("TensorFlow", "tensorflow", "tensorflow")
 
-class SessionHook(TensorflowBaseHook):
-    """Saves what a session's training tells it: `record`, `save_tensor`, `save_scalar`."""
+import tensorflow as tf  # noqa: E402
 
-    begin = later("TensorFlow session", "begin")
-    before_run = later("TensorFlow session", "before_run")
-    after_run = later("TensorFlow session", "after_run")
+v1 = tf.compat.v1
+SessionRunHook: Any = v1.train.SessionRunHook
+_KNOWN_KINDS = (
+    *(CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS),
+    CollectionKeys.LOSSES,
+)
 
 
-EstimatorHook = SessionHook
+class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
+    """Saves variables, losses, gradients and whatever a collection names of a session's graph.
+
+        with tf.compat.v1.train.MonitoredSession(hooks=[smd.SessionHook(out_dir)]) as session: …
+
+    When the training is asked to stop, `session.should_stop()` says so after the step; `hook.stopped` tells
+    why.
+    """
+
+    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+        self.stopped: TrainingStopped | None = None
+        self._variables: dict[str, Any] = {}  # what reads each, by the variable's name
+        self._tensors: dict[str, Any] = {}
+        self._needs: dict[str, frozenset[str]] = {}  # the placeholders that a tensor is made of
+        super().__init__(out_dir, *arguments, **settings)
+        # The graph itself tells what is what; by name, all that variables are made of would match.
+        for kind in _KNOWN_KINDS:
+            self.get_collection(kind).include_regex.clear()
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Save the gradients that this optimizer computes. It is given back, and told to say so."""
+        compute = getattr(optimizer, "compute_gradients", None)
+        if compute is None:
+            return optimizer
+
+        def compute_gradients(*arguments: Any, **more: Any) -> Any:
+            pairs = compute(*arguments, **more)
+            self.set_gradients(gradients_and_variables=pairs)
+            return pairs
+
+        optimizer.compute_gradients = compute_gradients
+        return optimizer
+
+    def set_gradients(self, gradients: Any = None, gradients_and_variables: Any = None) -> None:
+        """Save these tensors of the graph as gradients."""
+        if gradients_and_variables is not None:
+            gradients = [gradient for gradient, _ in gradients_and_variables]
+        for gradient in gradients or ():
+            if gradient is not None:
+                dense = tf.convert_to_tensor(gradient)
+                self._kinds[dense.name] = CollectionKeys.GRADIENTS
+                self.get_collection(CollectionKeys.GRADIENTS).add_tensor_name(dense.name)
+
+    # What the session calls
+
+    def begin(self) -> None:
+        """The graph is complete: look at what there is to save."""
+        graph = v1.get_default_graph()
+        for variable in v1.global_variables():
+            self._variables[variable.name] = variable.read_value()
+            if variable in v1.trainable_variables():
+                kind = CollectionKeys.BIASES if "bias" in variable.name else CollectionKeys.WEIGHTS
+            else:
+                kind = CollectionKeys.OPTIMIZER_VARIABLES
+            self.get_collection(kind).add_tensor_name(variable.name)
+        for loss in v1.losses.get_losses():
+            self.get_collection(CollectionKeys.LOSSES).add_tensor_name(loss.name)
+        for operation in graph.get_operations():
+            for tensor in operation.outputs:
+                is_value = tensor.dtype not in (tf.resource, tf.variant)
+                if is_value and tensor.name not in self._variables:
+                    self._tensors[tensor.name] = tensor
+
+    def before_run(self, run_context: Any) -> Any:
+        """A step begins: say what is to be fetched as well."""
+        try:
+            self.begin_step()
+        except TrainingStopped as stopped:
+            self.stopped = stopped
+            run_context.request_stop()
+            return None
+        if not self._due:
+            return None
+        variables = {n: read for n, read in self._variables.items() if self.wants(n)}
+        if variables:
+            values: Mapping[str, Any] = run_context.session.run(variables)
+            self.record_all(values)  # as they are before this step changes them
+        given = frozenset(_names(run_context.original_args.feed_dict or {}))
+        return v1.train.SessionRunArgs(
+            {
+                name: tensor
+                for name, tensor in self._tensors.items()
+                if self.wants(name) and self._can_be_fetched(tensor, given)
+            }
+        )
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """The step is over: save what was fetched."""
+        if run_values.results:
+            self.record_all(run_values.results)
+        self.end_step()
+
+    def end(self, session: Any) -> None:
+        """The session has ended."""
+        self.flush(self._patience)
+
+    def _can_be_fetched(self, tensor: Any, given: frozenset[str]) -> bool:
+        """Not if it is made of something that was not fed, or is known only inside of a loop."""
+        needs = self._needs.get(tensor.name)
+        if needs is None:
+            needs = self._needs[tensor.name] = _placeholders_behind(tensor)
+        if not needs <= given:
+            return False
+        return bool(tensor.graph.is_fetchable(tensor)) and not _is_in_a_loop(tensor)
+
+
+class EstimatorHook(SessionHook):
+    """The hook for an Estimator's `train(hooks=[hook])`, where TensorFlow still has them: before 2.16."""
+
+    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+        if not hasattr(tf, "estimator"):
+            raise SMDebugNotImplementedError(
+                f"TensorFlow {tf.__version__} has no Estimators, they were removed in 2.16. Train with "
+                "Keras and a KerasHook, or with tf.compat.v1.train.MonitoredSession and a SessionHook."
+            )
+        super().__init__(out_dir, *arguments, **settings)
+
+
+def _placeholders_behind(tensor: Any) -> frozenset[str]:
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [tensor.op]
+    while waiting:
+        operation = waiting.pop()
+        if operation.name in seen:
+            continue
+        seen.add(operation.name)
+        if operation.type == "Placeholder":
+            found.add(operation.outputs[0].name)
+        waiting += [each.op for each in operation.inputs] + list(operation.control_inputs)
+    return frozenset(found)
+
+
+def _is_in_a_loop(tensor: Any) -> bool:
+    return tensor.op._get_control_flow_context() is not None
+
+
+def _names(fed: Iterable[Any]) -> Iterable[str]:
+    for tensor in fed:
+        yield tensor if isinstance(tensor, str) else tensor.name

@@ -1,0 +1,137 @@
+"""What a step of Keras has inside: what layers are given and give, and gradients.
+
+A training step of Keras is one compiled function, of which nothing but its results is seen. At a step at
+which more is to be saved another function runs in its place: the same step, which returns more. It is
+compiled once for each set of collections that is due, and never for steps at which nothing is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+from keras import tree
+
+Offer = Callable[[str, str, Any], None]
+
+_here = threading.local()  # replicas are traced in threads of their own
+_lock = threading.Lock()
+_watching = 0
+_layer_call = keras.layers.Layer.__call__
+_optimizer_apply = keras.optimizers.Optimizer.apply
+
+
+class Collector:
+    """Collects tensors by name while a step runs, or is traced."""
+
+    def __init__(self, wants: Callable[[str, str], bool], layers: dict[int, str], model: Any):
+        self._wants = wants
+        self._layers = layers
+        self._model = model
+        self._graph = _graph()
+        self.tensors: dict[str, Any] = {}
+
+    def offer(self, name: str, collection: str, values: Any) -> None:
+        """Take these tensors, numbered if there are several."""
+        found = [value for value in tree.flatten(values) if keras.ops.is_tensor(value)]
+        for number, value in enumerate(found):
+            numbered = name if len(found) == 1 else f"{name}_{number}"
+            # What was made inside of a loop or a branch cannot leave it.
+            if self._wants(numbered, collection) and _graph_of(value) is self._graph:
+                self.tensors[numbered] = value
+
+    def called(self, layer: Any, arguments: Any, outputs: Any) -> None:
+        name = self._layers.get(id(layer))
+        if name is not None:
+            self.offer(f"{name}/inputs", "layers", arguments)
+            self.offer(f"{name}/outputs", "layers", outputs)
+        elif layer is self._model:
+            self.offer("predictions", "outputs", outputs)
+
+    def applied(self, optimizer: Any, gradients: Any, variables: Any) -> None:
+        scale = getattr(optimizer, "dynamic_scale", None)
+        names = gradient_names(variables, self._model)
+        for gradient, name in zip(gradients, names, strict=False):
+            if gradient is not None and self._wants(name, "gradients"):
+                dense = keras.ops.convert_to_tensor(gradient)
+                self.offer(name, "gradients", dense if scale is None else dense / scale)
+
+
+def gradient_names(variables: Any, model: Any = None) -> list[str]:
+    """`gradients/dense/kernelGrad` for each variable."""
+    return [f"gradients/{path_of(variable, model)}Grad" for variable in variables]
+
+
+def path_of(variable: Any, model: Any = None) -> str:
+    """Where a variable is, seen from its model: `dense/kernel`."""
+    path = getattr(variable, "path", None)
+    if not isinstance(path, str):
+        return str(variable.name).removesuffix(":0")
+    return path if model is None else path.removeprefix(f"{model.name}/")
+
+
+@contextmanager
+def collecting(collector: Collector) -> Iterator[None]:
+    """Let the collector see every layer that is called here, and every gradient that is applied."""
+    before = getattr(_here, "collector", None)
+    _here.collector = collector
+    _watch(+1)
+    try:
+        yield
+    finally:
+        _watch(-1)
+        _here.collector = before
+
+
+def _watch(more: int) -> None:
+    """Layers and optimizers are as Keras has made them, but while somebody collects."""
+    global _watching
+    with _lock:
+        _watching += more
+        watched = _watching > 0
+        keras.layers.Layer.__call__ = _call if watched else _layer_call
+        keras.optimizers.Optimizer.apply = _apply if watched else _optimizer_apply
+
+
+def _call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    outputs = _layer_call(layer, *args, **kwargs)
+    collector = getattr(_here, "collector", None)
+    if collector is not None:
+        collector.called(layer, args[:1] or list(kwargs.values())[:1], outputs)
+    return outputs
+
+
+def _apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+    collector = getattr(_here, "collector", None)
+    if collector is not None:
+        _here.collector = None  # an optimizer inside of another is given the same
+        variables = trainable_variables
+        if variables is None:
+            variables = optimizer._trainable_variables
+        grads, variables = list(grads), list(variables)
+        collector.applied(optimizer, grads, variables)
+        trainable_variables = None if trainable_variables is None else variables
+    try:
+        return _optimizer_apply(optimizer, grads, trainable_variables)
+    finally:
+        _here.collector = collector
+
+
+def _graph() -> Any:
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+
+def _graph_of(value: Any) -> Any:
+    if keras.backend.backend() != "tensorflow":
+        return None
+    try:
+        return getattr(value, "graph", None)
+    except AttributeError:  # an eager tensor has none
+        return None

@@ -1,0 +1,309 @@
+"""The hook for Keras, on real trainings."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import smdebug.tensorflow as smd
+from smdebug.exceptions import SMDebugTypeError
+
+ROOT = Path(__file__).parents[3]
+EVERY_STEP = smd.SaveConfig(save_interval=1)
+INPUTS = np.random.default_rng(0).random((20, 4)).astype("float32")
+LABELS = (INPUTS[:, 0] > 0.5).astype(int)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+@pytest.fixture(autouse=True)
+def _the_same_beginning():
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(0)
+
+
+def layers():
+    return [
+        keras.layers.Dense(5, activation="relu", name="dense"),
+        keras.layers.Dropout(0.2, name="dropout"),
+        keras.layers.Dense(2, name="out"),
+    ]
+
+
+def compiled(model, optimizer="adam", **settings):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, metrics=["accuracy"], **settings)
+    return model
+
+
+def small_model(**settings):
+    return compiled(keras.Sequential([keras.layers.Input((4,)), *layers()]), **settings)
+
+
+def hook_in(run, **settings):
+    return smd.KerasHook(str(run), **{"save_config": EVERY_STEP, "save_all": True, **settings})
+
+
+def fit(model, *callbacks, epochs=2, **more):
+    model.fit(
+        INPUTS, LABELS, batch_size=5, epochs=epochs, verbose=0, callbacks=list(callbacks), **more
+    )
+    return model
+
+
+def trial_of(run):
+    return smd.create_trial(str(run))
+
+
+def same(one, other):
+    return all(
+        np.array_equal(a, b) for a, b in zip(one.get_weights(), other.get_weights(), strict=True)
+    )
+
+
+def test_names_and_collections_are_those_of_the_old_library(run):
+    with hook_in(run) as hook:
+        fit(small_model(), hook)
+    trial = trial_of(run)
+    assert trial.steps(smd.modes.TRAIN) == list(range(8))
+    assert trial.tensor_names(collection="weights") == [
+        *("dense/weights/dense/kernel:0", "out/weights/out/kernel:0")
+    ]
+    assert {"dense/weights/dense/bias:0", "out/weights/out/bias:0"} <= set(
+        trial.tensor_names(collection="biases")
+    )
+    assert trial.tensor_names(collection="gradients") == [
+        f"gradients/{layer}/{kind}Grad" for layer in ("dense", "out") for kind in ("bias", "kernel")
+    ]
+    assert trial.tensor_names(collection="losses") == ["loss"]
+    assert trial.tensor_names(collection="metrics") == ["accuracy", "batch"]
+    assert trial.tensor_names(collection="inputs") == ["inputs"]
+    assert trial.tensor_names(collection="outputs") == ["labels", "predictions"]
+    assert trial.tensor_names(collection="layers") == [
+        f"{layer}/{what}" for layer in ("dense", "dropout", "out") for what in ("inputs", "outputs")
+    ]
+    assert "adam/learning_rate:0" in trial.tensor_names(collection="optimizer_variables")
+
+
+@pytest.mark.parametrize("compiling", [{}, {"jit_compile": False}, {"run_eagerly": True}])
+def test_gradients_and_layers_are_those_of_the_step_itself(run, compiling):
+    with hook_in(run) as hook:
+        fit(small_model(optimizer=keras.optimizers.SGD(0.5), **compiling), hook)
+    trial = trial_of(run)
+    kernel = trial.tensor("out/weights/out/kernel:0")
+    gradient = trial.tensor("gradients/out/kernelGrad")
+    for step in range(1, 8):
+        updated = kernel.value(step - 1) - np.float32(0.5) * gradient.value(step)
+        np.testing.assert_allclose(kernel.value(step), updated, rtol=1e-5, atol=1e-7)
+        before = kernel.value(step - 1)
+        outputs = trial.tensor("out/inputs").value(step) @ before
+        outputs += trial.tensor("out/weights/out/bias:0").value(step - 1)
+        np.testing.assert_allclose(trial.tensor("out/outputs").value(step), outputs, atol=1e-6)
+        np.testing.assert_array_equal(
+            trial.tensor("predictions").value(step), trial.tensor("out/outputs").value(step)
+        )
+
+
+@pytest.mark.parametrize("compiling", [{}, {"jit_compile": False}])
+@pytest.mark.parametrize("interval", [1, 3])
+def test_a_training_has_the_same_results_with_and_without_the_hook(run, interval, compiling):
+    alone = fit(small_model(**compiling), epochs=3, validation_data=(INPUTS, LABELS))
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(0)
+    with hook_in(run, save_config=smd.SaveConfig(save_interval=interval)) as hook:
+        watched = fit(small_model(**compiling), hook, epochs=3, validation_data=(INPUTS, LABELS))
+    assert same(watched, alone)
+
+
+def test_by_default_losses_and_metrics_are_saved_and_no_function_is_replaced(run):
+    model = small_model()
+    fit(model)
+    function = model.train_function
+    with smd.KerasHook(str(run)) as hook:
+        fit(model, hook)
+    assert model.train_function is function
+    assert not hook._functions
+    trial = trial_of(run)
+    assert trial.tensor_names(step=0) == ["accuracy", "batch", "loss"]
+    assert trial.tensor("loss").steps() == [0, 3, 7]  # the end of an epoch is saved whatever is due
+
+
+def test_modes_set_themselves_and_validation_has_names_of_its_own(run):
+    model = small_model()
+    with hook_in(run) as hook:
+        fit(model, hook, epochs=1, validation_data=(INPUTS[:5], LABELS[:5]))
+        model.evaluate(INPUTS[:10], LABELS[:10], batch_size=5, verbose=0, callbacks=[hook])
+        answers = model.predict(INPUTS[:5], verbose=0, callbacks=[hook])
+    trial = trial_of(run)
+    steps = [trial.steps(m) for m in (smd.modes.TRAIN, smd.modes.EVAL, smd.modes.PREDICT)]
+    assert steps == [[0, 1, 2, 3], [0, 1, 2], [0]]
+    assert trial.tensor("val_loss").steps(smd.modes.EVAL) == [0]
+    np.testing.assert_array_equal(trial.tensor("predictions").value(0, smd.modes.PREDICT), answers)
+    assert not [n for n in trial.tensor_names(step=4) if n.startswith("gradients")]
+    assert trial.tensor("dense/outputs").steps(smd.modes.EVAL) == [0, 1, 2]
+
+
+def test_models_with_several_inputs_and_layers_inside_of_layers_are_seen(run):
+    one, other = keras.Input((4,)), keras.Input((4,))
+    inner = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="deep")], name="inner")
+    joined = keras.layers.Concatenate(name="join")([one, other])
+    model = compiled(keras.Model([one, other], keras.layers.Dense(2, name="out")(inner(joined))))
+    with hook_in(run) as hook:
+        model.fit([INPUTS, INPUTS], LABELS, epochs=1, verbose=0, callbacks=[hook])
+    trial = trial_of(run)
+    assert trial.tensor_names(collection="inputs") == ["inputs_0", "inputs_1"]
+    assert {"join/inputs_0", "join/inputs_1", "join/outputs", "inner/deep/outputs"} <= set(
+        trial.tensor_names(collection="layers")
+    )
+    assert "inner/weights/inner/deep/kernel:0" in trial.tensor_names(collection="weights")
+
+
+def test_a_model_that_makes_its_own_function_is_saved_as_far_as_it_can_be(run, caplog):
+    class Own(keras.Sequential):
+        def make_train_function(self, force=False):
+            return super().make_train_function(force)
+
+    model = compiled(Own([keras.layers.Input((4,)), *layers()]))
+    hook = hook_in(run)
+    hook.logger.addHandler(caplog.handler)
+    fit(model, hook)
+    hook.close()
+    hook.logger.removeHandler(caplog.handler)
+    said = [r.getMessage() for r in caplog.records if "make_train_function" in r.getMessage()]
+    assert len(said) == 1
+    assert {"loss", "dense/weights/dense/kernel:0"} <= set(trial_of(run).tensor_names())
+
+
+def test_asked_to_stop_fit_ends(run):
+    class Ask(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 3 and not hook.stopped:
+                (run / "control").mkdir(exist_ok=True)
+                (run / "control" / "stop").write_text('{"reason": "enough"}')
+
+    hook = hook_in(run, look_for_stop=0, save_all=False)
+    fit(small_model(), hook, Ask(), epochs=30)
+    hook.close()
+    assert "enough" in str(hook.stopped)
+    assert trial_of(run).loaded_all_steps
+    assert len(trial_of(run).steps()) < 8
+
+
+# Loops with a tape
+
+
+def loop(hook, model, steps=3, tape=tf.GradientTape):
+    optimizer = hook.wrap_optimizer(keras.optimizers.Adam())
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    held = []
+    for _ in range(steps):
+        with hook.wrap_tape(tape()) as watched:
+            outputs = model(INPUTS, training=True)
+            loss = loss_of(LABELS, outputs)
+        gradients = watched.gradient(loss, model.trainable_variables)
+        held.append((float(loss), gradients[0].numpy(), model.get_weights()[0]))
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        hook.save_tape_logs(INPUTS, outputs)
+    return held
+
+
+def test_a_tape_tells_of_losses_gradients_weights_and_layers(run):
+    model = keras.Sequential([keras.layers.Input((4,)), *layers()])
+    with hook_in(run) as hook:
+        hook.register_model(model)
+        held = loop(hook, model)
+    trial = trial_of(run)
+    for step, (loss, gradient, weight) in enumerate(held):
+        assert trial.tensor("loss").value(step) == np.float32(loss)
+        np.testing.assert_array_equal(
+            trial.tensor("gradients/dense/kernelGrad").value(step), gradient
+        )
+        np.testing.assert_array_equal(trial.tensor("weights/dense/kernel:0").value(step), weight)
+    assert {"dense/outputs", "inputs", "predictions"} <= set(trial.tensor_names(step=2))
+    assert "adam/learning_rate:0" in trial.tensor_names(step=1, collection="optimizer_variables")
+    assert trial.tensor_names(collection="losses") == ["loss"]
+
+
+def test_a_loop_has_the_same_results_with_and_without_the_hook(run, tmp_path):
+    def trained(**settings):
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.layers.Input((4,)), *layers()])
+        with hook_in(tmp_path / str(len(settings)), **settings) as hook:
+            hook.register_model(model)
+            loop(hook, model)
+        return model
+
+    assert same(trained(), trained(save_all=False))
+
+
+def test_a_tape_inside_of_a_graph_is_said_to_be_unseen(run, caplog):
+    hook = hook_in(run)
+    variable = tf.Variable(2.0)
+
+    @tf.function
+    def step():
+        with hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = variable * variable
+        return tape.gradient(loss, variable)
+
+    hook.logger.addHandler(caplog.handler)
+    assert step() == 4
+    hook.logger.removeHandler(caplog.handler)
+    assert "tf.function" in caplog.text
+    with pytest.raises(SMDebugTypeError, match="GradientTape"):
+        hook.wrap_tape(3)
+    with pytest.raises(SMDebugTypeError, match=r"keras\.Model"):
+        hook.register_model(3)
+    hook.close()
+
+
+# Elsewhere
+
+
+def in_a_process(*arguments, module="tests.frameworks.tensorflow.backend"):
+    paths = [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules", ROOT]
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("backend", filter(find_spec, ("torch", "jax")))
+def test_other_backends_have_losses_metrics_and_weights(run, backend):
+    watched = in_a_process(backend, run)
+    assert watched == in_a_process(backend)
+    trial = trial_of(run)
+    assert {"loss", "accuracy", "dense/weights/dense/kernel:0"} <= set(trial.tensor_names())
+    assert trial.steps(smd.modes.TRAIN) == list(range(8))
+    np.testing.assert_array_equal(
+        trial.tensor("dense/weights/dense/kernel:0").value(7), np.float32(watched[0])
+    )
+    first = trial.tensor("dense/weights/dense/kernel:0").value(0)
+    assert not np.array_equal(first, np.float32(watched[0]))
+
+
+def test_replicas_on_two_devices_make_one_worker(run):
+    told = in_a_process(run, module="tests.frameworks.tensorflow.replicas")
+    trial = trial_of(run)
+    assert told == {"replicas": 2, "same": True}
+    assert trial.steps(smd.modes.TRAIN) == [0, 1, 2, 3]
+    assert {"loss", "dense/weights/dense/kernel:0", "gradients/dense/kernelGrad"} <= set(
+        trial.tensor_names()
+    )
