@@ -10,9 +10,10 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 NAMESPACE = "smdebug"
+Unit = Literal["Count", "Seconds"]
 _about: ContextVar[Mapping[str, Any] | None] = ContextVar("about", default=None)
 
 
@@ -29,23 +30,15 @@ def log_problem(message: str, problem: BaseException, **told: Any) -> None:
     log(message, **{"level": "ERROR", "problem": said, "trace": trace, **told})
 
 
-def metrics(values: Mapping[str, tuple[float, str]], **dimensions: str) -> None:
+def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
     """Numbers with their units, for alarms and the dashboard."""
-    line = {
-        "_aws": {
-            "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [
-                {
-                    "Namespace": NAMESPACE,
-                    "Dimensions": [sorted(dimensions)],
-                    "Metrics": [{"Name": name, "Unit": unit} for name, (_, unit) in values.items()],
-                }
-            ],
-        },
-        **dimensions,
-        **{name: number for name, (number, _) in values.items()},
-    }
-    print(json.dumps(line), flush=True)
+    # Not at the top: most invocations measure nothing, and a rule's own process never does.
+    from aws_lambda_powertools.metrics import EphemeralMetrics
+
+    told = EphemeralMetrics(namespace=NAMESPACE)
+    for name, (number, unit) in values.items():
+        told.add_metric(name, unit, number)
+    told.flush_metrics()
 
 
 @contextmanager

@@ -725,7 +725,7 @@ def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_
     )
     (summary,) = summaries(small)
     assert summary["statuses"] == {"IssuesFound": 1, "Error": 1}
-    assert '"RuleErrors": 1' in capsys.readouterr().out, "there is an alarm on that"
+    assert '"RuleErrors":[1.0]' in capsys.readouterr().out, "there is an alarm on that"
     assert small.checks.waiting == []
 
 
@@ -785,7 +785,7 @@ def test_a_run_that_was_resumed_after_its_end_is_looked_after_again():
     assert small.index.watched_runs() == []
     Saver(small.place(), training_run=1).begin()
     small.settle()
-    assert [run for run, _ in small.index.watched_runs()] == [RUN]
+    assert [one.run for one in small.index.watched_runs()] == [RUN]
     assert small.index.run(RUN).state.value == "Running"
     assert RUN in small.schedules.at
 

@@ -422,7 +422,7 @@ def test_a_rule_that_dies_is_tried_once_more_and_alone_and_after_that_is_an_erro
     )
     assert asked == [([], True), ([0, 1], False), ([], True)]
     assert watched.found == [0], "what it had said before counts"
-    assert '"RuleErrors": 1' in capsys.readouterr().out
+    assert '"RuleErrors":[1.0]' in capsys.readouterr().out
     watched.save(5)
     watched.settle()
     assert watched.group.cursor == 5

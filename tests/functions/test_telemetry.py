@@ -1,0 +1,79 @@
+"""What the functions say: lines that the logs can be searched by, and numbers that alarms look at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from functions.telemetry import about_rule, log, log_problem, metrics
+from smdebug.logger import get_logger
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_line_tells_what_happened_to_which_run(capsys):
+    log("Evaluated", run="runs/mnist", step=3)
+    (line,) = said(capsys)
+    assert line.pop("timestamp") > 1.7e9
+    assert line == {"level": "INFO", "message": "Evaluated", "run": "runs/mnist", "step": 3}
+
+
+def test_a_problem_is_told_with_where_it_happened_and_never_at_length(capsys):
+    try:
+        raise ValueError("x" * 10_000)
+    except ValueError as problem:
+        log_problem("It could not be read", problem, run="runs/mnist")
+    (line,) = said(capsys)
+    assert line["level"] == "ERROR"
+    assert line["problem"].startswith("ValueError: xxx")
+    assert len(line["problem"]) == 2000
+    assert len(line["trace"]) == 4000
+
+
+def test_numbers_are_in_the_format_that_cloudwatch_takes_metrics_from(capsys):
+    metrics({"RuleErrors": (1, "Count"), "OldestUnevaluatedStep": (2.5, "Seconds")})
+    (line,) = said(capsys)
+    (told,) = line["_aws"]["CloudWatchMetrics"]
+    assert told["Namespace"] == "smdebug"
+    assert told["Dimensions"] == [[]], "the alarms look at all runs together"
+    assert {one["Name"]: one["Unit"] for one in told["Metrics"]} == {
+        "RuleErrors": "Count",
+        "OldestUnevaluatedStep": "Seconds",
+    }
+    assert (line["RuleErrors"], line["OldestUnevaluatedStep"]) == ([1.0], [2.5])
+
+
+def test_what_a_rule_logs_is_told_with_its_run_its_name_and_the_step(capsys):
+    logger = get_logger()
+    handlers, level = logger.handlers, logger.level
+    try:
+        with about_rule("runs/mnist", "mine", 3, "debug"):
+            logger.debug("seen %d", 7)
+        logger.debug("nobody wants this")
+    finally:
+        logger.handlers = handlers
+    assert logger.level == level
+    (line,) = said(capsys)
+    assert line["location"].startswith("test_telemetry.py:")
+    told = {key: line[key] for key in ("level", "message", "run", "rule", "step")}
+    assert told == {
+        "level": "DEBUG",
+        "message": "seen 7",
+        "run": "runs/mnist",
+        "rule": "mine",
+        "step": 3,
+    }
+
+
+def test_who_measures_nothing_loads_nothing_for_it():
+    script = "import sys, functions.telemetry; print('aws_lambda_powertools' in sys.modules)"
+    told = subprocess.check_output(
+        [sys.executable, "-c", script], text=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert told == "False\n"
