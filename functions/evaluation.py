@@ -191,9 +191,10 @@ class Evaluation:
         if self.deaths >= DEATHS_BEFORE_ALONE and self.group.alone:
             self._give_up_on(self.group.alone[-1])
             return True
-        if hinted_step <= self.group.cursor:
-            for step in self._late(hinted_step):
-                self._evaluate(step, late=True)
+        for step in self._late(hinted_step):
+            self._evaluate(step, late=True)
+            if self._has_enough():
+                return True
         for verdict in self._due():
             if isinstance(verdict, Waiting):
                 wait = verdict.until - self.world.clock.now()
@@ -245,14 +246,26 @@ class Evaluation:
         )
 
     def _late(self, hinted_step: int) -> list[StepRecord]:
-        step = self.world.index.step(self.record.run, self.record.training_run, hinted_step)
+        """Those that the cursor has passed and that are complete by now: the one told of, at the end all."""
+        first, last = hinted_step, min(hinted_step, self.group.cursor)
+        if self.record.has_ended and not self.group.finished:
+            first, last = self._first_passed(), self.group.cursor
+        if last < first:
+            return []
+        known = self.world.index.steps
         return late_steps(
-            [step] if step else [],
+            known(self.record.run, self.record.training_run, first=first, last=last),
             self._settling(),
             group=self.group.group,
             passed=self.group.passed,
             done=self.group.late_done,
         )
+
+    def _first_passed(self) -> int:
+        """The first step that may have come late: of runs that tell what they saved, one was given up."""
+        if self.record.tells_previous_steps:
+            return min(self.group.passed - self.group.late_done, default=self.group.cursor + 1)
+        return 0
 
     def _has_enough(self) -> bool:
         size = sum(len(entry["detail"]) for entry in self.outbox.values())

@@ -27,7 +27,7 @@ from functions.decisions.configuration import (
 from functions.decisions.events import run_entry
 from functions.starting import start_evaluation
 from functions.world import World
-from smdebug.exceptions import ObjectMissing, RulesFileError, SMDebugError
+from smdebug.exceptions import ObjectMissing, RulesFileError, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
 from smdebug.logger import get_logger
 from smdebug.service.items import RulesOfRun, shard_of, token_of
@@ -192,6 +192,8 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
         content = parse_collections(world.objects.read(bucket, arrival.key), file=arrival.key)
     except ObjectMissing:
         return record
+    except StorageUnavailable:  # it may be there at the next try
+        raise
     except SMDebugError as problem:
         return in_trouble(world, record, str(problem))
     meta = content["_meta"]

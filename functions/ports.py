@@ -83,8 +83,8 @@ class ItemStore(Protocol):
         `remove_from` change entries of a map that exists. `Refused` if `only` does not hold.
         """
 
-    def delete(self, pk: str, sk: str) -> None:
-        """Remove the item; nothing happens if there is none."""
+    def delete(self, pk: str, sk: str, only: Only = ALWAYS) -> None:
+        """Remove the item; nothing happens if there is none. `Refused` if `only` does not hold."""
 
     def change_together(self, changes: Sequence[Change]) -> None:
         """All of these, of different items, or none. `Refused` if the condition of one does not hold."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from functions.ports import Change, ItemStore, Only, Refused
 from smdebug.exceptions import SMDebugRuntimeError
@@ -32,6 +32,14 @@ class GroupGone(SMDebugRuntimeError):
 
 class LeaseLost(SMDebugRuntimeError):
     """The lease ran out and somebody else took over: what was done here does not count."""
+
+
+class Watched(NamedTuple):
+    """A run on the list of those that are being watched: since when, and how often it was put there."""
+
+    run: str
+    since: float
+    listings: int
 
 
 class StepIndex:
@@ -61,7 +69,7 @@ class StepIndex:
     def list_run(self, run: str, now: float) -> None:
         """Put the run on the list of those that are being watched."""
         self._store.update(
-            items.RUNS, run, set_once={"since": now, "watermark": ""}, set=self._expires()
+            items.RUNS, run, set_once={"since": now}, add={"listings": 1}, set=self._expires()
         )
         self._store.delete(items.PAST_RUNS, run)
 
@@ -98,17 +106,23 @@ class StepIndex:
             only=_PRESENT,
         )
 
-    def watched_runs(self) -> list[tuple[str, str]]:
-        """The runs that are being watched, and up to which key each was swept."""
-        return [(item["sk"], item.get("watermark", "")) for item in self._store.query(items.RUNS)]
+    def watched_runs(self) -> list[Watched]:
+        """The runs that are being watched."""
+        return [
+            Watched(item["sk"], item["since"], item["listings"])
+            for item in self._store.query(items.RUNS)
+        ]
 
-    def note_sweep(self, run: str, watermark: str) -> None:
-        self._store.update(items.RUNS, run, set={"watermark": watermark})
-
-    def unlist_run(self, run: str) -> None:
-        """Watch the run no longer; it stays known as one that was watched."""
-        self._store.put({"pk": items.PAST_RUNS, "sk": run, **self._expires()})
-        self._store.delete(items.RUNS, run)
+    def unlist_run(self, watched: Watched) -> bool:
+        """Watch the run no longer; it stays known as one that was watched. False if it was listed again."""
+        only = Only(equal={"listings": watched.listings})
+        self._store.put({"pk": items.PAST_RUNS, "sk": watched.run, **self._expires()})
+        try:
+            self._store.delete(items.RUNS, watched.run, only)
+        except Refused:
+            self._store.delete(items.PAST_RUNS, watched.run)
+            return False
+        return True
 
     def note_job(self, job: str, run: str) -> None:
         self._store.put({"pk": items.job_pk(job), "sk": run, **self._expires()})

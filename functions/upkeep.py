@@ -26,6 +26,7 @@ from functions.world import World
 from smdebug.files.names import index_key
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
 
+_NEVER_NOTED = 86_400.0
 _EARLY = 5.0  # seconds that a message may come before its time, by the clocks of two machines
 
 
@@ -139,19 +140,20 @@ def watch(world: World, run: str) -> None:
 def sweep(world: World) -> int:
     """Find what S3 never told of, for every run that is being watched; how many files that were."""
     missed = 0
-    for run, watermark in world.index.watched_runs():
-        record = world.index.run(run)
-        if record is None:
-            world.index.unlist_run(run)
+    for watched in world.index.watched_runs():
+        record = world.index.run(watched.run)
+        if record is None:  # being noted right now, or never: whoever did so has died on the way
+            if world.clock.now() - watched.since > _NEVER_NOTED:
+                world.index.unlist_run(watched)
             continue
-        missed += _sweep_run(world, record, watermark)
+        missed += _sweep_run(world, record)
         if record.state is RunState.FINISHED:
-            world.index.unlist_run(run)
+            world.index.unlist_run(watched)
     metrics({"MissedNotifications": (missed, "Count")})
     return missed
 
 
-def _sweep_run(world: World, record: RunRecord, watermark: str) -> int:
+def _sweep_run(world: World, record: RunRecord) -> int:
     """List what sorts behind the steps that were evaluated, and take in what is not known."""
     bucket, prefix = bucket_and_prefix(record.run)
     group = world.index.group(record.run, BUILT_IN)

@@ -92,8 +92,10 @@ class DynamoItems:
         )
         return item_in(answer["Attributes"])
 
-    def delete(self, pk: str, sk: str) -> None:
-        self._ask("delete_item", Key=_key(pk, sk))
+    def delete(self, pk: str, sk: str, only: Only = ALWAYS) -> None:
+        words = _Words()
+        condition = words.condition(only)
+        self._ask("delete_item", Key=_key(pk, sk), **condition, **words.used())
 
     def change_together(self, changes: Sequence[Change]) -> None:
         self._call("transact_write_items", TransactItems=list(map(self._one_of_several, changes)))

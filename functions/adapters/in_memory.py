@@ -85,11 +85,11 @@ class MemoryItems:
             changed: Item = _copy(item)
             return changed
 
-    def delete(self, pk: str, sk: str) -> None:
+    def delete(self, pk: str, sk: str, only: Only = ALWAYS) -> None:
         with self._lock:
-            partition = self._partitions.get(pk)
-            if partition:
-                partition.remove(sk)
+            partition = self._partitions.setdefault(pk, _Partition())
+            _check(partition.items.get(sk), only)
+            partition.remove(sk)
 
     def change_together(self, changes: Sequence[Change]) -> None:
         with self._lock:

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from functions.decisions.arrivals import arrivals_in
 from functions.evaluation import evaluate
 from functions.intake import take_in
 from functions.step_index import GroupBusy, LeaseLost
 from functions.world import Settings
+from smdebug.exceptions import StorageUnavailable
 from smdebug.mode_keys import ModeKeys
 from tests.functions.saver import ILL, WELL, Saver
 from tests.functions.small_world import SmallWorld
@@ -788,6 +790,55 @@ def test_a_run_that_was_resumed_after_its_end_is_looked_after_again():
     assert [one.run for one in small.index.watched_runs()] == [RUN]
     assert small.index.run(RUN).state.value == "Running"
     assert RUN in small.schedules.at
+
+
+def test_a_run_that_is_being_noted_or_listed_again_is_not_unlisted_meanwhile():
+    small = SmallWorld(EXPLODING)
+    small.index.list_run(RUN, small.clock.now())  # the first that happens to a new run
+    small.sweep()
+    (watched,) = small.index.watched_runs()
+    small.index.list_run(RUN, small.clock.now())
+    assert not small.index.unlist_run(watched)
+    assert [one.run for one in small.index.watched_runs()] == [RUN]
+    small.clock.time += 2 * 86_400  # whoever was noting it has died
+    small.sweep()
+    assert small.index.watched_runs() == []
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_taken_as_unreadable():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    (told,), small.bucket.told = small.bucket.told, []
+    read, small.bucket.read = small.bucket.read, unavailable
+    with pytest.raises(StorageUnavailable):
+        take_in(small.world, RUN, arrivals_in(told))
+    small.bucket.read = read
+    small.bucket.told = [told]
+    worker.save(0, ILL)
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+def unavailable(*_: object) -> bytes:
+    raise StorageUnavailable("s3://runs/mnist", "not now")
+
+
+def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_evaluated():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place(), run_id=None).begin()
+    worker.save(0, WELL)
+    small.settle()
+    worker.save(1, ILL)
+    small.bucket.told.clear()  # lost
+    worker.save(2, WELL)
+    small.settle()
+    assert (cursor(small), found_steps(small)) == (2, [])
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    assert found_steps(small) == [1]
+    assert small.statuses() == {"ill": "IssuesFound"}
 
 
 def test_a_sagemaker_job_ends_by_its_own_event():

@@ -37,7 +37,8 @@ def stock() -> Stock:
 def test_runs_are_listed_the_newest_first_those_that_are_over_too(stock):
     stock.begin("b/old", first_seen=BEGUN)
     stock.begin("b/over", first_seen=BEGUN + 1, state=RunState.FINISHED)
-    stock.index.unlist_run("b/over")
+    (over,) = (one for one in stock.index.watched_runs() if one.run == "b/over")
+    stock.index.unlist_run(over)
     stock.begin("b/new", first_seen=BEGUN + 2)
     assert [one.run for one in stock.debugger.runs()] == ["b/new", "b/over", "b/old"]
     assert [one.run for one in stock.debugger.runs(watched=True)] == ["b/new", "b/old"]

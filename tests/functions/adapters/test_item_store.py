@@ -186,6 +186,15 @@ def test_a_deleted_item_is_gone(store, pk):
     assert store.get(pk, "s") is None
 
 
+def test_an_item_that_has_changed_is_not_deleted(store, pk):
+    store.put({"pk": pk, "sk": "s", "n": 2})
+    with pytest.raises(Refused):
+        store.delete(pk, "s", Only(equal={"n": 1}))
+    assert store.get(pk, "s") == {"pk": pk, "sk": "s", "n": 2}
+    store.delete(pk, "s", Only(equal={"n": 2}))
+    assert store.get(pk, "s") is None
+
+
 def test_several_changes_happen_together_or_not_at_all(store, pk):
     store.put({"pk": pk, "sk": "a", "n": 1})
     store.put({"pk": pk, "sk": "b", "n": 1})
