@@ -19,7 +19,8 @@ from functions.decisions.patience import (
     progress_of,
     unfinished_of,
 )
-from functions.intake import announce_end, change, list_run, take_in, unseen_steps
+from functions.decisions.settling import never_came
+from functions.intake import announce_end, change, in_trouble, list_run, take_in, unseen_steps
 from functions.starting import leave_check, start_evaluation
 from functions.telemetry import log, metrics
 from functions.world import World
@@ -53,6 +54,7 @@ def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> boo
     elif not at_once:
         return False
     steps = unseen_steps(world, record)
+    record = _tell_what_never_came(world, record, steps)
     groups = world.index.groups(run)
     _measure(world, record, steps)
     newest = max((one.step for one in steps if one.is_complete(record.num_workers)), default=None)
@@ -68,6 +70,17 @@ def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> boo
     if steps and not record.has_ended:  # some workers are missing: time may settle that
         leave_check(world, record, after=900)
     return False
+
+
+def _tell_what_never_came(world: World, record: RunRecord, steps: list[StepRecord]) -> RunRecord:
+    settings = world.settings
+    problem = never_came(
+        steps,
+        record.num_workers,
+        timeout=settings.incomplete_step_timeout,
+        now=world.clock.now(),
+    )
+    return record if problem is None else in_trouble(world, record, problem)
 
 
 def _start_again(
@@ -103,8 +116,8 @@ def _waits_for_a_live_run(world: World, record: RunRecord, groups: list[GroupRec
 def finish(world: World, run: str, attempt: str) -> None:
     """The grace period after a run's end is over: see what is there, and settle the rest."""
     record = world.index.run(run)
-    if record is None or record.state is not RunState.ENDING:
-        return
+    if record is None or record.state not in (RunState.ENDING, RunState.ENDED):
+        return  # ENDED: whoever was here before has died on the way
     list_run(world, record)
     change(
         world,

@@ -110,3 +110,36 @@ def late_steps(
         if not evaluated:
             late.append(step)
     return late
+
+
+def never_came(
+    steps: Collection[StepRecord], num_workers: int | None, *, timeout: float, now: float
+) -> str | None:
+    """What is wrong with a run whose first step has been waiting for so long; None if nothing is.
+
+    The sentence is the same for as long as the same is missing, so it is told once.
+    """
+    waiting = [
+        step
+        for step in sorted(steps, key=lambda one: one.step)
+        if not step.is_complete(num_workers) and now - step.indexed >= timeout
+    ]
+    if not waiting:
+        return None
+    first = waiting[0]
+    if num_workers is None:
+        return (
+            f"Step {first.step} was saved, and no collections file has come that says how many workers "
+            "there are: none of its rules can look at any step. Does the training write collections/?"
+        )
+    there = first.complete_workers
+    names = [f"worker_{number}" for number in range(num_workers)]
+    missing = [name for name in names if name not in there]
+    if there - set(names):  # devices have names of their own
+        missing = [f"{num_workers - len(there)} of them"]
+    shown = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+    return (
+        f"Step {first.step} was saved by {len(there)} of {num_workers} workers, and for {timeout:.0f} s "
+        f"nothing more of it has come: {shown} is missing. A step is looked at when all have saved it; "
+        "what never comes is passed over at a later step, or at the run's end."
+    )

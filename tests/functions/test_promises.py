@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -474,6 +475,96 @@ def test_an_older_rules_file_that_is_told_later_changes_nothing():
     Saver(place).begin().save(0, WELL)
     small.settle()
     assert set(small.statuses()) == {"b"}
+
+
+def test_a_worker_that_never_comes_is_told_while_the_run_goes_on_and_once():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place(), num_workers=2).begin()
+    for step in range(30):
+        worker.save(step, ILL)
+        small.settle()
+        small.pass_time(120)
+    run = small.index.run(RUN)
+    assert "Step 0 was saved by 1 of 2 workers" in run.trouble
+    assert "worker_1 is missing" in run.trouble
+    troubles = [one["trouble"] for one in small.details("Run State Change") if one["trouble"]]
+    assert troubles == [run.trouble]
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    (summary,) = summaries(small)
+    assert (summary["steps"], summary["not_evaluated"]) == (0, 30)
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def test_a_collections_file_that_never_comes_is_told():
+    small = SmallWorld(EXPLODING)
+    Saver(small.place()).save(0, ILL)
+    small.settle()
+    small.pass_time(1300)
+    troubles = [one["trouble"] for one in small.details("Run State Change") if one["trouble"]]
+    assert len(troubles) == 1
+    assert "no collections file has come" in troubles[0]
+
+
+def test_a_rule_that_is_changed_while_the_run_goes_on_is_stopped_and_begins_anew():
+    small = SmallWorld()
+
+    def want(threshold: str) -> None:
+        told = {"name": "tiny", "rule": "VanishingGradient", "parameters": {"threshold": threshold}}
+        small.place().write("rules.json", json.dumps({"version": 1, "rules": [told]}).encode())
+        small.settle()
+        small.pass_time(10)
+
+    worker = Saver(small.place()).begin()
+    want("1e-12")
+    worker.save(0, {"gradient/fc": 1e-9})
+    small.settle()
+    want("1e-3")
+    changes = [
+        (one["configuration"]["parameters"]["threshold"], one["status"])
+        for one in small.details("Rule Evaluation Status Change")
+    ]
+    assert ("1e-12", "Stopped") in changes
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert (found["step"], found["catch_up"]) == (0, True)
+    assert found["configuration"]["parameters"] == {"threshold": "1e-3"}
+
+
+def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_on():
+    small = SmallWorld()
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    small.place().write("rules.json", b'{"rules": ')
+    small.settle()
+    worker.save(1, ILL)
+    small.settle()
+    assert found_steps(small) == [0, 1]
+    assert "it is not JSON" in small.index.run(RUN).trouble
+    troubles = [one["trouble"] for one in small.details("Run State Change") if one["trouble"]]
+    assert troubles == [small.index.run(RUN).trouble]
+
+
+def test_a_place_that_another_training_uses_after_the_first_has_ended_is_a_new_attempt():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    first = Saver(small.place()).begin()
+    first.save(0, ILL)
+    first.end()
+    small.settle()
+    small.pass_time(120)
+    second = Saver(small.place(), run_id="run-2").begin()
+    second.save(0, ILL)
+    small.settle()
+    told = small.details("Rule Evaluation Condition Met")
+    assert [(one["run_id"], one["training_run"], one["step"]) for one in told] == [
+        ("run-1", 0, 0),
+        ("run-2", 1, 0),
+    ]
+    run = small.index.run(RUN)
+    assert (run.state.value, run.run_id, run.trouble) == ("Running", "run-2", "")
 
 
 def test_a_damaged_index_file_is_told_and_the_next_steps_are_evaluated():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
+from functions.decisions.settling import Ready, Settling, Waiting, late_steps, never_came, next_step
 from smdebug.service.records import StepRecord
 
 
@@ -170,3 +170,34 @@ def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
     old = settling(1, cursor=10, tells_previous_steps=False)
     late = late_steps([five], old, group="builtin", passed=(), done=())
     assert late == ([] if marked else [five])
+
+
+# What never came
+
+
+def test_a_step_that_waits_too_long_says_whom_it_waits_for():
+    steps = [written(7, "worker_0", indexed=50.0), written(5, "worker_0", "worker_2", indexed=0.0)]
+    assert never_came(steps, 4, timeout=900, now=899) is None
+    told = never_came(steps, 4, timeout=900, now=900)
+    assert told == never_came(steps, 4, timeout=900, now=5000), "the same is told once"
+    assert "Step 5 was saved by 2 of 4 workers" in told
+    assert "worker_1, worker_3 is missing" in told
+
+
+def test_a_complete_step_waits_for_nobody():
+    assert never_came([written(5, "worker_0")], 1, timeout=900, now=5000) is None
+
+
+def test_devices_have_names_of_their_own_and_are_counted():
+    told = never_came([written(5, "/device:GPU:0")], 2, timeout=900, now=5000)
+    assert "1 of them is missing" in told
+
+
+def test_many_that_are_missing_are_not_all_named():
+    told = never_came([written(5, "worker_0")], 1024, timeout=900, now=5000)
+    assert "worker_8 and 1015 more is missing" in told
+
+
+def test_without_a_collections_file_that_is_what_is_missing():
+    told = never_came([written(5, "worker_0")], None, timeout=900, now=5000)
+    assert "no collections file has come" in told
