@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
@@ -15,13 +16,14 @@ from smdebug.rules.parameters import boolean, integer, is_given, number, strings
 from smdebug_rules.losses import loss_of, mode_meant
 
 
-class Limits(NamedTuple):
+@dataclass(frozen=True)
+class Limits:
     """By how many percent a loss has to fall, and by how many it may rise (None: it has to fall)."""
 
     min_difference: float = 0.0
     increase_threshold_percent: float | None = None
 
-    comes_from_parameters = True
+    comes_from_parameters: ClassVar[bool] = True
 
 
 def improvement(before: float, now: float) -> float:

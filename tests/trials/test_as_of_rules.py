@@ -22,15 +22,17 @@ from smdebug.rules import Rule, restore_state, save_state
 from smdebug.storage.memory import MemoryStorage
 from smdebug_rules.catalog import CATALOG
 from tests.rules.made_runs import STANDARD_COLLECTIONS
+from tests.smdebug_rules.ill_parameters import COLLECTIONS as MORE_COLLECTIONS
+from tests.smdebug_rules.ill_parameters import TENSORS, value
+from tests.smdebug_rules.ill_parameters import made as made_with_parameters
 from tests.trials.viewing import FarStorage, Recorder, view_of, written_by
 from tests.trials.writing import begin, open_trial, write_step
 
 GLOBAL, TRAIN, EVAL = ModeKeys.GLOBAL, ModeKeys.TRAIN, ModeKeys.EVAL
-NUMBERS = st.sampled_from([0.0, 1.0, 1.0, 2.0, 5.0, 1e-9, 100.0, float("nan"), float("inf")])
-TENSORS = st.dictionaries(
-    st.sampled_from(["loss", "val_loss", "gradient/a", "weight"]), NUMBERS, min_size=1
-)
-COLLECTIONS = {name: {"include_regex": regexes} for name, regexes in STANDARD_COLLECTIONS.items()}
+COLLECTIONS = {
+    name: {"include_regex": regexes}
+    for name, regexes in {**STANDARD_COLLECTIONS, **MORE_COLLECTIONS}.items()
+}
 
 
 @st.composite
@@ -46,7 +48,7 @@ def runs(draw: Any) -> MemoryStorage:
         mode_steps[mode] += 1
         there = draw(st.sampled_from([range(workers), range(workers), [0], [workers - 1]]))
         for worker in there:
-            tensors = {name: np.float32(number) for name, number in draw(TENSORS).items()}
+            tensors = {name: value(name, number) for name, number in draw(TENSORS).items()}
             number = step if mode is GLOBAL else mode_steps[mode]
             write_step(storage, step, tensors, worker=worker, mode=mode, mode_step=number)
     storage.write(END_MARKER, b"")
@@ -72,14 +74,10 @@ class Remembering(Rule):
 def made(name: str, trial: Any, other: Any) -> Rule:
     if name == "Remembering":
         return Remembering(trial)
-    extra: dict[str, dict[str, Any]] = {
-        "AllZero": {"tensor_regex": ".*", "threshold": "50"},
-        "UnchangedTensor": {"tensor_regex": ".*", "num_steps": "2"},
-        "SimilarAcrossRuns": {"other_trial": other, "strict": "True"},
-        "LossNotDecreasing": {"num_steps": "3"},
-        "WeightUpdateRatio": {"num_steps": "4"},
-    }
-    return CATALOG[name].load()(trial, **extra.get(name, {}))
+    if name == "SimilarAcrossRuns":
+        return CATALOG[name].load()(trial, other_trial=other, strict="True")
+    made_rule: Rule = made_with_parameters(name, trial, other)
+    return made_rule
 
 
 def evaluated(rule: Rule, step: int) -> Any:
@@ -93,7 +91,7 @@ def evaluated(rule: Rule, step: int) -> Any:
 
 
 @pytest.mark.parametrize("name", [*CATALOG, "Remembering"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(storage=runs(), others=runs())
 def test_a_rule_finds_over_views_what_it_finds_over_the_ended_run(
     name: str, storage: MemoryStorage, others: MemoryStorage

@@ -71,7 +71,8 @@ def statistics(array: Any) -> Statistics:
     if not is_numeric(values):
         raise SMDebugTypeError(f"There are no statistics of {values.dtype} values")
     if values.size == 0:
-        return Statistics(0, 0, 0, 0, *[math.nan] * 5, 0.0, 0.0)
+        none = math.nan
+        return Statistics(0, 0, 0, 0, none, none, none, none, none, 0.0, 0.0)
     flat = values.ravel(order="K")
     with np.errstate(all="ignore"):
         if flat.dtype.kind == "c":

@@ -162,6 +162,13 @@ class Trial:
         self.maybe_refresh()
         return self.index.mode_of(global_step) or (None, None)
 
+    def saved_at(self, global_step: int) -> float | None:
+        """When the last of its workers had saved a step, in seconds since 1970; None if nothing tells."""
+        self.maybe_refresh()
+        workers = self.index.workers_at(global_step, GLOBAL) or {}
+        times = [one.saved_at for one in workers.values() if one.saved_at is not None]
+        return max(times, default=None)
+
     def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None:
         """The global step of a mode's step; None if it is not known."""
         self.maybe_refresh()

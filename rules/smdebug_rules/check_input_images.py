@@ -1,0 +1,124 @@
+"""Images that go into the model without having been normalised."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from smdebug.numbers.conditions import is_numeric
+from smdebug.rules import Finding, Rule
+from smdebug.rules.looking import Seen, TensorSelection, look
+from smdebug.rules.parameters import integer, is_given, number
+
+_HYBRID = ".*hybridsequential0_input_0"
+
+
+class CheckInputImages(Rule):
+    """Fires when the mean of a channel is further from 0 than `threshold_mean`, over all images so far.
+
+    It is asked for the first time when `threshold_samples` images were seen; images are along the first
+    axis, channels along axis `channel`. With `threshold_variance`, it fires as well when the variance of a
+    channel is further than that from 1.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold_mean: Any = 0.2,
+        threshold_samples: Any = 500,
+        regex: Any = _HYBRID,
+        channel: Any = 1,
+        threshold_variance: Any = None,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.threshold_mean = number("threshold_mean", threshold_mean, minimum=0)
+        self.threshold_samples = integer("threshold_samples", threshold_samples, minimum=1)
+        self.selection = TensorSelection(None, regex or _HYBRID)
+        self.channel = integer("channel", channel)
+        self.threshold_variance = None
+        if is_given(threshold_variance):
+            self.threshold_variance = number("threshold_variance", threshold_variance, minimum=0)
+        self.images: dict[str, int] = {}
+        self.pixels: dict[str, int] = {}  # of one channel
+        self.sums: dict[str, list[float]] = {}
+        self.squares: dict[str, list[float]] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        trial = self.base_trial
+        seen_now = {
+            seen.name
+            for seen in look(trial, self.selection.names(trial, step), step)
+            if self._add(seen)
+        }
+        self.looked = bool(seen_now)
+        found = [
+            one
+            for name in sorted(seen_now)
+            if self.images[name] >= self.threshold_samples
+            for one in self._judged(name, step)
+        ]
+        found.sort(key=lambda one: -one[0])
+        self.findings = [finding for _, finding in found]
+        return bool(found)
+
+    def _add(self, seen: Seen) -> bool:
+        """Count these images in, if they are such."""
+        value, name = seen.value, seen.name
+        if value is None or not is_numeric(value) or not value.size:
+            self.skipped[name] = (
+                "it has no images: only reductions, text or nothing was saved of it"
+            )
+            return False
+        if value.ndim < 2 or not -value.ndim <= self.channel < value.ndim:
+            self.skipped[name] = (
+                f"of shape {value.shape}, it has no axis {self.channel} for channels"
+            )
+            return False
+        axis = self.channel % value.ndim
+        others = tuple(one for one in range(value.ndim) if one != axis)
+        wide = value.astype(np.float64)
+        with np.errstate(all="ignore"):
+            sums, squares = wide.sum(axis=others), np.square(wide).sum(axis=others)
+        if not (np.isfinite(sums).all() and np.isfinite(squares).all()):
+            self.skipped[name] = "some of its values are not finite"
+            return False
+        known = self.sums.get(name, [0.0] * sums.size)
+        if len(known) != sums.size:
+            self.skipped[name] = f"it has {sums.size} channels, and had {len(known)}"
+            return False
+        self.sums[name] = [a + float(b) for a, b in zip(known, sums, strict=True)]
+        before = self.squares.get(name, [0.0] * sums.size)
+        self.squares[name] = [a + float(b) for a, b in zip(before, squares, strict=True)]
+        self.images[name] = self.images.get(name, 0) + (value.shape[0] if axis else 1)
+        self.pixels[name] = self.pixels.get(name, 0) + value.size // sums.size
+        return True
+
+    def _judged(self, name: str, step: int) -> list[tuple[float, Finding]]:
+        found = []
+        count, images = self.pixels[name], self.images[name]
+        for at, (total, squares) in enumerate(
+            zip(self.sums[name], self.squares[name], strict=True)
+        ):
+            mean = total / count
+            checks = [("mean", mean, 0.0, self.threshold_mean)]
+            if self.threshold_variance is not None:
+                variance = max(squares / count - mean * mean, 0.0)
+                checks.append(("variance", variance, 1.0, self.threshold_variance))
+            for statistic, value, wanted, limit in checks:
+                if abs(value - wanted) > limit and math.isfinite(value):
+                    finding = Finding(
+                        tensor=name,
+                        statistic=f"{statistic} of channel {at}",
+                        value=value,
+                        threshold=limit,
+                        step=step,
+                        message=f"{name}: over {images} images, the {statistic} of channel {at} is "
+                        f"{value:.4g}, more than {limit:g} from {wanted:g}",
+                        details={"channel": at, "images": images},
+                    )
+                    found.append((abs(value - wanted) - limit, finding))
+        return found

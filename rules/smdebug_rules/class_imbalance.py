@@ -1,0 +1,148 @@
+"""Classes of which some are seen far more often than others, or that are mostly predicted wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Finding, Rule
+from smdebug.rules.looking import TensorSelection, each_worker, value_of
+from smdebug.rules.parameters import boolean, integer, is_given, number
+from smdebug_rules.classes import ClassesUnknown, classes_of, label_row
+
+_MOST_CLASSES = 100_000
+
+
+class ClassImbalance(Rule):
+    """Fires when, of at least `samples` labels, one class is too frequent, or too often predicted wrong.
+
+    Labels are counted over all steps, or with `reset_samples`, anew after so many. Too frequent is more
+    than `threshold_imbalance` times as often as the rarest class seen; too often wrong is more than
+    `threshold_misprediction` of a class. With `argmax`, predictions are scores of all classes.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold_imbalance: Any = 10.0,
+        threshold_misprediction: Any = 0.7,
+        samples: Any = 500,
+        argmax: Any = False,
+        labels_regex: Any = ".*labels",
+        predictions_regex: Any = ".*predictions",
+        reset_samples: Any = None,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.threshold_imbalance = number("threshold_imbalance", threshold_imbalance, minimum=1)
+        self.threshold_misprediction = number(
+            "threshold_misprediction", threshold_misprediction, minimum=0, maximum=1
+        )
+        self.samples = integer("samples", samples, minimum=1)
+        self.argmax = boolean("argmax", argmax)
+        self.labels = TensorSelection(None, labels_regex or ".*labels")
+        self.predictions = TensorSelection(None, predictions_regex or ".*predictions")
+        self.reset_samples = None
+        if is_given(reset_samples):
+            self.reset_samples = integer("reset_samples", reset_samples, minimum=self.samples)
+        self.seen: Counter[int] = Counter()
+        self.predicted: Counter[int] = Counter()
+        self.wrong: Counter[int] = Counter()
+        self.last_good_step: int | None = None
+
+    def invoke_at_step(self, step: int) -> bool:
+        self.looked = False
+        for name, labels, predictions in self._pairs(step):
+            try:
+                self._count(labels, predictions)
+            except ClassesUnknown as unknown:
+                self.skipped[name] = str(unknown)
+        total = sum(self.seen.values())
+        if not self.looked or total < self.samples:
+            return False
+        self.findings = [*self._imbalance(step, total), *self._mispredictions(step)]
+        if not self.findings:
+            self.last_good_step = step
+        if self.reset_samples is not None and total >= self.reset_samples:
+            self.seen, self.predicted, self.wrong = Counter(), Counter(), Counter()
+        return bool(self.findings)
+
+    def _pairs(self, step: int) -> Iterator[tuple[str, Any, Any]]:
+        """Each worker's labels, with its predictions where there are as many tensors of them."""
+        trial = self.base_trial
+        labels, predictions = (
+            _by_worker(trial, chosen.names(trial, step), step)
+            for chosen in (self.labels, self.predictions)
+        )
+        for worker, of_labels in labels.items():
+            matching = predictions.get(worker, [])
+            if len(matching) != len(of_labels):
+                self.skipped["predictions"] = (
+                    f"there are {len(matching)} of them for {len(of_labels)} labels"
+                )
+                matching = [("", None)] * len(of_labels)
+            for (name, label), (_, prediction) in zip(of_labels, matching, strict=True):
+                yield name, label, prediction
+
+    def _count(self, labels: Any, predictions: Any) -> None:
+        row = label_row(labels)
+        if not row.size:
+            return
+        found = Counter(
+            dict(zip(*(one.tolist() for one in np.unique(row, return_counts=True)), strict=True))
+        )
+        if len(self.seen | found) > _MOST_CLASSES:
+            raise ClassesUnknown(f"there are more than {_MOST_CLASSES} classes")
+        if predictions is not None:
+            row, predicted = classes_of(labels, predictions, self.argmax)
+            self.predicted.update(found)
+            self.wrong.update(row[row != predicted].tolist())
+        self.seen.update(found)
+        self.looked = True
+
+    def _imbalance(self, step: int, total: int) -> Iterator[Finding]:
+        ranked = self.seen.most_common()
+        (most, many), (least, few) = ranked[0], ranked[-1]
+        ratio = many / few
+        if ratio > self.threshold_imbalance:
+            yield Finding(
+                statistic="largest class over smallest",
+                value=ratio,
+                threshold=self.threshold_imbalance,
+                step=step,
+                message=f"of {total} labels, {many} are of class {most} and {few} of class {least}: "
+                f"{ratio:.4g} times as many, more than {self.threshold_imbalance:g}",
+                details={"labels": dict(ranked[:20]), **self._last_good()},
+            )
+
+    def _mispredictions(self, step: int) -> Iterator[Finding]:
+        shares = [(self.wrong[label] / count, label) for label, count in self.predicted.items()]
+        for share, label in sorted(shares, key=lambda one: (-one[0], one[1])):
+            if share <= self.threshold_misprediction:
+                return
+            yield Finding(
+                statistic=f"share of class {label} predicted wrong",
+                value=share,
+                threshold=self.threshold_misprediction,
+                step=step,
+                message=f"class {label}: {self.wrong[label]} of {self.predicted[label]} samples were "
+                f"predicted wrong, {share:.4g}, more than {self.threshold_misprediction:g}",
+                details={"class": label, **self._last_good()},
+            )
+
+    def _last_good(self) -> dict[str, Any]:
+        return {} if self.last_good_step is None else {"last_good_step": self.last_good_step}
+
+
+def _by_worker(trial: Any, names: list[str], step: int) -> dict[str, list[tuple[str, Any]]]:
+    found: dict[str, list[tuple[str, Any]]] = {}
+    for tensor, worker in each_worker(trial, names, step):
+        value = value_of(tensor, step, ModeKeys.GLOBAL, worker)
+        if value is not None:
+            found.setdefault(worker, []).append((tensor.name, value))
+    return found

@@ -1,0 +1,60 @@
+"""ReLU layers most of whose units never react any more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import TensorSelection, look, named
+from smdebug.rules.parameters import integer, number, one_of
+from smdebug_rules.activity import percent_inactive
+
+
+class DeadRelu(TensorRule):
+    """Fires when more than `threshold_layer` percent of the units of a layer are dead.
+
+    A unit is dead if its output is above zero in less than `threshold_inactivity` percent of the step's
+    samples, which are along the first axis. With granularity "channel", a unit is a channel.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        tensor_regex: Any = ".*relu_output",
+        threshold_inactivity: Any = 1.0,
+        threshold_layer: Any = 50.0,
+        granularity: Any = "unit",
+        channel: Any = 1,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.selection = TensorSelection(None, tensor_regex or ".*relu_output")
+        self.threshold_inactivity = number(
+            "threshold_inactivity", threshold_inactivity, minimum=0, maximum=100
+        )
+        self.threshold_layer = number("threshold_layer", threshold_layer, minimum=0, maximum=100)
+        by_channel = one_of("granularity", granularity, ("unit", "channel")) == "channel"
+        self.channel = integer("channel", channel) if by_channel else None
+
+    def judged(self, step: int) -> Iterator[Judged]:
+        trial = self.base_trial
+        for seen in look(trial, self.selection.names(trial, step), step):
+            dead = percent_inactive(seen, 0.0, math.inf, self.threshold_inactivity, self.channel)
+            if dead is None:
+                reason = "its units cannot be told from what was saved of it"
+                yield Judged(seen.name, seen.worker, skipped=reason)
+                continue
+            finding = None
+            if dead > self.threshold_layer:
+                finding = Finding(
+                    statistic="percent of dead units",
+                    value=dead,
+                    threshold=self.threshold_layer,
+                    message=f"{named(seen.name, seen.worker, trial)}: {dead:.4g} % of the units are "
+                    f"dead, more than {self.threshold_layer:g} %",
+                )
+            yield Judged(seen.name, seen.worker, finding, badness=dead)

@@ -1,0 +1,76 @@
+"""A training that goes on although neither the training loss nor the validation loss gets any better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Finding, Rule
+from smdebug.rules.parameters import integer, number, one_of
+from smdebug_rules.losses import loss_selection, losses_by_mode
+
+
+class Overtraining(Rule):
+    """Fires when the best loss is `patience_train` saved TRAIN and `patience_validation` EVAL steps old.
+
+    A loss is a new best one if it is more than `delta` below the best. With combine="or", one of the two
+    is enough. A loss that is not finite is never the best.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        patience_train: Any = 5,
+        patience_validation: Any = 10,
+        delta: Any = 0.01,
+        tensor_regex: Any = None,
+        combine: Any = "and",
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.patience = {
+            ModeKeys.TRAIN: integer("patience_train", patience_train, minimum=1),
+            ModeKeys.EVAL: integer("patience_validation", patience_validation, minimum=1),
+        }
+        self.delta = number("delta", delta, minimum=0)
+        self.selection = loss_selection(tensor_regex)
+        self.needs_both = one_of("combine", combine, ("and", "or")) == "and"
+        self.best: dict[ModeKeys, float] = {}
+        self.best_step: dict[ModeKeys, int] = {}
+        self.steps_since: dict[ModeKeys, int] = {}
+
+    def invoke_at_step(self, step: int) -> bool:
+        losses = losses_by_mode(self.base_trial, self.selection, step)
+        self.looked = bool(losses)
+        for mode, loss in losses.items():
+            if mode in self.best and not loss < self.best[mode] - self.delta:
+                self.steps_since[mode] += 1
+            elif loss == loss and abs(loss) != float("inf"):
+                self.best[mode], self.best_step[mode], self.steps_since[mode] = loss, step, 0
+        expired = [
+            mode
+            for mode, patience in self.patience.items()
+            if self.steps_since.get(mode, 0) >= patience
+        ]
+        if not losses or len(expired) < (2 if self.needs_both else 1):
+            return False
+        self.findings = [
+            Finding(
+                statistic=f"steps since the best {_NAMES[mode]} loss",
+                value=self.steps_since[mode],
+                threshold=self.patience[mode],
+                step=step,
+                message=f"the {_NAMES[mode]} loss has not been better than {self.best[mode]:.4g} by "
+                f"{self.delta:g} for {self.steps_since[mode]} saved steps, since step "
+                f"{self.best_step[mode]}",
+                details={"best": self.best[mode], "last_good_step": self.best_step[mode]},
+            )
+            for mode in sorted(
+                expired, key=lambda mode: self.patience[mode] - self.steps_since[mode]
+            )
+        ]
+        return True
+
+
+_NAMES = {ModeKeys.TRAIN: "training", ModeKeys.EVAL: "validation"}

@@ -1,0 +1,89 @@
+"""Layers with tanh or sigmoid that get inputs at which the gradient is next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import TensorSelection, look, named
+from smdebug.rules.parameters import number
+from smdebug_rules.activity import percent_inactive
+
+_BOTH = ".*tanh_input|.*sigmoid_input"
+
+
+class SaturatedActivation(TensorRule):
+    """Fires when more than `threshold_layer` percent of the units of a layer are saturated.
+
+    A unit is saturated if its *input* is within the limits of the function in less than
+    `threshold_inactivity` percent of the step's samples, which are along the first axis. Which function it
+    is, the tensor's name tells: it has "tanh" or "sigmoid" in it.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = _BOTH,
+        threshold_tanh_min: Any = -9.4999,
+        threshold_tanh_max: Any = 9.4999,
+        threshold_sigmoid_min: Any = -23.0,
+        threshold_sigmoid_max: Any = 16.99999,
+        threshold_inactivity: Any = 1.0,
+        threshold_layer: Any = 50.0,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.selection = TensorSelection(collection_names, tensor_regex)
+        if not self.selection:
+            self.selection = TensorSelection(None, _BOTH)
+        self.tanh = _limits("threshold_tanh", threshold_tanh_min, threshold_tanh_max)
+        self.sigmoid = _limits("threshold_sigmoid", threshold_sigmoid_min, threshold_sigmoid_max)
+        self.threshold_inactivity = number(
+            "threshold_inactivity", threshold_inactivity, minimum=0, maximum=100
+        )
+        self.threshold_layer = number("threshold_layer", threshold_layer, minimum=0, maximum=100)
+
+    def judged(self, step: int) -> Iterator[Judged]:
+        trial = self.base_trial
+        for seen in look(trial, self.selection.names(trial, step), step):
+            limits = self._limits_of(seen.name)
+            if limits is None:
+                reason = "its name has neither tanh nor sigmoid in it"
+                yield Judged(seen.name, seen.worker, skipped=reason)
+                continue
+            saturated = percent_inactive(seen, *limits, self.threshold_inactivity)
+            if saturated is None:
+                reason = "its units cannot be told from what was saved of it"
+                yield Judged(seen.name, seen.worker, skipped=reason)
+                continue
+            finding = None
+            if saturated > self.threshold_layer:
+                finding = Finding(
+                    statistic="percent of saturated units",
+                    value=saturated,
+                    threshold=self.threshold_layer,
+                    message=f"{named(seen.name, seen.worker, trial)}: {saturated:.4g} % of the units "
+                    f"are saturated, more than {self.threshold_layer:g} %: their inputs are not between "
+                    f"{limits[0]:g} and {limits[1]:g}",
+                )
+            yield Judged(seen.name, seen.worker, finding, badness=saturated)
+
+    def _limits_of(self, name: str) -> tuple[float, float] | None:
+        name = name.lower()
+        if "tanh" in name:
+            return self.tanh
+        return self.sigmoid if "sigmoid" in name else None
+
+
+def _limits(name: str, least: Any, most: Any) -> tuple[float, float]:
+    limits = number(f"{name}_min", least), number(f"{name}_max", most)
+    if limits[0] >= limits[1]:
+        raise SMDebugValueError(
+            f"{name}_min ({limits[0]:g}) has to be below {name}_max ({limits[1]:g})"
+        )
+    return limits

@@ -1,0 +1,122 @@
+"""A training that has stopped writing, although it has not ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
+from smdebug.rules import Finding, Rule
+from smdebug.rules.parameters import boolean, integer, is_given, text
+from smdebug.trials import StepState
+
+
+class StalledTrainingRule(Rule):
+    """Fires when nothing was saved for `threshold` seconds, while the training goes on.
+
+    Invoked on a run that goes on, it fires while it waits for the next step, once in each silence; before
+    the first step it counts from when it was first asked, unless `before_first_step` is False. At a step
+    that is there, it fires if that was saved so long after the one before, by the times in the index files.
+    """
+
+    now = staticmethod(time.time)
+    pause = staticmethod(time.sleep)
+
+    def __init__(
+        self,
+        base_trial: Any,
+        threshold: Any = 1800,
+        stop_training_on_fire: Any = False,
+        training_job_name_prefix: Any = None,
+        before_first_step: Any = True,
+        *,
+        action_str: Any = None,
+    ):
+        stop = boolean("stop_training_on_fire", stop_training_on_fire)
+        if stop and not is_given(training_job_name_prefix):
+            raise SMDebugValueError("stop_training_on_fire needs training_job_name_prefix")
+        if stop:
+            prefix = text("training_job_name_prefix", training_job_name_prefix)
+            action_str = _with_stop(action_str, prefix)
+        super().__init__(base_trial, action_str)
+        self.threshold = integer("threshold", threshold, minimum=1)
+        self.before_first_step = boolean("before_first_step", before_first_step)
+        self.last_saved: float | None = None
+        self.last_step: int | None = None
+        self.told_of: float | None = None
+
+    def invoke(self, step: int) -> None:
+        self._watch(step)
+        super().invoke(step)
+
+    def invoke_at_step(self, step: int) -> bool:
+        saved = self.base_trial.saved_at(step)
+        self.looked = saved is not None
+        if saved is None:
+            self.skipped["saved_at"] = "the files do not say when they were saved"
+            return False
+        last, before = self.last_saved, self.last_step
+        self.last_saved, self.last_step = saved, step
+        if last is None or saved - last < self.threshold:
+            return False
+        if self.told_of is not None and self.told_of >= last:
+            return False  # it was told while it lasted
+        silence = saved - last
+        self.findings = [self._finding(silence, step, before)]
+        return True
+
+    def _watch(self, step: int) -> None:
+        """Wait for the step, and say so if that takes too long."""
+        trial = self.base_trial
+        began: float | None = None
+        pause = 0.1
+        while trial.has_passed_step(step) is StepState.NOT_YET_AVAILABLE:
+            if began is None:
+                began = self.now()
+            self._note_news()
+            last = self.last_saved if self.last_step is not None else began
+            if last is None:
+                last = began
+            counts = self.last_step is not None or self.before_first_step
+            silence = self.now() - last
+            if counts and silence >= self.threshold and self.told_of != last:
+                self.told_of = last
+                self._fire(step, silence)
+            self.pause(min(pause, max(self.threshold - silence, 0.05)))
+            pause = min(2 * pause, 10.0)
+
+    def _note_news(self) -> None:
+        steps = self.base_trial.steps(show_incomplete_steps=True)
+        if steps and (self.last_step is None or steps[-1] > self.last_step):
+            self.last_step = steps[-1]
+            self.last_saved = self.base_trial.saved_at(steps[-1]) or self.now()
+
+    def _fire(self, step: int, silence: float) -> None:
+        self.looked = True
+        found = self._finding(silence, step, self.last_step)
+        self.findings = [found]
+        self._actions.invoke(f"Step {step}: {found}.")
+        met = RuleEvaluationConditionMet(self.rule_name, step)
+        met.findings = (found,)
+        raise met
+
+    def _finding(self, silence: float, step: int, before: int | None) -> Finding:
+        since = "since it is watched" if before is None else f"after step {before}"
+        return Finding(
+            statistic="seconds without a step",
+            value=silence,
+            threshold=self.threshold,
+            step=step,
+            message=f"nothing was saved for {silence:.0f} s {since}; the limit is {self.threshold} s",
+            details={} if before is None else {"last_good_step": before},
+        )
+
+
+def _with_stop(action_str: Any, prefix: str) -> str:
+    try:
+        told = json.loads(action_str) if action_str else []
+    except (TypeError, ValueError) as error:
+        raise SMDebugValueError(f"The actions are no JSON: {error}") from error
+    actions = told if isinstance(told, list) else [told]
+    return json.dumps([*actions, {"name": "stoptraining", "training_job_prefix": prefix}])

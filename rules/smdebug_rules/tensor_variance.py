@@ -1,0 +1,84 @@
+"""Tensors whose values vary too much, or hardly at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged, TensorRule
+from smdebug.rules.looking import Measured, TensorSelection, measure, named
+from smdebug.rules.parameters import is_given, number
+
+
+class TensorVariance(TensorRule):
+    """Fires when the variance of a selected tensor is above `max_threshold` or below `min_threshold`.
+
+    It is the variance of the population, as numpy has it.
+    """
+
+    def __init__(
+        self,
+        base_trial: Any,
+        collection_names: Any = None,
+        tensor_regex: Any = None,
+        max_threshold: Any = None,
+        min_threshold: Any = None,
+        *,
+        action_str: Any = None,
+    ):
+        super().__init__(base_trial, action_str)
+        self.selection = TensorSelection(collection_names, tensor_regex)
+        if not self.selection:
+            raise SMDebugValueError("TensorVariance needs collection_names or tensor_regex")
+        self.most = _limit("max_threshold", max_threshold)
+        self.least = _limit("min_threshold", min_threshold)
+        if self.most is None and self.least is None:
+            raise SMDebugValueError("TensorVariance needs max_threshold or min_threshold")
+        if self.most is not None and self.least is not None and self.least > self.most:
+            raise SMDebugValueError(
+                f"min_threshold ({self.least:g}) is above max_threshold ({self.most:g})"
+            )
+
+    def judged(self, step: int) -> Iterator[Judged]:
+        trial = self.base_trial
+        for seen in measure(trial, self.selection.names(trial, step), step):
+            variance = _variance(seen)
+            if variance is None or math.isnan(variance):
+                reason = seen.skipped or (
+                    "its saved reductions do not tell the variance"
+                    if variance is None
+                    else "its variance is no number"
+                )
+                yield Judged(seen.name, seen.worker, skipped=reason)
+                continue
+            where = named(seen.name, seen.worker, trial)
+            yield Judged(seen.name, seen.worker, *self._verdict(where, variance))
+
+    def _verdict(self, where: str, variance: float) -> tuple[Finding | None, float]:
+        if self.most is not None and variance > self.most:
+            limit, told, badness = self.most, "above", 1e6 + variance
+        elif self.least is not None and variance < self.least:
+            limit, told, badness = self.least, "below", -variance
+        else:
+            return None, 0.0
+        message = f"{where}: the variance is {variance:.4g}, {told} {limit:g}"
+        return Finding(
+            statistic="variance", value=variance, threshold=limit, message=message
+        ), badness
+
+
+def _variance(seen: Measured) -> float | None:
+    if seen.statistics is not None:
+        return seen.statistics.variance
+    saved = seen.saved("variance")
+    if saved is not None:
+        return saved
+    std = seen.saved("std")
+    return None if std is None else std * std
+
+
+def _limit(name: str, value: Any) -> float | None:
+    return number(name, value, minimum=0) if is_given(value) else None
