@@ -6,6 +6,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FRAMEWORKS_VENV ?= .venv-frameworks
+FRAMEWORKS := $(FRAMEWORKS_VENV)/bin
+FRAMEWORKS_READY := $(FRAMEWORKS_VENV)/.ready
+TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
+TORCH := torch==2.13.0
+TORCH_FROM ?=# where pip is not set up to find a build for the CPU: --index-url https://download.pytorch.org/whl/cpu
 SOURCES := layers/smdebug_core/python functions infra rules tests bench examples
 ARGS ?=
 CDK_CLI := 2.1148.1# a newer one may not read what our aws-cdk-lib writes
@@ -34,6 +40,19 @@ demo: $(READY) ## train something ill, save its tensors, watch a rule find out w
 test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
+$(FRAMEWORKS_READY): requirements/frameworks.txt
+	@echo "Setting up $(FRAMEWORKS_VENV); once, a few minutes ..."
+	@test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv $(FRAMEWORKS_VENV)
+	@$(FRAMEWORKS)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements/frameworks.txt
+	@$(FRAMEWORKS)/python -m pip install -q --disable-pip-version-check $(TORCH_FROM) $(TORCH)
+	@touch $@
+
+frameworks: $(FRAMEWORKS_READY) ## create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
+
+test-frameworks: $(FRAMEWORKS_READY) ## run the tests of the hooks on the real frameworks, and say which ran
+	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
+		$(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
+
 lint: $(READY) ## check style and formatting
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
@@ -47,6 +66,9 @@ types: $(READY) ## check types, strictly
 
 bench-core: $(READY) ## measure writing, reading and opening against numpy and the old library
 	@$(BIN)/python -m bench.core $(ARGS)
+
+bench-hooks: $(FRAMEWORKS_READY) ## measure what the hook adds to a training, against the old library's
+	@$(FRAMEWORKS)/python -m bench.hooks $(ARGS)
 
 bench-cost: $(READY) ## count what a saved step costs, from the calls that the handlers make
 	@$(BIN)/python -m bench.cost $(ARGS)
@@ -79,8 +101,11 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 		requirements/dev.in -o requirements/dev.txt
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.13 \
 		requirements/layer.in -o requirements/layer.txt
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		--override requirements/frameworks.overrides --no-emit-package torch --no-emit-package nvidia-nccl-cu12 \
+		requirements/frameworks.in -o requirements/frameworks.txt
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test lint format types bench-core bench-cost bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-cold wheel wheel-check synth deploy layer layer-check lock clean

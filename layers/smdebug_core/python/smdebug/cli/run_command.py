@@ -1,25 +1,21 @@
-"""`smdebug run`: a training script, unchanged, with a hook in it."""
+"""`smdebug run`: a training script with a hook in it, unchanged."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+import os
+import sys
 
 import click
 
 
 @click.command(
     "run",
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
     add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(arguments: tuple[str, ...]) -> int:
-    """Run a training script, unchanged, with a hook in it."""
-    if find_spec("smdebug.run") is None:
-        raise click.UsageError(
-            "This version cannot put a hook into a script: "
-            "add smdebug.Hook to it, or the hook of your framework"
-        )
-    code = import_module("smdebug.run").main(list(arguments))
-    return code if isinstance(code, int) else 0
+def command(arguments: tuple[str, ...]) -> None:
+    """Run a training script with a hook in it, unchanged."""
+    # A process of its own: the script's errors and exit codes are its own, not those of this command.
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "smdebug.run", *arguments])  # noqa: S606

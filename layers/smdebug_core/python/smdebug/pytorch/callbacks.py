@@ -64,7 +64,7 @@ class AroundLayer(_Callback):
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        if self.hook.sees_layers and not in_backward():
+        if self.hook.saves_now and not in_backward():
             if getattr(module, "_is_replica", False):
                 self.hook.say_once(
                     f"{self.name} runs on several devices at once (DataParallel): what its replicas are "

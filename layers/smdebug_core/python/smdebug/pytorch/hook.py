@@ -192,10 +192,20 @@ class Hook(CallbackHook):
             mode = ModeKeys.TRAIN if trains else ModeKeys.EVAL
         self._next_step(mode, in_graph)
 
+    def follow_training_flag(self) -> None:
+        """Let steps be of mode TRAIN while `model.training` is true and gradients are wanted, else EVAL."""
+        self._modes_by_training = True
+
     @property
-    def sees_layers(self) -> bool:
-        """Is something saved at this step, so that layers are worth a look?"""
+    def saves_now(self) -> bool:
+        """Is something saved at the step that runs?"""
         return bool(self._due)
+
+    @property
+    def has_a_loss(self) -> bool:
+        """Was a loss recorded at the step that runs?"""
+        is_now = self._calls_of is self._ran
+        return is_now and any(prefix.lower().endswith("loss_output_") for prefix in self._calls)
 
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
         if self.gradients:

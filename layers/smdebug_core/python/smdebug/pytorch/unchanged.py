@@ -1,0 +1,120 @@
+"""Watching a PyTorch script that knows nothing of it.
+
+The model is the first module that is called and has parameters of an optimizer. Losses of `torch.nn` are
+watched wherever they are; a step in which there was none has the number that `backward` was called on.
+Training and evaluation are told apart by `model.training` and by whether gradients are wanted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import nn
+from torch.nn.modules.loss import _Loss
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from smdebug.exceptions import SMDebugError
+from smdebug.pytorch.hook import Hook
+from smdebug.pytorch.names import class_name
+
+_UNSCALED = "_smdebug_unscaled"
+
+
+def watch(make_hook: Callable[[Any], Any]) -> None:
+    """Watch what is trained in this process from now on."""
+    _Watcher(make_hook).begin()
+
+
+class _Watcher:
+    def __init__(self, make_hook: Callable[[Any], Any]):
+        self._make_hook = make_hook
+        self._hook: Hook | None = None
+        self._trained: set[int] = set()  # parameters of optimizers that belong to no known model
+        self._others: WeakSet[nn.Module] = WeakSet()  # modules that have none of them
+        self._handle: Any = None
+
+    def begin(self) -> None:
+        made: Any = torch.optim.Optimizer.__init__
+        backward = torch.Tensor.backward
+        scale = torch.amp.GradScaler.scale
+        watcher = self
+
+        @functools.wraps(made)
+        def optimizer_made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            made(optimizer, *args, **kwargs)
+            watcher._optimizer_made(optimizer)
+
+        @functools.wraps(backward)
+        def tensor_backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            watcher._backward(tensor)
+            return backward(tensor, *args, **kwargs)
+
+        @functools.wraps(scale)
+        def scaler_scale(scaler: Any, outputs: Any) -> Any:
+            scaled = scale(scaler, outputs)
+            if isinstance(scaled, torch.Tensor):
+                setattr(scaled, _UNSCALED, outputs)
+            return scaled
+
+        def loss_called(loss: Any, *args: Any, **kwargs: Any) -> Any:
+            output = nn.Module.__call__(loss, *args, **kwargs)
+            if not torch.compiler.is_compiling():
+                watcher._loss_called(loss, args, kwargs, output)
+            return output
+
+        torch.optim.Optimizer.__init__ = optimizer_made
+        torch.Tensor.backward = tensor_backward
+        torch.amp.GradScaler.scale = scaler_scale
+        _Loss.__call__ = loss_called
+
+    def _optimizer_made(self, optimizer: Any) -> None:
+        self._trained.update(id(p) for group in optimizer.param_groups for p in group["params"])
+        self._others.clear()
+        if self._handle is None and self._make_hook is not None:
+            self._handle = register_module_forward_pre_hook(self._before_any_forward)
+
+    def _before_any_forward(self, module: nn.Module, args: Any) -> None:
+        if torch.compiler.is_compiling() or module in self._others:
+            return
+        parameters = {id(parameter) for parameter in module.parameters()}
+        if parameters.isdisjoint(self._trained):
+            self._others.add(module)
+            return
+        self._trained -= parameters
+        if not self._trained:
+            self._stop_looking()
+        is_first = self._hook is None
+        try:
+            if self._hook is None:
+                self._hook = self._make_hook(Hook)
+                self._hook.follow_training_flag()
+            self._hook.register_module(module)
+        except (SMDebugError, RuntimeError, OSError) as error:
+            self._stop_looking()
+            self._make_hook = None  # type: ignore[assignment]
+            from smdebug.logger import get_logger
+
+            get_logger().error("The training is not watched: %s", error)
+            return
+        if is_first:
+            self._hook.before_forward(module)  # this call had begun before we knew of it
+
+    def _stop_looking(self) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _loss_called(self, loss: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        hook = self._hook
+        if hook is not None and hook.saves_now:
+            hook.record_inputs(class_name(loss), [*args, *kwargs.values()])
+            hook.record_outputs(class_name(loss), output)
+
+    def _backward(self, tensor: Any) -> None:
+        hook = self._hook
+        if hook is not None and hook.saves_now and tensor.numel() == 1 and not hook.has_a_loss:
+            hook.record_tensor_value("loss", getattr(tensor, _UNSCALED, tensor))

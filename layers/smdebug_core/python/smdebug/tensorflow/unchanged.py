@@ -1,0 +1,35 @@
+"""Watching a Keras script that knows nothing of it: the hook is among the callbacks of every `fit`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from smdebug.exceptions import SMDebugError
+from smdebug.logger import get_logger
+from smdebug.tensorflow.keras import KerasHook
+
+
+def watch(make_hook: Callable[[Any], Any]) -> None:
+    """Watch what is trained in this process from now on."""
+    made: Any = keras.callbacks.CallbackList.__init__
+    hooks: list[KerasHook | None] = []
+
+    @functools.wraps(made)
+    def with_hook(container: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:
+        given = keras.tree.flatten(callbacks) if callbacks else []
+        if not any(isinstance(callback, KerasHook) for callback in given):
+            if not hooks:
+                try:
+                    hooks.append(make_hook(KerasHook))
+                except (SMDebugError, RuntimeError, OSError) as error:
+                    get_logger().error("The training is not watched: %s", error)
+                    hooks.append(None)
+            if hooks[0] is not None:
+                given = [*given, hooks[0]]
+        made(container, given, *args, **kwargs)
+
+    keras.callbacks.CallbackList.__init__ = with_hook

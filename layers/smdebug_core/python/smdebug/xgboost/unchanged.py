@@ -1,0 +1,43 @@
+"""Watching an XGBoost script that knows nothing of it: each `xgboost.train` is a run."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import xgboost
+from xgboost import training
+
+from smdebug.exceptions import SMDebugError
+from smdebug.logger import get_logger
+from smdebug.xgboost.hook import Hook
+
+
+def watch(make_hook: Callable[[Any], Any]) -> None:
+    """Watch what is trained in this process from now on."""
+    train = training.train
+
+    @functools.wraps(train)
+    def watched(params: Any, dtrain: Any, *args: Any, **kwargs: Any) -> Any:
+        callbacks = list(kwargs.get("callbacks") or [])
+        if any(isinstance(callback, Hook) for callback in callbacks):
+            return train(params, dtrain, *args, **kwargs)
+        try:
+            hook = make_hook(Hook)
+        except (SMDebugError, RuntimeError, OSError) as error:
+            get_logger().error("The training is not watched: %s", error)
+            return train(params, dtrain, *args, **kwargs)
+        hook.hyperparameters = dict(params)
+        hook.train_data = dtrain
+        if kwargs.get("evals"):
+            hook.validation_data = kwargs["evals"][-1][0]
+        with hook:
+            return train(params, dtrain, *args, **{**kwargs, "callbacks": [*callbacks, hook]})
+
+    for name in ("xgboost", "xgboost.training", "xgboost.sklearn"):
+        module = sys.modules.get(name)
+        if module is not None and getattr(module, "train", None) is train:
+            module.train = watched  # type: ignore[attr-defined]
+    assert xgboost.train is watched

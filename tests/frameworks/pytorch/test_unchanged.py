@@ -1,0 +1,183 @@
+"""PyTorch scripts that know nothing of a hook."""
+
+import json
+
+import pytest
+
+import smdebug.pytorch as smd
+from tests.frameworks.scripts import python, watched
+
+SCRIPT = """
+import sys
+import torch
+from torch import nn
+
+assert __name__ == "__main__" and sys.argv[1:] == ["--epochs", "2"], sys.argv
+torch.manual_seed(0)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(8, 4)
+        self.dropout = nn.Dropout(0.3)
+        self.fc2 = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc2(self.dropout(torch.relu(self.fc1(x))))
+
+
+model = Net()
+LOSS
+optimizer = torch.optim.AdamW(model.parameters())
+for epoch in range(2):
+    model.train()
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = criterion(model(torch.randn(5, 8)), torch.randint(0, 3, (5,)))
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        criterion(model(torch.randn(5, 8)), torch.randint(0, 3, (5,)))
+print([p.tolist() for p in model.parameters()])
+print(sorted(name for name in sys.modules if name == "__mp_main__"))
+"""
+MODULE = "criterion = nn.CrossEntropyLoss()"
+FUNCTION = "criterion = nn.functional.cross_entropy"
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT.replace("LOSS", MODULE))
+    return path
+
+
+def test_a_script_is_watched_and_prints_what_it_prints_alone(script):
+    options = ["--out-dir", "run", "--collections", "weights,gradients", "--save-interval", 2]
+    watched(script, *options, arguments=("--epochs", "2"))
+    trial = smd.create_trial(str(script.parent / "run"))
+    assert trial.steps(smd.modes.TRAIN) == [0, 2, 4]
+    assert trial.steps(smd.modes.EVAL) == [0]
+    assert trial.tensor_names(step=0) == [
+        "CrossEntropyLoss_output_0",
+        *(f"Net_{layer}.weight" for layer in ("fc1", "fc2")),
+        *(
+            f"gradient/Net_{layer}.{kind}"
+            for layer in ("fc1", "fc2")
+            for kind in ("bias", "weight")
+        ),
+    ]
+    assert trial.tensor("CrossEntropyLoss_output_0").steps(smd.modes.EVAL) == [0]
+    assert trial.loaded_all_steps
+
+
+def test_a_loss_that_is_a_function_is_what_backward_was_called_on(script):
+    script.write_text(SCRIPT.replace("LOSS", FUNCTION))
+    watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))
+    trial = smd.create_trial(str(script.parent / "run"))
+    assert trial.tensor_names() == ["loss_output_0"]
+    assert trial.tensor("loss_output_0").steps(smd.modes.TRAIN) == list(range(6))
+
+
+def test_the_json_file_configures_what_options_do_not(script):
+    config = script.parent / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "LocalPath": "from-json",
+                "HookParameters": {"save_interval": "1"},
+                "CollectionConfigurations": [{"CollectionName": "biases"}],
+            }
+        )
+    )
+    watched(
+        *(script, "--config", config, "--save-interval", 3, "--save-all"),
+        arguments=("--epochs", "2"),
+    )
+    trial = smd.create_trial(str(script.parent / "from-json"))
+    assert trial.steps(smd.modes.TRAIN) == [0, 3]
+    assert {"fc1_output_0", "Net_fc1.bias"} <= set(trial.tensor_names())
+
+
+def test_without_a_place_it_makes_a_folder_and_says_so(script):
+    watched(script, arguments=("--epochs", "2"))
+    (run,) = (script.parent / "smdebug-runs").iterdir()
+    assert run.name.startswith("train-")
+    assert smd.create_trial(str(run)).steps() == [0, 3]
+
+
+def test_a_script_that_fails_fails_as_it_does_alone(script):
+    script.write_text(SCRIPT.replace("LOSS", MODULE) + "raise ValueError('wrong')\n")
+    words = ["-m", "smdebug.run", "--out-dir", "run", script, "--epochs", "2"]
+    told = python(*words, cwd=script.parent)
+    assert told.returncode == 1
+    assert "ValueError: wrong" in told.stderr
+    trial = smd.create_trial(str(script.parent / "run"))
+    assert trial.steps() == [0, 3]
+    assert not trial.loaded_all_steps
+
+
+def test_a_scaled_loss_is_saved_as_it_was(script):
+    text = SCRIPT.replace("LOSS", FUNCTION).replace(
+        "    loss.backward()", "    torch.amp.GradScaler('cpu', 1024.0).scale(loss).backward()"
+    )
+    script.write_text(text.replace("optimizer.step()", "print(float(loss))"))
+    said = watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))
+    trial = smd.create_trial(str(script.parent / "run"))
+    assert float(trial.tensor("loss_output_0").value(0)) == float(said.splitlines()[0])
+
+
+def test_processes_that_a_script_spawns_find_it(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("""
+import torch
+from torch import nn
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, i): return torch.full((2,), float(i))
+if __name__ == "__main__":
+    model = nn.Linear(2, 1)
+    nn.init.ones_(model.weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for how in ("spawn", "fork"):
+        for x in torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context=how):
+            model(x).sum().backward()
+            optimizer.step()
+    print(model.weight.tolist())
+""")
+    watched(script, "--out-dir", "run", "--save-interval", 1)
+    assert smd.create_trial(str(tmp_path / "run")).steps() == list(range(8))
+
+
+def test_a_compiled_model_is_watched(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("""
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+for _ in range(4):
+    optimizer.zero_grad()
+    compiled(torch.randn(3, 2)).square().mean().backward()
+    optimizer.step()
+print(model.weight.tolist())
+""")
+    options = ["--out-dir", "run", "--collections", "gradients", "--save-interval", 2]
+    watched(script, *options)
+    trial = smd.create_trial(str(tmp_path / "run"))
+    assert trial.tensor("gradient/Linear_weight").steps(smd.modes.TRAIN) == [0, 2]
+
+
+def test_what_is_configured_wrongly_is_said_before_the_script_runs(script):
+    script.write_text("print('ran')")
+    config = script.parent / "config.json"
+    config.write_text('{"LocalPath": "x", "HookParameters": {"save_all": "perhaps"}}')
+    told = python("-m", "smdebug.run", "--config", config, script, cwd=script.parent)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "save_all" in told.stderr
+    told = python("-m", "smdebug.run", "none.py", cwd=script.parent)
+    assert "none.py cannot be read" in told.stderr

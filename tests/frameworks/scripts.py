@@ -1,0 +1,39 @@
+"""Running training scripts that know nothing of this library, as a user does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATHS = [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]
+
+
+def python(*words: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python on these words; the library can be imported there."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, PATHS)),
+            "SMDEBUG_LOG_LEVEL": "error",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            **environment,
+        },
+    )
+
+
+def watched(script: Path, *options: object, arguments: tuple[object, ...] = ()) -> str:
+    """What the script prints under `smdebug run`, which has to be what it prints alone."""
+    alone = python(script, *arguments, cwd=script.parent)
+    assert alone.returncode == 0, alone.stderr[-3000:]
+    told = python("-m", "smdebug.run", *options, script, *arguments, cwd=script.parent)
+    assert told.returncode == 0, told.stderr[-3000:]
+    assert told.stdout == alone.stdout
+    return told.stdout

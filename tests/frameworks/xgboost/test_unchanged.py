@@ -1,0 +1,30 @@
+"""XGBoost scripts that know nothing of a hook."""
+
+import smdebug.xgboost as smd
+from tests.frameworks.scripts import watched
+
+SCRIPT = """
+import numpy as np
+import xgboost
+values = np.random.default_rng(0).random((40, 3))
+rows = xgboost.DMatrix(values, label=values[:, 0] > 0.5)
+parameters = {"objective": "binary:logistic", "subsample": 0.5, "seed": 1}
+for depth in (2, 3):
+    model = xgboost.train(
+        {**parameters, "max_depth": depth}, rows, 5, evals=[(rows, "train")], verbose_eval=False
+    )
+    print(model.save_raw("json"))
+"""
+
+
+def test_each_training_of_a_script_is_a_run(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    collections = "hyperparameters,average_shap,predictions,feature_importance"
+    watched(script, "--out-dir", "run", "--collections", collections, "--save-interval", 2)
+    for run, depth in (("run", 2), ("run-2", 3)):
+        trial = smd.create_trial(str(tmp_path / run))
+        assert trial.steps() == [0, 2, 4]
+        assert trial.loaded_all_steps
+        assert trial.tensor("hyperparameters/max_depth").value(0) == depth
+        assert {"train-logloss", "predictions", "average_shap/f0"} <= set(trial.tensor_names())
