@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from functions.decisions.arrivals import arrivals_in
 from functions.evaluation import evaluate
 from functions.intake import take_in
+from functions.ports import TooMuch
 from functions.step_index import GroupBusy, LeaseLost
 from functions.world import Settings
 from smdebug.exceptions import StorageUnavailable
@@ -822,6 +823,22 @@ def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_
     assert small.checks.waiting == []
 
 
+def test_a_rule_that_comes_after_others_were_given_up_has_its_own_chance():
+    small = ended_with_a_broken_group()
+    small.pass_time(4 * 3600)
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
+        b'{"name": "mine", "rule": "Mine"}, {"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.broken.clear()
+    small.settle()
+    small.pass_time(700)
+    assert small.statuses() == {"ill": "IssuesFound", "mine": "Error", "tiny": "NoIssuesFound"}
+    assert small.index.run(RUN).state.value == "Finished"
+    assert len(summaries(small)) == 2
+
+
 def test_what_cannot_be_published_is_not_tried_for_ever(monkeypatch):
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
@@ -930,6 +947,50 @@ def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_eval
     small.pass_time(120)
     assert found_steps(small) == [1]
     assert small.statuses() == {"ill": "IssuesFound"}
+
+
+def test_a_run_is_finished_also_if_whoever_noted_its_end_died_before_starting_anything():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    worker.end()
+    small.settle()
+    small.checks.waiting = [one for one in small.checks.waiting if "finish" in one[1]]
+    told = list(small.checks.waiting)
+    start, small.workflow.start = small.workflow.start, dies
+    with pytest.raises(TooMuch):
+        small.pass_time(120)
+    small.workflow.start = start
+    small.checks.waiting = told  # the message is seen again
+    small.pass_time(120)
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def dies(*_: object) -> None:
+    raise TooMuch("the function was killed")
+
+
+def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    (told,) = small.workflow.started.values()
+    query, asked = small.items.query, []
+
+    def busy(pk: str, **how: Any) -> Any:
+        asked.append(how)
+        if how.get("first") == "LAYOUT#":
+            raise TooMuch("slow down")
+        return query(pk, **how)
+
+    small.items.query = busy  # type: ignore[method-assign]
+    with pytest.raises(TooMuch):
+        evaluate(small.world, RUN, "builtin", told["step"])
+    small.items.query = query  # type: ignore[method-assign]
+    small.clock.time += 200
+    small.settle()
+    assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
 
 
 def test_a_sagemaker_job_ends_by_its_own_event():
