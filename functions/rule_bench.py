@@ -8,6 +8,7 @@ from typing import Any
 
 from functions.decisions.configuration import check
 from functions.decisions.verdicts import Outcome, Raised
+from functions.ports import TooMuch
 from functions.rule_call import Behind, ViewOfRun, as_listed, ask, collections_of, told_of
 from functions.run_history import IndexedHistory
 from functions.telemetry import about_rule
@@ -97,7 +98,7 @@ class RuleBench:
         with about_rule(self._record.run, configuration.name, step, configuration.logging_level):
             try:
                 rule = self._rule(record, configuration)
-            except StorageUnavailable:
+            except (StorageUnavailable, TooMuch):
                 raise
             except Exception as problem:  # noqa: BLE001 - a rule may raise anything
                 return Raised(told_of(problem))
@@ -207,18 +208,15 @@ class _View:
         )
 
 
-_views: OrderedDict[tuple[int, str], _View] = OrderedDict()
-
-
 def _view(world: World, record: RunRecord, storage: Storage) -> _View:
     """The view of a run, warm where this process has seen it before."""
-    key = (id(world), record.run)
-    view = _views.get(key)
+    kept: OrderedDict[str, _View] = world.kept_views
+    view = kept.get(record.run)
     if view is None or view.version != _version(record):
-        view = _views[key] = _View(world, record, storage)
-    _views.move_to_end(key)
-    while len(_views) > _WARM_RUNS:
-        _views.popitem(last=False)
+        view = kept[record.run] = _View(world, record, storage)
+    kept.move_to_end(record.run)
+    while len(kept) > _WARM_RUNS:
+        kept.popitem(last=False)
     return view
 
 

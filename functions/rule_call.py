@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
+from functions.ports import TooMuch
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
     RuleEvaluationConditionMet,
@@ -65,7 +66,7 @@ def collections_of(content: Mapping[str, Any] | None, storage: Storage) -> Colle
 
 
 def ask(rule: Rule, trial: ViewOfRun, step: int) -> Outcome:
-    """Have the rule look at the step. `StepNotYetAvailable` and `StorageUnavailable` are not its fault."""
+    """Have the rule look at the step. For what is raised from here it cannot be blamed."""
     read_before = trial.values_read
     try:
         rule.invoke(step)
@@ -73,7 +74,7 @@ def ask(rule: Rule, trial: ViewOfRun, step: int) -> Outcome:
         return Found(tuple(finding.to_dict() for finding in met.findings))
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
         return DidNotLook()
-    except (StepNotYetAvailable, StorageUnavailable):
+    except (StepNotYetAvailable, StorageUnavailable, TooMuch):
         raise
     except Exception as problem:  # noqa: BLE001 - a rule may raise anything
         return Raised(told_of(problem))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from functions.ports import CheckQueue, Clock, Lender, Objects, Schedules, Workflow
 from functions.step_index import StepIndex
@@ -48,3 +49,5 @@ class World:
     open_run: Callable[[str], Storage]
     lender: Lender
     settings: Settings = field(default_factory=Settings)
+    kept_views: OrderedDict[str, Any] = field(default_factory=OrderedDict, compare=False)
+    """What this process has read of runs, by `functions.rule_bench`, from one invocation to the next."""
