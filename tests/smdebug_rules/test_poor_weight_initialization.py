@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug_rules.poor_weight_initialization import PoorWeightInitialization
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+
+EVEN = np.linspace(-1, 1, 100, dtype=np.float32)
+
+
+def test_it_fires_at_the_first_step_where_layers_differ_too_much():
+    steps = {0: {"a_relu_input": EVEN, "b_relu_input": EVEN * 4, "c_relu_input": EVEN * 2}}
+    found = findings_by_step(PoorWeightInitialization(made_run(steps).trial()))
+    assert str(found[0][0]).startswith(
+        "b_relu_input: the variance is 5.441, 16 times that of a_relu_input"
+    )
+    assert fires_at(PoorWeightInitialization(made_run(steps).trial(), threshold="17")) == []
+
+
+def test_a_layer_without_variance_is_found():
+    steps = {0: {"a_relu_input": EVEN, "b_relu_input": EVEN * 0}, 1: {"b_relu_input": EVEN * 0}}
+    found = findings_by_step(PoorWeightInitialization(made_run(steps).trial()))
+    assert [str(found[step][0]) for step in (0, 1)] == [
+        "a_relu_input: the variance is 0.3401, that of b_relu_input is 0",
+        "b_relu_input: the variance is 0",
+    ]
+
+
+def test_flat_gradients_are_found_whatever_a_few_outliers_do():
+    flat = np.zeros(100, np.float16)
+    flat[0] = 100
+    steps = {0: {"gradient/a": EVEN}, 1: {"gradient/a": EVEN, "gradient/b": flat}}
+    found = findings_by_step(PoorWeightInitialization(made_run(steps).trial()))
+    assert list(found) == [1]
+    assert (found[1][0].tensor, found[1][0].value) == ("gradient/b", 0.0)
+
+
+def test_extremes_that_are_close_prove_that_percentiles_are_and_others_prove_nothing():
+    def saved(low, high):
+        prefix = "smdebug/reductions"
+        return {
+            f"{prefix}/min/gradient/a": np.float32(low),
+            f"{prefix}/max/gradient/a": np.float32(high),
+        }
+
+    run = made_run({0: saved(-1, 1), 1: saved(0, 1e-5)}).trial()
+    assert fires_at(PoorWeightInitialization(run)) == [1]
+    assert looked_at(PoorWeightInitialization(run), 0) is False
+
+
+def test_a_loss_that_is_stuck_for_patience_steps_is_found():
+    losses = [1.0, 0.5, 0.6, 0.5, 0.7, 0.4, 0.4]
+    run = made_run({step: {"loss": np.float32(loss)} for step, loss in enumerate(losses)}).trial()
+    assert fires_at(PoorWeightInitialization(run, patience=3)) == [4]
+
+
+def test_only_the_first_saved_steps_are_looked_at_and_evaluations_do_not_count():
+    run = MadeRun()
+    for step in range(10):
+        mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
+        run.save(step, {"gradient/a": np.zeros(4, np.float32)}, mode=mode)
+    assert fires_at(PoorWeightInitialization(run.end().trial(), steps=3)) == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"threshold": 0.5}, {"patience": 0}, {"steps": "x"}, {"activation_inputs_regex": "("}],
+)
+def test_what_makes_no_sense_is_refused(parameters):
+    with pytest.raises(SMDebugValueError):
+        PoorWeightInitialization(made_run({}).trial(), **parameters)

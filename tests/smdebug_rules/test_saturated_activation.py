@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug_rules.saturated_activation import SaturatedActivation
+from tests.rules.made_runs import made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+
+
+def layer(value, units=10, saturated=6):
+    made = np.zeros((8, units), np.float32)
+    made[:, :saturated] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fires"),
+    [
+        ("a_tanh_input", 9.4, False),
+        ("a_tanh_input", 9.5, True),
+        ("a_tanh_input", -9.5, True),
+        ("a_sigmoid_input", 16.9, False),
+        ("a_sigmoid_input", 17.0, True),
+        ("a_sigmoid_input", -22.9, False),
+        ("a_sigmoid_input", -23.0, True),
+    ],
+)
+def test_each_function_has_its_limits(name, value, fires):
+    run = made_run({0: {name: layer(value)}}).trial()
+    assert fires_at(SaturatedActivation(run)) == ([0] if fires else [])
+
+
+def test_more_than_half_of_the_units_have_to_be_saturated():
+    run = made_run(
+        {0: {"tanh_input": layer(20, saturated=5)}, 1: {"tanh_input": layer(20)}}
+    ).trial()
+    found = findings_by_step(SaturatedActivation(run))
+    assert list(found) == [1]
+    assert str(found[1][0]) == (
+        "tanh_input: 60 % of the units are saturated, more than 50 %: their inputs are not between "
+        "-9.4999 and 9.4999"
+    )
+
+
+def test_a_pattern_of_older_pages_with_a_comma_is_two_patterns():
+    run = made_run({0: {"a_tanh_input": layer(20)}, 1: {"a_sigmoid_input": layer(20)}}).trial()
+    assert fires_at(SaturatedActivation(run, tensor_regex=".*tanh_input, .*sigmoid_input")) == [
+        0,
+        1,
+    ]
+
+
+def test_a_name_that_does_not_tell_the_function_is_passed_over():
+    run = made_run({0: {"dense_in": layer(99)}}).trial()
+    rule = SaturatedActivation(run, tensor_regex="dense")
+    assert looked_at(rule, 0) is False
+    assert rule.skipped == {"dense_in": "its name has neither tanh nor sigmoid in it"}
+
+
+def test_limits_the_wrong_way_round_are_refused():
+    with pytest.raises(SMDebugValueError, match="has to be below"):
+        SaturatedActivation(made_run({}).trial(), threshold_tanh_min="1", threshold_tanh_max="-1")
