@@ -92,7 +92,7 @@ def command(
     wanted = [_within(one, start_step, end_step) for one in wanted]
     bar = Progress("evaluating", len(wanted) * len(trial.steps()))
     try:
-        results = evaluate(path, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
+        results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
     finally:
         bar.clear()
     if as_json:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     "--compare", "other", metavar="PATH", help="Tell also where another run parts from it."
 )
 @click.option("--deployed", is_flag=True, help="Tell what the deployed debugger has found.")
+@click.option("--every-step", is_flag=True, help="Have rules look at every step, however many.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
 @click.option("--open", "open_it", is_flag=True, help="Show it in the browser.")
 @stack_option
@@ -51,6 +52,7 @@ def command(
     no_rules: bool,
     other: str | None,
     deployed: bool,
+    every_step: bool,
     jobs: int | None,
     open_it: bool,
     stack: str | None,
@@ -71,7 +73,7 @@ def command(
     Ends with 0 if nothing was found, and with 1 if something was.
     """
     from smdebug.reports import gather, page_of
-    from smdebug.reports.writing import evaluated, write_page
+    from smdebug.reports.writing import evaluated, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
     from smdebug.runs.opening import open_run
 
@@ -81,6 +83,7 @@ def command(
     bar = Progress("looking", None)
     latency: dict[str, tuple[float, float]] = {}
     verdicts: tuple[Verdict, ...] = ()
+    notes: list[str] = []
     try:
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
@@ -90,9 +93,13 @@ def command(
                 wanted = (
                     wanted_rules(trial, rules, settings, None, rules_file, ()) if asked else None
                 )
-                verdicts = evaluated(trial, run, wanted, jobs=jobs, progress=bar.advance)
+                most = None if every_step else steps_worth(trial)
+                verdicts = evaluated(
+                    trial, wanted, jobs=jobs, most_steps=most, progress=bar.advance
+                )
+                notes = notes_on(trial, verdicts, most)
         comparison = None if other is None else compare(trial, other)
-        found = gather(trial, verdicts, latency=latency, progress=bar.advance)
+        found = gather(trial, verdicts, latency=latency, notes=notes, progress=bar.advance)
         page = page_of(found, comparison=comparison)
     finally:
         bar.clear()

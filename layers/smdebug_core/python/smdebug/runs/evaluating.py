@@ -28,6 +28,7 @@ from smdebug.rules.making import make_rule
 from smdebug.rules.rule import Rule
 from smdebug.rules.state import RuleState, restore_state, save_state
 from smdebug.runs.opening import open_run
+from smdebug.runs.overview import thinned
 from smdebug.service.records import RuleConfiguration, RuleStatus
 from smdebug.service.rules_file import RULES_FILE, parse_rules
 from smdebug.storage import open_storage
@@ -38,6 +39,7 @@ MOST_STEPS = 1000  # steps of which the findings are kept
 WORTH_A_PROCESS = 64  # steps: fewer are looked at before another process has begun
 _CHUNKS_PER_PROCESS = 4
 _ATTEMPTS = 4
+_SECONDS_A_FILE = 1e-3  # to read an index file of some hundred tensors
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,7 @@ class RuleResult:
         first, last = self.steps_found[0], self.steps_found[-1]
         if number == 1:
             return f"{self.name} found something at step {first}, of {steps}."
-        return (
-            f"{self.name} found something at {number:,} of {steps}, from step {first} to step {last}."
-        )
+        return f"{self.name} found something at {number:,} of {steps}, from step {first} to step {last}."
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -125,28 +125,30 @@ class Asked:
 
 
 def evaluate(
-    path: str | os.PathLike[str],
+    run: str | os.PathLike[str] | Trial,
     rules: Sequence[str | RuleConfiguration | Mapping[str, Any]] | None = None,
     *,
     file: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    most_steps: int | None = None,
     worth_a_process: int = WORTH_A_PROCESS,
     progress: Callable[[int], Any] = lambda steps: None,
 ) -> list[RuleResult]:
     """What these rules say of a saved run; without `rules`, those of the `rules.json` beside it.
 
     A rule is the name of a built-in one, an entry as rules.json has it, or a class in `file`. Actions
-    are not taken: this looks at what has been. `progress` is told of steps as they are done.
+    are not taken: this looks at what has been. `progress` is told of steps as they are done. `jobs` is how
+    many processes there are at most; without, there are several where that is likely to be faster. Of more
+    than `most_steps` steps, so many are looked at, evenly spread.
     """
-    trial = open_run(path)
+    trial = run if isinstance(run, Trial) else open_run(run)
     wanted = configurations(trial, rules)
-    at_a_time = max(1, jobs if jobs is not None else min(8, os.cpu_count() or 1))
     location = trial.storage.location
     results = []
     for one in wanted:
         source = None if file is None else os.fspath(file)
         asked = Asked(location, replace(one, actions=()), source)
-        results.append(_evaluated(asked, trial, at_a_time, worth_a_process, progress))
+        results.append(_evaluated(asked, trial, jobs, most_steps, worth_a_process, progress))
     return results
 
 
@@ -246,24 +248,28 @@ class Looked:
 
 
 def _evaluated(
-    asked: Asked, trial: Trial, jobs: int, worth: int, progress: Callable[[int], Any]
+    asked: Asked,
+    trial: Trial,
+    jobs: int | None,
+    most_steps: int | None,
+    worth: int,
+    progress: Callable[[int], Any],
 ) -> RuleResult:
     begun = time.perf_counter()
     configuration = asked.configuration
     steps = steps_wanted(trial, configuration)
-    processes = 1
+    if most_steps is not None:
+        steps = thinned(steps, max(2, most_steps))
     rule = made(asked, trial)
-    if jobs > 1 and len(steps) > max(1, worth) and not trial.storage.location.startswith("memory:"):
-        processes = min(jobs, max(1, len(steps) // max(1, worth)) + 1)
-    said = Looked(state=save_state(rule))
-    if processes > 1:
-        said, processes = _in_processes(asked, rule, steps, processes, worth, progress)
-    else:
-        for some in _pieces(steps, 16):
-            said.join(look_at(rule, some))
-            progress(len(some))
-            if said.is_over:
-                break
+    first = steps[: max(2, worth // 4)]
+    said = look_at(rule, first)
+    progress(len(first))
+    rest = steps[len(first) :]
+    processes = 1
+    if rest and not said.is_over:
+        each = (time.perf_counter() - begun) / len(first)
+        processes = _processes(trial, len(rest), each, jobs, worth)
+        said, processes = _go_on(asked, rule, said, rest, processes, progress)
     status = RuleStatus.ISSUES_FOUND if said.steps_found else RuleStatus.NO_ISSUES_FOUND
     return RuleResult(
         name=configuration.name,
@@ -326,25 +332,34 @@ def _found_at(step: int, met: RuleEvaluationConditionMet, trial: Trial) -> StepF
 # In several processes
 
 
-def _in_processes(
+def _processes(trial: Trial, steps: int, each: float, jobs: int | None, worth: int) -> int:
+    """How many are worth it: each has to begin, and to open the run."""
+    if trial.storage.location.startswith("memory:"):
+        return 1
+    if jobs is not None:
+        return min(jobs, 1 + steps // max(1, worth))
+    cores = min(8, os.cpu_count() or 1)
+    opening = 0.5 + _SECONDS_A_FILE * len(trial.index.workers_by_step) * max(1, trial.num_workers)
+    return cores if steps * each * (1 - 1 / cores) > 2 * opening else 1
+
+
+def _go_on(
     asked: Asked,
     rule: Rule,
+    said: Looked,
     steps: list[int],
     processes: int,
-    worth: int,
     progress: Callable[[int], Any],
 ) -> tuple[Looked, int]:
     """The same as in one process. How many there were: 1 where the rule remembers its steps."""
-    first = max(2, worth // 4)
-    probe, second, rest = steps[:first], steps[first : first + 1], steps[first + 1 :]
-    said = look_at(rule, probe)
     before = said.state
-    if not said.is_over:
-        said.join(look_at(rule, second))
-    progress(len(probe) + len(second))
-    if said.is_over or said.state != before or said.state.left_out:
-        if not said.is_over:
-            said.join(_in_order(rule, rest, progress))
+    second, rest = steps[:1], steps[1:]
+    said.join(look_at(rule, second))
+    progress(len(second))
+    if said.is_over or not rest:
+        return said, 1
+    if processes == 1 or said.state != before or said.state.left_out:
+        said.join(_in_order(rule, rest, progress))
         return said, 1
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context

@@ -1,0 +1,115 @@
+"""The page in a real browser: it draws without a complaint, and says what the trial says."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from smdebug.reports import write_report
+from smdebug.trials import create_trial
+from tests.cli.conftest import ill_run
+from tests.reports.browser import visit
+
+pytestmark = pytest.mark.browser
+
+
+class Reader(HTMLParser):
+    """What is in a page: drawings, cells and headings."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.figures: list[dict[str, str | None]] = []
+        self.paths: list[int] = []
+        self.labels: list[str] = []
+        self.rows: dict[str, list[str]] = {}
+        self.root: dict[str, str | None] = {}
+        self._row: str | None = None
+        self._in_cell = False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        told = dict(attrs)
+        if tag == "html":
+            self.root = told
+        if tag == "figure":
+            self.figures.append(told)
+            self.paths.append(0)
+        if tag in ("path", "image", "circle") and self.figures:
+            self.paths[-1] += 1
+        if told.get("role") == "img":
+            self.labels.append(told.get("aria-label") or "")
+        if tag == "tr":
+            self._row = told.get("data-tensor")
+        self._in_cell = tag == "td"
+
+    def handle_data(self, data):
+        if self._in_cell and self._row:
+            self.rows.setdefault(self._row, []).append(data)
+            self._in_cell = False
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    ill_run(folder / "ill", workers=2)
+    ill_run(folder / "short", workers=2, steps=5)
+    write_report(folder / "ill", folder / "page.html", other=folder / "short", jobs=1)
+    return folder
+
+
+def test_everything_is_drawn_and_nothing_is_complained_about(run):
+    page = visit(run / "page.html")
+    assert page.complaints == []
+    reader = Reader(page.html)
+    assert reader.root["data-ready"] == "yes"
+    kinds = {figure["data-kind"] for figure in reader.figures}
+    assert kinds == {"curve", "multiple", "distribution", "workers"}
+    assert all(figure.get("data-drawn") for figure in reader.figures)
+    assert min(reader.paths) > 0
+    assert all(reader.labels)
+
+
+def test_a_page_whose_script_fails_is_complained_about(run):
+    """So that no complaint means something."""
+    text = (run / "page.html").read_text(encoding="utf-8")
+    broken = text.replace('"curves":[', '"cur":[')
+    assert broken != text
+    (run / "broken.html").write_text(broken, encoding="utf-8")
+    assert visit(run / "broken.html").complaints
+
+
+def test_the_numbers_on_the_page_are_the_trials(run):
+    rows = Reader(visit(run / "page.html").html).rows
+    trial = create_trial(str(run / "ill"))
+    assert sorted(rows) == ["fc.weight", "gradient/fc"]
+    for name, (step, _, low, high, mean, std, magnitude, *_) in rows.items():
+        tensor = trial.tensor(name)
+        for told, reduction, of_magnitude in (
+            *(
+                (low, "min", False),
+                (high, "max", False),
+                (mean, "mean", False),
+                (std, "std", False),
+            ),
+            (magnitude, "mean", True),
+        ):
+            exact = float(tensor.reduction_value(int(step), reduction, abs=of_magnitude))
+            assert float(told) == pytest.approx(exact, rel=1e-3, abs=1e-30)
+
+
+@pytest.mark.parametrize("options", [["--blink-settings=preferredColorScheme=0"], []])
+def test_it_draws_on_a_phone_in_the_dark_and_in_the_light(run, options):
+    page = visit(run / "page.html", *options, width=390, height=800)
+    assert page.complaints == []
+    # Chromium's own window is not narrower than 500.
+    widths = [int(figure["data-drawn"] or 0) for figure in Reader(page.html).figures]
+    assert max(widths) <= 500
+
+
+def test_it_asks_nobody_for_anything(run):
+    html = (run / "page.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in html
+    assert not re.search(r"<(?:link|img|iframe|script)[^>]+(?:src|href)=", html)

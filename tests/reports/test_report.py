@@ -1,0 +1,236 @@
+"""What the page tells, before any browser sees it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from smdebug.reports import gather, of_results, page_of, write_report, writing
+from smdebug.reports.gathering import (
+    MOST_POINTS,
+    MOST_STEPS,
+    MOST_TENSORS,
+    STATISTICS,
+    natural,
+    with_extremes,
+)
+from smdebug.reports.verdicts import latency_of
+from smdebug.runs.evaluating import evaluate
+from smdebug.runs.opening import open_run
+from smdebug.service.reading import finding_event
+from tests.cli.conftest import ill_run
+from tests.rules.made_runs import MadeRun, made_run
+
+
+def page_for(run: MadeRun, *rules: str) -> str:
+    trial = open_run(run.storage)
+    verdicts = of_results(evaluate(trial, list(rules))) if rules else ()
+    return page_of(gather(trial, verdicts))
+
+
+def data_in(page: str) -> dict:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_the_verdict_comes_first_with_its_evidence_in_words():
+    page = page_for(ill_run(), "VanishingGradient", "ExplodingTensor")
+    assert "1 of 2 rules found something" in page
+    assert page.index('id="verdict"') < page.index('id="curves"') < page.index('id="tensors"')
+    assert page.index("VanishingGradient") < page.index("ExplodingTensor")
+    assert (
+        "<b>First, at step 40:</b> gradient/fc: the mean of |gradient| is 1e-09, below 1e-07"
+        in page
+    )
+    assert "found something at 6 of 10 steps, from step 40 to step 90" in page
+
+
+def test_a_run_in_order_says_so_and_one_without_rules_too():
+    run = made_run({step: {"loss": [1.0 - step / 10]} for step in range(5)})
+    assert "1 rule found nothing" in page_for(run, "ExplodingTensor")
+    assert "No rule has looked at it" in page_for(run)
+
+
+def test_findings_are_marked_in_the_drawings_of_their_tensors():
+    data = data_in(page_for(ill_run(), "VanishingGradient"))
+    assert data["marks"] == [{"rule": "VanishingGradient", "steps": [40, 50, 60, 70, 80, 90]}]
+    marks = {one["name"]: one["marks"] for one in data["series"]}
+    assert marks == {"fc.weight": [], "gradient/fc": [40, 50, 60, 70, 80, 90]}
+    assert [one["name"] for one in data["distributions"]] == ["gradient/fc"]
+
+
+def test_numbers_in_the_page_are_those_of_the_run():
+    import base64
+
+    run = ill_run()
+    data = data_in(page_for(run))
+    trial = open_run(run.storage)
+    assert data["steps"] == trial.steps()
+    assert data["curves"][0]["values"] == pytest.approx(
+        [trial.tensor("loss").value(s)[0] for s in trial.steps()]
+    )
+    (gradient,) = [one for one in data["series"] if one["name"] == "gradient/fc"]
+    means = np.frombuffer(base64.b64decode(gradient["abs_mean"]), "<f4")
+    exact = [
+        trial.tensor("gradient/fc").reduction_value(s, "mean", abs=True) for s in trial.steps()
+    ]
+    assert np.allclose(means, exact, rtol=1e-6, atol=0)
+
+
+def test_a_name_cannot_become_part_of_the_page():
+    evil = '</script><script>alert("1")</script><img src=x onerror=alert(1)>'
+    run = MadeRun(collections={"losses": ["alert"], evil: ["other"]})
+    for step in range(3):
+        run.save(step, {evil: [1.0], f"other{evil}": [[1.0, 2.0]]})
+    page = page_for(run.end(), "ExplodingTensor")
+    assert "<img" not in page
+    assert "alert(" not in re.sub(r"<script type=.*?</script>", "", page, flags=re.DOTALL).replace(
+        "&quot;", '"'
+    ).replace("&lt;script&gt;alert", "").replace("onerror=alert(1)&gt;", "")
+    assert "</script><script>alert" not in page
+    assert data_in(page)["curves"][0]["name"] == evil
+
+
+def test_what_is_not_finite_is_told_and_not_hidden():
+    steps = {
+        at: {"loss": [math.nan if at == 7 else 1.0], "w": [[1.0, math.inf if at > 5 else 1.0]]}
+        for at in range(10)
+    }
+    page = page_for(made_run(steps))
+    data = data_in(page)
+    assert data["curves"][0]["values"][7] is None
+    (series,) = data["series"]
+    assert series["odd"] == [[at, 0, 1] for at in range(6, 10)]
+    assert "4 steps not finite" in page
+
+
+def test_thinning_keeps_every_extreme():
+    points = [(at, 1.0) for at in range(10_000)]
+    points[5037] = (5037, 99.0)
+    points[8000] = (8000, -5.0)
+    points[9001] = (9001, math.nan)
+    kept = with_extremes(points, 800)
+    assert len(kept) <= 810
+    assert {points[5037], points[8000], points[0], points[-1]} <= set(kept)
+    assert 9001 in [step for step, _ in kept]
+    assert kept == sorted(kept, key=lambda one: one[0])
+
+
+def test_steps_with_findings_are_among_those_that_are_drawn():
+    steps = {
+        at: {"loss": [1.0], "w": [[math.nan if at == 777 else 1.0, 2.0]]} for at in range(1000)
+    }
+    data = data_in(page_for(made_run(steps), "ExplodingTensor"))
+    assert len(data["steps"]) <= MOST_STEPS
+    assert 777 in data["steps"]
+
+
+def test_a_long_run_admits_that_rules_saw_only_some_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "MOST_LOOKS", 1)
+    made_run({at: {"w": [1.0]} for at in range(170)}, tmp_path / "run")
+    for name, every_step in (("some", False), ("all", True)):
+        page = tmp_path / f"{name}.html"
+        write_report(tmp_path / "run", page, rules=["ExplodingTensor"], every_step=every_step)
+        admits = "The rules have looked at 150 of 170 steps" in page.read_text()
+        assert admits is not every_step
+
+
+def test_a_page_stays_small_however_many_tensors_there_are():
+    """As many series as are ever drawn, all full of numbers that nothing makes shorter."""
+    found = gather(open_run(ill_run().storage))
+    rng = np.random.default_rng(0)
+    series = tuple(
+        replace(
+            found.sections[0].series[0],
+            name=f"gradient/model.decoder.layers.{i}.self_attention.weight",
+            numbers={one: rng.normal(size=MOST_STEPS).astype(np.float32) for one in STATISTICS},
+        )
+        for i in range(MOST_TENSORS)
+    )
+    points = tuple(rng.normal(size=MOST_POINTS))
+    curve = replace(found.curves[0], steps=tuple(range(MOST_POINTS)), values=points)
+    full = replace(
+        found,
+        steps=tuple(range(MOST_STEPS)),
+        sections=(replace(found.sections[0], series=series),),
+        curves=(curve,) * 5,
+    )
+    assert len(page_of(full).encode()) < 2_000_000
+
+
+def test_workers_that_disagree_are_named():
+    page = page_for(ill_run(workers=2))
+    assert "Where workers disagree" in page
+    assert "66.67%" in page  # 1 and 2 are apart by two thirds of their mean
+    assert "Where workers disagree" not in page_for(ill_run())
+
+
+def test_layers_are_in_their_natural_order():
+    assert sorted(["layer10", "layer9", "layer1"], key=natural) == ["layer1", "layer9", "layer10"]
+
+
+def test_the_deployed_debuggers_findings_and_times_are_told():
+    times = {
+        "saved": "2026-11-21T12:00:00Z",
+        "uploaded": "2026-11-21T12:00:00.5Z",
+        "published": "2026-11-21T12:00:02Z",
+    }
+    events = [
+        finding_event({"id": "a", "step": 3, "times": times}),
+        finding_event({"id": "b", "step": 4}),
+    ]
+    assert latency_of(events) == {
+        "saved → uploaded": (0.5, 0.5),
+        "uploaded → published": (1.5, 1.5),
+    }
+
+
+def test_the_same_run_gives_the_same_page():
+    trial = open_run(ill_run().storage)
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    assert page_of(gather(trial), made=made) == page_of(gather(trial), made=made)
+
+
+def test_an_empty_run_and_one_of_shapes_alone_have_a_page():
+    assert "<h1>" in page_for(MadeRun().end())
+    assert "<h1>" in page_for(made_run({0: {"text": np.array(["a", "b"])}}))
+
+
+def test_the_command_writes_the_page_and_says_what_was_found(ask, tmp_path):
+    ill_run(tmp_path / "ill")
+    said = ask("report", tmp_path / "ill", "-o", tmp_path / "page.html", "--json")
+    assert said.code == 1
+    assert {one["name"] for one in said.json["verdicts"]} >= {
+        "VanishingGradient",
+        "ExplodingTensor",
+    }
+    assert said.json["bytes"] == (tmp_path / "page.html").stat().st_size
+    assert ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "--no-rules").code == 0
+    assert (
+        ask(
+            "report",
+            tmp_path / "ill",
+            "-o",
+            tmp_path / "p.html",
+            "--rule",
+            "VanishingGradient",
+            "--set",
+            "threshold=1e-12",
+        ).code
+        == 0
+    )
+    assert ask("report", tmp_path / "ill", "--deployed", "--no-rules").code == 2
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["ill", "p.html", "page.html"]
+
+
+def test_the_libraries_that_draw_come_with_their_licences():
+    page = page_for(ill_run())
+    assert "Mike Bostock" in page
+    assert "Observable, Inc." in page
