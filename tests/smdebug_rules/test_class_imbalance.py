@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug_rules.class_imbalance import ClassImbalance
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+
+
+def labels(*counts):
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def test_990_labels_of_one_class_and_10_of_another_are_found_although_all_were_predicted_right():
+    both = labels(990, 10)
+    run = made_run({0: {"labels": both, "predictions": both}}).trial()
+    (found,) = findings_by_step(ClassImbalance(run))[0]
+    assert (found.value, found.threshold) == (99.0, 10.0)
+    assert str(found).startswith(
+        "of 1000 labels, 990 are of class 0 and 10 of class 1: 99 times as many"
+    )
+
+
+def test_labels_are_counted_over_steps_until_there_are_enough():
+    run = made_run({step: {"labels": labels(95, 5)} for step in range(4)}).trial()
+    found = findings_by_step(ClassImbalance(run, samples="300"))
+    assert list(found) == [2, 3]
+
+
+def test_a_class_that_is_mostly_predicted_wrong_is_found():
+    true = labels(300, 300)
+    wrong = true.copy()
+    wrong[:220] = 1
+    run = made_run({0: {"labels": true, "predictions": wrong}}).trial()
+    (found,) = findings_by_step(ClassImbalance(run))[0]
+    assert str(found) == "class 0: 220 of 300 samples were predicted wrong, 0.7333, more than 0.7"
+
+
+def test_scores_are_predictions_by_their_largest():
+    scores = np.zeros((600, 2), np.float32)
+    scores[:, 1] = 1
+    run = made_run(
+        {0: {"CrossEntropyLoss_input_1": labels(300, 300), "CrossEntropyLoss_input_0": scores}}
+    )
+    rule = ClassImbalance(
+        run.trial(),
+        labels_regex="CrossEntropyLoss_input_1",
+        predictions_regex="CrossEntropyLoss_input_0",
+        argmax="True",
+    )
+    (found,) = findings_by_step(rule)[0]
+    assert found.details == {"class": 0}
+
+
+def test_every_worker_counts():
+    run = MadeRun(workers=2)
+    run.save(0, {"labels": labels(500)}, rank=0).save(0, {"labels": labels(0, 20)}, rank=1)
+    assert fires_at(ClassImbalance(run.end().trial())) == [0]
+
+
+def test_counting_can_begin_anew():
+    run = made_run({0: {"labels": labels(500, 10)}, 1: {"labels": labels(250, 250)}}).trial()
+    assert fires_at(ClassImbalance(run, reset_samples="500")) == [0]
+    assert fires_at(ClassImbalance(run, threshold_imbalance=2)) == [0, 1]
+
+
+def test_what_are_no_labels_is_passed_over():
+    run = made_run({0: {"labels": np.float32([0.5] * 600)}}).trial()
+    rule = ClassImbalance(run)
+    assert looked_at(rule, 0) is False
+    assert rule.skipped["labels"] == "the labels are no whole numbers"
+
+
+def test_fewer_samples_to_begin_anew_than_to_judge_are_refused():
+    with pytest.raises(SMDebugValueError):
+        ClassImbalance(made_run({}).trial(), samples=500, reset_samples=100)

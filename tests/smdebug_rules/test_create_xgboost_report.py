@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from smdebug_rules.create_xgboost_report import REPORT, CreateXgboostReport
+from smdebug_rules.xgboost_page import Training, page, roc
+from tests.rules.made_runs import made_run
+from tests.smdebug_rules.support import fires_at, looked_at
+
+COLLECTIONS = {
+    "metrics": ["^train-", "^validation-"],
+    "feature_importance": ["^feature_importance/"],
+    "hyperparameters": ["^hyperparameters/"],
+    "labels": ["^labels$"],
+    "predictions": ["^predictions$"],
+}
+
+
+def written(steps):
+    run = made_run(steps, collections=COLLECTIONS)
+    rule = CreateXgboostReport(run.trial())
+    assert fires_at(rule) == []
+    return run.storage.read(REPORT).decode()
+
+
+def test_a_training_of_classes_is_told_with_all_that_was_saved():
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 200).astype(np.float32)
+    report = written(
+        {
+            step: {
+                "train-logloss": np.float32(1 / (step + 1)),
+                "validation-logloss": np.float32(1.1 / (step + 1)),
+                "feature_importance/weight/age": np.float32(0.75),
+                "feature_importance/weight/<b>": np.float32(0.25),
+                "hyperparameters/eta": np.float32(0.3),
+                "hyperparameters/objective": np.array(["binary:logistic"]),
+                "labels": labels,
+                "predictions": np.clip(labels * 0.4 + random.uniform(0, 0.6, 200), 0, 1).astype(
+                    np.float32
+                ),
+            }
+            for step in range(5)
+        }
+    )
+    titles = re.findall("<h2>(.*?)</h2>", report)
+    assert [title.split(",")[0] for title in titles] == [
+        "logloss by step",
+        "Feature importance: weight",
+        "Distribution of labels",
+        "Confusion matrix",
+        "By class",
+        "ROC",
+        "Hyperparameters",
+    ]
+    assert "at step 4" in report
+    assert "<b>" not in report
+    assert "binary:logistic" in report
+    assert report.count("<polyline") == 3
+
+
+def test_a_training_of_numbers_is_told_by_its_residuals():
+    labels = np.linspace(0.5, 10, 100, dtype=np.float32)
+    report = written({0: {"labels": labels, "predictions": labels + 1}})
+    assert re.findall("<h2>(.*?)</h2>", report) == [
+        "Distribution of labels",
+        "Distribution of residuals",
+        "Error by label",
+    ]
+
+
+def test_steps_without_any_of_it_write_nothing():
+    run = made_run({0: {"loss": np.float32(1)}}, collections=COLLECTIONS)
+    assert looked_at(CreateXgboostReport(run.trial()), 0) is False
+    assert not run.storage.exists(REPORT)
+
+
+def test_a_run_that_cannot_be_written_to_is_named(capsys):
+    run = made_run({0: {"train-rmse": np.float32(1)}}, collections=COLLECTIONS)
+    trial = run.trial()
+    trial.storage = ReadOnly(trial.storage)
+    rule = CreateXgboostReport(trial)
+    assert fires_at(rule) == []
+    assert "cannot be written: it is closed" in rule.skipped[REPORT] + capsys.readouterr().out
+
+
+class ReadOnly:
+    def __init__(self, storage):
+        self._storage = storage
+
+    def __getattr__(self, name):
+        return getattr(self._storage, name)
+
+    def write(self, key, data):
+        raise OSError("it is closed")
+
+
+def test_the_area_under_the_curve_is_that_of_all_pairs():
+    random = np.random.default_rng(1)
+    positive, scores = random.integers(0, 2, 60).astype(bool), random.integers(0, 9, 60)
+    pairs = [(a > b) + (a == b) / 2 for a in scores[positive] for b in scores[~positive]]
+    *_, area = roc(positive, scores)
+    assert area == pytest.approx(np.mean(pairs))
+
+
+def test_an_empty_page_is_a_page():
+    assert page(Training("run", 0)).startswith("<!doctype html>")

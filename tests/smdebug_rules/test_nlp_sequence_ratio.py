@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug_rules.nlp_sequence_ratio import NLPSequenceRatio
+from tests.rules.made_runs import made_run
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+
+TOKENS = {
+    0: {"embedding0_input_0": np.array([[0, 0, 1, 2], [0, 0, 0, 3]])},
+    1: {"embedding0_input_0": np.array([[0, 0, 1, 2], [0, 3, 0, 3]])},
+}
+
+
+def test_more_than_half_of_padding_is_found_and_half_is_not():
+    found = findings_by_step(NLPSequenceRatio(made_run(TOKENS).trial()))
+    assert {step: str(one[0]) for step, one in found.items()} == {
+        0: "embedding0_input_0: 62.5 % of the tokens are 0, more than 50 %"
+    }
+
+
+def test_each_token_has_its_own_limit_or_all_share_one():
+    run = made_run(TOKENS).trial()
+    found = findings_by_step(
+        NLPSequenceRatio(run, token_values="0, 3", token_thresholds_percent="90, 20")
+    )
+    assert [one.details["token"] for one in found[1]] == [3.0]
+    assert fires_at(NLPSequenceRatio(run, token_values=[3, 2], token_thresholds_percent=20)) == [1]
+
+
+def test_saved_extremes_tell_what_is_not_in_it():
+    def saved(low, high):
+        prefix = "smdebug/reductions"
+        return {
+            f"{prefix}/{n}/embedding0_input_0": np.float32(v)
+            for n, v in (("min", low), ("max", high))
+        }
+
+    run = made_run({0: saved(0, 0), 1: saved(1, 9), 2: saved(0, 9)}).trial()
+    assert fires_at(NLPSequenceRatio(run)) == [0]
+    assert [looked_at(NLPSequenceRatio(run), step) for step in (1, 2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"token_values": "0,1,2", "token_thresholds_percent": "1,2"}, "3 numbers and .* 2"),
+        ({"token_values": ""}, "must not be empty"),
+        ({"token_values": "pad"}, "has to be a number"),
+        ({"token_thresholds_percent": "150"}, "between 0 and 100"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(parameters, problem):
+    with pytest.raises(SMDebugValueError, match=problem):
+        NLPSequenceRatio(made_run({}).trial(), **parameters)
