@@ -46,8 +46,13 @@ ARROWS = {
     "__main__": {"cli"},
     **{
         framework: {"saving", "config", "trials", "numbers", "logger"}
-        for framework in ("pytorch", "tensorflow", "mxnet", "xgboost")
+        for framework in ("pytorch", "tensorflow", "mxnet", "xgboost", "jax")
     },
+    **{
+        around_torch: {"saving", "config", "trials", "logger", "pytorch"}
+        for around_torch in ("huggingface", "lightning")
+    },
+    "run": {"saving", "config", "logger"},  # it looks for the frameworks by name, when they are there
 }
 PURE = [
     "files",

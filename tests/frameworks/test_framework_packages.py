@@ -18,6 +18,9 @@ HOOKS = [
     ("tensorflow", "tensorflow", "KerasHook"),
     ("tensorflow", "tensorflow", "SessionHook"),
     ("tensorflow", "tensorflow", "EstimatorHook"),
+    ("huggingface", "huggingface", "Callback"),
+    ("lightning", "lightning", "Callback"),
+    ("jax", "jax", "Hook"),
 ]
 SHARED = [
     *("Collection", "CollectionKeys", "SaveConfig", "SaveConfigMode", "ReductionConfig", "modes"),
@@ -29,11 +32,11 @@ SHARED = [
 def _fresh(monkeypatch):
     """No hook is left from before, and the modules that need a framework are imported anew."""
     monkeypatch.setattr(singleton, "_hook", None)
-    for package in ("pytorch", "mxnet", "xgboost", "tensorflow"):
-        for name in ("hook", "keras", "session", "base_hook"):
+    for package in dict.fromkeys(package for package, _, _ in HOOKS):
+        for name in ("hook", "keras", "session", "base_hook", "callback"):
             monkeypatch.delitem(sys.modules, f"smdebug.{package}.{name}", raising=False)
         found = importlib.import_module(f"smdebug.{package}")
-        for name in ("Hook", "KerasHook", "SessionHook", "EstimatorHook"):
+        for name in ("Hook", "KerasHook", "SessionHook", "EstimatorHook", "Callback"):
             monkeypatch.delitem(vars(found), name, raising=False)
 
 

@@ -235,6 +235,30 @@ def test_gradients_of_a_training_that_updates_by_hand_are_saved(run):
     assert [gradient(run, "Linear_weight", step)[0, 1] for step in range(3)] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("as_keyword", [False, True])
+def test_gradients_that_come_into_being_in_a_closure_are_those_of_its_first_call(run, as_keyword):
+    model = nn.Linear(2, 1, bias=False)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+    seen = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(1, 2)).square().sum()
+        loss.backward()
+        seen.append(model.weight.grad.clone())
+        return loss
+
+    with hook_in(run) as hook:
+        hook.register_module(model)
+        firsts = []
+        for _ in range(2):
+            with hook.step():
+                firsts.append(len(seen))
+                optimizer.step(closure=closure) if as_keyword else optimizer.step(closure)
+    for step, first in enumerate(firsts):
+        np.testing.assert_array_equal(gradient(run, "Linear_weight", step), seen[first])
+
+
 @pytest.mark.parametrize("fused", [False, True])
 def test_gradients_under_a_loss_scale_are_unscaled(run, fused):
     model = nn.Linear(2, 1, bias=False)

@@ -87,8 +87,23 @@ class AfterAccumulation(_Callback):
 class BeforeOptimizer(_Callback):
     """Called with every optimizer of the process before it changes parameters."""
 
-    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self.hook.gradients.used_by(optimizer)
+    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        gradients = self.hook.gradients
+        if not gradients.are_awaited:
+            return None
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            gradients.used_by(optimizer)
+            return None
+
+        def closure_told() -> Any:  # the gradients come into being only in there
+            result = closure()
+            gradients.used_by(optimizer)
+            return result
+
+        if len(args) > 1:
+            return (args[0], closure_told, *args[2:]), kwargs
+        return args, {**kwargs, "closure": closure_told}
 
 
 def _nothing() -> Any:

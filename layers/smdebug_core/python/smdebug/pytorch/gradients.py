@@ -35,6 +35,11 @@ class Gradients:
         """Are some still expected?"""
         return bool(self._due)
 
+    @property
+    def are_awaited(self) -> bool:
+        """Is what an optimizer does worth a look?"""
+        return bool(self._due) or not self.has_optimizer
+
     def of(self, parameters: Iterable[nn.Parameter]) -> None:
         """Know these parameters as ours."""
         self._ours.update(map(id, parameters))
@@ -57,8 +62,6 @@ class Gradients:
 
     def used_by(self, optimizer: torch.optim.Optimizer) -> None:
         """The optimizer is about to use the gradients of its parameters."""
-        if not self._due and self.has_optimizer:
-            return
         scale = getattr(optimizer, "grad_scale", None)  # fused optimizers divide by themselves
         for group in optimizer.param_groups:
             for parameter in group["params"]:

@@ -629,6 +629,7 @@ class BaseHook:
         request = watch.request or StopRequest()
         stopped = TrainingStopped(request.reason, step, request.finding_id)
         self.logger.warning("%s", stopped)
+        self._due = None  # no step runs: who catches this and ends gently saves nothing more
         self.flush(self._patience)
         if self.on_stop is not None:
             try:

@@ -1,0 +1,136 @@
+"""The hook for JAX.
+
+    hook = smd.Hook("s3://bucket/run", include_collections=["weights", "gradients"])
+    for batch in batches:
+        with hook.step(smd.modes.TRAIN):
+            loss, gradients = value_and_gradients(params, batch)     # jitted, as ever
+            hook.record("loss", loss)
+            hook.record_weights(params)
+            hook.record_gradients(gradients)
+            params, state = update(params, state, gradients)
+
+Trees are named by their paths: `Dense_0/kernel`, `gradient/Dense_0/kernel`. Of a tree only those leaves leave
+the device that are wanted; of a step at which nothing is, none is even named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from smdebug.config.keys import CollectionKeys
+from smdebug.exceptions import SMDebugTypeError
+from smdebug.saving.framework import require
+from smdebug.saving.hook import CallbackHook, NeutralCollections
+
+require("JAX", "jax", "jax")
+
+import jax  # noqa: E402
+
+
+class JaxCollections(NeutralCollections):
+    """What the libraries around JAX call weights and biases: `kernel`, `embedding`, `w`; `bias`, `b`."""
+
+    default_collections: Mapping[str, tuple[str, ...]] = {
+        **NeutralCollections.default_collections,
+        CollectionKeys.WEIGHTS: (
+            "^(?!gradient|output).*(kernel|embedding|scale|weight)",
+            "^(?!gradient|output)(.*/)?w$",
+        ),
+        CollectionKeys.BIASES: ("^(?!gradient|output).*bias", "^(?!gradient|output)(.*/)?b$"),
+        CollectionKeys.OUTPUTS: ("^output/",),
+    }
+
+
+class Hook(CallbackHook):
+    """Saves losses, weights, gradients and layers' outputs of a training loop in JAX.
+
+        with hook.step(smd.modes.TRAIN):
+            loss, gradients = value_and_gradients(params, batch)
+            hook.record("loss", loss)
+            hook.record_gradients(gradients)
+
+    It takes what `smdebug.Hook` takes. Record outside of what is jitted: inside there are no values yet.
+    """
+
+    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+        super().__init__(
+            JaxCollections(create_default=True),
+            NeutralCollections.saved_by_default,
+            None,
+            None,
+            out_dir,
+            *arguments,
+            **settings,
+        )
+
+    def record_weights(self, params: Any) -> None:
+        """Offer each leaf of a tree of parameters, by its path: `Dense_0/kernel`."""
+        self.record_tree(params)
+
+    def record_gradients(self, gradients: Any) -> None:
+        """Offer each leaf of a tree of gradients: `gradient/Dense_0/kernel`."""
+        self.record_tree(gradients, "gradient")
+
+    def record_layers(self, intermediates: Any) -> None:
+        """Offer what layers gave: Flax's `capture_intermediates`, as `output/Dense_0`."""
+        self.record_tree(intermediates, "output")
+
+    def record_tree(self, tree: Any, prefix: str = "") -> None:
+        """Offer each leaf of any tree, as `<prefix>/<path>`."""
+        if not self._due:
+            return
+        for path, leaf in _leaves(tree):
+            name = f"{prefix}/{path}" if prefix and path else prefix or path
+            self.record(name, leaf)
+
+    @staticmethod
+    def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
+        if isinstance(tensor_value, jax.core.Tracer):
+            raise SMDebugTypeError(
+                "it is being traced, and has no value yet. Return it from the jitted function, and record "
+                "what that returns"
+            )
+        if isinstance(tensor_value, jax.Array):
+            if jax.dtypes.issubdtype(tensor_value.dtype, jax.dtypes.prng_key):
+                tensor_value = jax.random.key_data(tensor_value)
+            if not tensor_value.is_fully_addressable:
+                tensor_value = tensor_value.addressable_shards[0].data  # this process's first part
+        return CallbackHook._make_numpy_array(tensor_value)
+
+    def _converted(self, name: str, value: Any) -> np.ndarray[Any, Any] | None:
+        is_array = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+        if is_array and not value.is_fully_addressable:
+            self.say_once(
+                f"{name} is spread over several processes, as others may be: each saves its first part"
+            )
+        return super()._converted(name, value)
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{jax.process_index()}"
+
+    def _get_num_workers(self) -> int:
+        return int(jax.process_count())
+
+
+def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:
+    """Each leaf with its path; what Flax wraps a tree into is no part of it."""
+    for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        parts = [_part(key) for key in keys]
+        if parts[:1] in (["params"], ["intermediates"]):
+            del parts[0]
+        # `__call__` and a number: how Flax stores what a layer gave; `value`: how it stores a variable.
+        while parts and (parts[-1] in ("__call__", "value", "0") and len(parts) > 1):
+            if parts[-1] == "0" and "__call__" not in parts:
+                break
+            parts.pop()
+        yield "/".join(parts), leaf
+
+
+def _part(key: Any) -> str:
+    for attribute in ("key", "name", "idx"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key)

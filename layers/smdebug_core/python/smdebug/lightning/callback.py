@@ -1,0 +1,124 @@
+"""The callback for Lightning."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from smdebug.exceptions import TrainingStopped
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.framework import require
+
+# Its users import it as `lightning` or as `pytorch_lightning`, and a Trainer of the one takes no callback of
+# the other.
+_PACKAGE = "lightning"
+if "lightning" not in sys.modules and "pytorch_lightning" in sys.modules:
+    _PACKAGE = "pytorch_lightning"
+require("Lightning", _PACKAGE, "lightning")
+
+if _PACKAGE == "lightning":
+    from lightning.pytorch.callbacks import Callback as LightningCallback
+else:
+    from pytorch_lightning.callbacks import Callback as LightningCallback
+
+from smdebug.pytorch.hook import Hook  # noqa: E402
+
+
+class Callback(LightningCallback):  # type: ignore[misc]
+    """Saves losses, metrics, weights, gradients, and what layers are given and give, in a Trainer's fit.
+
+        callback = smdebug.lightning.Callback("s3://bucket/run", include_collections=["gradients"])
+        Trainer(callbacks=[callback]).fit(model, data)
+
+    It takes what `smdebug.pytorch.Hook` takes, or such a hook. A batch is a step; modes set themselves. The
+    loss is `loss_output_0`; what the module logs is saved as scalars, at steps at which something is. When
+    the training is asked to stop, the Trainer ends after the batch; `callback.stopped` tells why.
+    `callback.close()` ends the run, or the process's end.
+    """
+
+    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+        super().__init__()
+        self.hook = out_dir if isinstance(out_dir, Hook) else Hook(out_dir, *arguments, **settings)
+        self.stopped: TrainingStopped | None = None
+        self._module: Any = None
+
+    def close(self) -> None:
+        """End the run."""
+        self.hook.close()
+
+    # What the Trainer calls
+
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
+        try:
+            self._begin(pl_module, ModeKeys.TRAIN)
+        except TrainingStopped as stopped:
+            self.stopped = stopped
+            trainer.should_stop = True
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self._end(trainer, outputs)
+
+    def on_validation_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        if not trainer.sanity_checking:
+            self._begin(pl_module, ModeKeys.EVAL)
+
+    def on_validation_batch_end(
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if not trainer.sanity_checking:
+            self._end(trainer, outputs)
+
+    on_test_batch_start = on_validation_batch_start
+    on_test_batch_end = on_validation_batch_end
+
+    def on_predict_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        self._begin(pl_module, ModeKeys.PREDICT)
+
+    def on_predict_batch_end(
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        self._end(trainer, None)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.hook.end_step(interrupted=True)
+        self.hook.flush()
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.hook.flush()
+
+    def _begin(self, module: Any, mode: ModeKeys) -> None:
+        if module is not self._module:
+            self._module = module
+            self.hook.register_module(module)
+        self.hook.begin_step(mode)
+
+    def _end(self, trainer: Any, outputs: Any) -> None:
+        hook = self.hook
+        if hook.saves_now:
+            loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+            if loss is not None and hook._is_tensor(loss) and loss.numel() == 1:
+                hook.record_tensor_value("loss", loss)
+            for name, value in trainer.callback_metrics.items():
+                hook.save_scalar(name, value)
+        hook.end_step()

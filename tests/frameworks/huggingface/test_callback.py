@@ -1,0 +1,128 @@
+"""The callback for transformers' Trainer, on a small language model."""
+
+import numpy as np
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+import smdebug.pytorch as smd
+from smdebug.huggingface import Callback
+
+EVERY_STEP = smd.SaveConfig(save_interval=1)
+
+
+class Texts(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, number):
+        ids = torch.arange(number, number + 6) % 20
+        return {"input_ids": ids, "labels": ids}
+
+
+def small_model():
+    torch.manual_seed(0)
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "n_positions": 8, "vocab_size": 20}
+    return GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+
+
+def train(tmp_path, callback=None, *, model=None, steps=3, evaluate=False, **more):
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path / "checkpoints"),
+        max_steps=steps,
+        per_device_train_batch_size=2,
+        per_device_eval_batch_size=8,
+        logging_steps=1,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        save_strategy="no",
+        **more,
+    )
+    model = model or small_model()
+    trainer = Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=Texts(),
+        eval_dataset=Texts(),
+        callbacks=[callback] if callback else [],
+    )
+    trainer.train()
+    if evaluate:
+        trainer.evaluate()
+    return trainer
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+def callback_in(run, **settings):
+    return Callback(str(run), **{"save_config": EVERY_STEP, "save_all": True, **settings})
+
+
+def test_steps_losses_gradients_and_layers_of_a_trainer_are_saved(run, tmp_path):
+    callback = callback_in(run)
+    trainer = train(tmp_path, callback, evaluate=True)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.steps(smd.modes.TRAIN) == [0, 1, 2]
+    assert trial.steps(smd.modes.EVAL) == [0, 1]
+    assert trial.tensor_names(collection="losses") == ["loss_output_0"]
+    names = set(trial.tensor_names(step=0))
+    assert {
+        "gradient/GPT2LMHeadModel_transformer.wte.weight",
+        "transformer.h.0.mlp_output_0",
+        "scalar/loss",
+    } <= names
+    logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    found = [float(trial.tensor("loss_output_0").value(s, smd.modes.TRAIN)) for s in range(3)]
+    np.testing.assert_allclose(found, logged, atol=1e-3)
+
+
+def test_accumulated_batches_are_one_step_with_the_gradient_that_the_optimizer_uses(run, tmp_path):
+    callback = callback_in(run, save_all=False, include_collections=["gradients"])
+    seen = []
+    model = small_model()
+
+    def look(optimizer, args, kwargs):
+        seen.append(model.transformer.wte.weight.grad.clone())
+
+    handle = register_optimizer_step_pre_hook(look)
+    try:
+        train(tmp_path, callback, model=model, gradient_accumulation_steps=2)
+    finally:
+        handle.remove()
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.steps() == [0, 1, 2]
+    gradient = trial.tensor("gradient/GPT2LMHeadModel_transformer.wte.weight")
+    for step in range(3):
+        np.testing.assert_array_equal(gradient.value(step), seen[step])
+
+
+def test_a_training_has_the_same_results_with_and_without_the_callback(run, tmp_path):
+    callback = callback_in(run)
+    watched = train(tmp_path, callback).model.state_dict()
+    callback.close()
+    alone = train(tmp_path).model.state_dict()
+    assert all(torch.equal(watched[name], alone[name]) for name in alone)
+
+
+def test_asked_to_stop_the_trainer_saves_a_checkpoint_and_ends(run, tmp_path):
+    class Asking(Callback):
+        def on_step_end(self, args, state, control, **given):
+            super().on_step_end(args, state, control, **given)
+            if state.global_step == 3:
+                (run / "control").mkdir()
+                (run / "control" / "stop").write_text('{"reason": "enough"}')
+
+    callback = Asking(str(run), save_config=EVERY_STEP, look_for_stop=0)
+    trainer = train(tmp_path, callback, steps=50)
+    callback.close()
+    assert trainer.state.global_step < 7
+    assert "enough" in str(callback.stopped)
+    assert list((tmp_path / "checkpoints").glob("checkpoint-*"))
+    assert smd.create_trial(str(run)).loaded_all_steps

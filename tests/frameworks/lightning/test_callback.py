@@ -1,0 +1,120 @@
+"""The callback for Lightning, on a small module."""
+
+import lightning
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import smdebug.pytorch as smd
+from smdebug.lightning import Callback
+
+EVERY_STEP = smd.SaveConfig(save_interval=1)
+
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+        self.used = []
+
+    def loss(self, batch):
+        inputs, labels = batch
+        return nn.functional.cross_entropy(self.net(inputs), labels)
+
+    def training_step(self, batch, number):
+        loss = self.loss(batch)
+        self.log("accuracy", 0.5)
+        return loss
+
+    def validation_step(self, batch, number):
+        self.log("val_loss", self.loss(batch))
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+        weight = self.net[0].weight
+        optimizer.register_step_post_hook(lambda *given: self.used.append(weight.grad.clone()))
+        return optimizer
+
+
+def data():
+    made = torch.Generator().manual_seed(0)
+    inputs = torch.randn(12, 4, generator=made)
+    rows = torch.utils.data.TensorDataset(inputs, (inputs[:, 0] > 0).long())
+    return torch.utils.data.DataLoader(rows, batch_size=4)
+
+
+def fit(folder, *callbacks, epochs=2, **more):
+    torch.manual_seed(0)
+    module = Module()
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=epochs,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=str(folder),
+        callbacks=list(callbacks),
+        **more,
+    )
+    trainer.fit(module, data(), data())
+    return module
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+def callback_in(run, **settings):
+    return Callback(str(run), **{"save_config": EVERY_STEP, "save_all": True, **settings})
+
+
+def test_steps_losses_gradients_layers_and_metrics_are_saved(run, tmp_path):
+    callback = callback_in(run)
+    module = fit(tmp_path, callback, gradient_clip_val=0.01)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.steps(smd.modes.TRAIN) == list(range(6))
+    assert trial.steps(smd.modes.EVAL) == list(range(6))
+    assert trial.tensor_names(collection="losses") == ["loss_output_0"]
+    assert {"net.1_output_0", "scalar/accuracy", "Module_net.0.weight"} <= set(trial.tensor_names())
+    gradient = trial.tensor("gradient/Module_net.0.weight")
+    for step in range(6):
+        np.testing.assert_array_equal(gradient.value(step, smd.modes.TRAIN), module.used[step])
+
+
+def test_a_training_has_the_same_results_with_and_without_the_callback(run, tmp_path):
+    callback = callback_in(run)
+    watched = fit(tmp_path, callback).state_dict()
+    callback.close()
+    alone = fit(tmp_path).state_dict()
+    assert all(torch.equal(watched[name], alone[name]) for name in alone)
+
+
+def test_asked_to_stop_the_trainer_ends(run, tmp_path):
+    class Asking(Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+            if trainer.global_step == 2:
+                (run / "control").mkdir()
+                (run / "control" / "stop").write_text('{"reason": "enough"}')
+
+    callback = Asking(str(run), save_config=EVERY_STEP, look_for_stop=0)
+    fit(tmp_path, callback, epochs=50)
+    callback.close()
+    assert "enough" in str(callback.stopped)
+    assert len(smd.create_trial(str(run)).steps(smd.modes.TRAIN)) < 6
+
+
+def test_an_exception_leaves_the_steps_before_it(run, tmp_path):
+    class Breaks(lightning.Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            if trainer.global_step == 2:
+                raise ValueError("wrong")
+
+    callback = callback_in(run)
+    with pytest.raises(ValueError, match="wrong"):
+        fit(tmp_path, callback, Breaks())
+    assert smd.create_trial(str(run)).steps(smd.modes.TRAIN) == [0, 1, 2]
