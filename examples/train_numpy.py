@@ -18,6 +18,7 @@ import numpy as np
 
 import smdebug
 from smdebug import SaveConfig, modes
+from smdebug.exceptions import TrainingStopped
 
 LAYERS, WIDTH, BATCH = 12, 16, 64
 Array = np.ndarray
@@ -100,13 +101,16 @@ def main() -> None:
     arguments.add_argument("--save-interval", type=int, default=20)
     arguments.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
     asked = arguments.parse_args()
-    train(
-        asked.out_dir,
-        ill=asked.ill,
-        steps=asked.steps,
-        save_interval=asked.save_interval,
-        pause=asked.pause,
-    )
+    try:
+        train(
+            asked.out_dir,
+            ill=asked.ill,
+            steps=asked.steps,
+            save_interval=asked.save_interval,
+            pause=asked.pause,
+        )
+    except TrainingStopped as stopped:  # everything saved is written
+        print(f"stopped: {stopped}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from infra.local import errors
@@ -74,6 +75,7 @@ class LocalAws:
         self._clients_lock = threading.Lock()
         self._cloud: Any = None
         self.endpoint = ""
+        self.folder = ""  # whatever is started with this in its environment ends with the stack
         self.outputs: dict[str, str] = {}
         self.log_groups: list[str] = []
 
@@ -89,6 +91,7 @@ class LocalAws:
         assembly = self._assembly or synthesized(self._settings)
         told = self._within(assembly) if self._in_process else self._beside(assembly)
         self.endpoint = told["endpoint"]
+        self.folder = told["folder"]
         self.outputs = told["outputs"]
         self.log_groups = told["log_groups"]
 
@@ -99,6 +102,7 @@ class LocalAws:
         self._clients.clear()
         self._closing.close()
         self._cloud = None
+        _wait_for_janitor(self.folder)
 
     # What it is
 
@@ -174,6 +178,15 @@ class LocalAws:
     def invoke(self, function: str, event: Any) -> Invocation:
         """Call a handler by its name, such as `sweep`, and wait for its answer."""
         return Invocation(**self.ask("invoke", function=function, event=event))
+
+    @contextlib.contextmanager
+    def losing_notifications(self) -> Iterator[None]:
+        """Within this, S3 tells nobody of new objects, as happens to it now and then."""
+        self.ask("lose_notifications", lose=True)
+        try:
+            yield
+        finally:
+            self.ask("lose_notifications", lose=False)
 
     def kill(self, function: str) -> int:
         """Kill the processes of a handler; how many there were."""
@@ -275,7 +288,7 @@ class LocalAws:
                 secrets=asked["secrets"],
             )
         )
-        return {"endpoint": self._cloud.endpoint, **self._cloud.do_outputs()}
+        return self._cloud.told()  # type: ignore[no-any-return]
 
     def _beside(self, assembly: Assembly) -> dict[str, Any]:
         told = json.dumps({**self._asked, "assembly": str(assembly.folder)})
@@ -343,6 +356,13 @@ def _everything(client: Any, url: str, *, keep: bool = True) -> list[dict[str, A
                 QueueUrl=url, ReceiptHandle=one["ReceiptHandle"], VisibilityTimeout=0
             )
     return found
+
+
+def _wait_for_janitor(folder: str) -> None:
+    """It ends what is left and removes the folder, whatever happened before."""
+    until = time.monotonic() + 10
+    while folder and Path(folder).exists() and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 def _end(cloud: subprocess.Popen[str], reader: threading.Thread) -> None:

@@ -38,7 +38,7 @@ from infra.local.functions import (
     Pool,
     Surroundings,
 )
-from infra.local.gate import Gate, KnownKey
+from infra.local.gate import OWNER, Gate, KnownKey
 from infra.local.permissions import Caller, Refused, session_of
 from infra.local.queues import AT_ONCE, Poller
 from infra.local.template import ACCOUNT, REGION
@@ -96,6 +96,16 @@ class Cloud:
         self._stopping.set()
         self._closing.close()
         Cloud._open = None
+
+    def told(self) -> dict[str, Any]:
+        """What whoever uses it has to know."""
+        groups = sorted({one.log_group for one in self.deployed.functions.values()})
+        return {
+            "endpoint": self.endpoint,
+            "folder": str(self.folder),
+            "outputs": self.deployed.outputs,
+            "log_groups": groups,
+        }
 
     # Starting
 
@@ -224,7 +234,7 @@ class Cloud:
 
     def _credentials(self, function: Function, environment: str) -> dict[str, str]:
         if self._in_this_process and function.short_name != UNTRUSTED:
-            key = "local"  # one client serves all functions there: whose call it is cannot be told
+            key = OWNER  # one client serves all functions there: whose call it is cannot be told
         else:
             key = f"FUNCTION{environment.upper()}"
             self._gate.know(key, KnownKey(Caller(function.role), lambda: self._kill(environment)))
@@ -270,7 +280,7 @@ class Cloud:
 
     def client(self, service: str, role: str = "") -> Any:
         """A client of moto, in the name of a role or of whoever owns the account."""
-        key = "local"
+        key = OWNER
         if role:
             key = f"ROLE{role.rsplit('/', 1)[1]}".replace("/", "")
             self._gate.know(key, KnownKey(Caller(role)))
@@ -306,8 +316,6 @@ class Cloud:
         """Whose key that is, if STS has lent it."""
         from moto.sts.models import sts_backends
 
-        if key == "local":
-            return None
         lent = sts_backends[ACCOUNT]["aws"].get_assumed_role_from_access_key(key)
         return None if lent is None else Caller(lent.role_arn, session_of(lent.policy))
 
@@ -349,6 +357,9 @@ class Cloud:
         found = list(self.events.values())
         return [one for one in found if detail_type in (None, one["detail-type"])]
 
+    def do_lose_notifications(self, lose: bool) -> None:
+        self.deliveries.loses_notifications = lose
+
     def do_kill(self, function: str) -> int:
         return self._pools[self._named(function)].kill()
 
@@ -365,10 +376,6 @@ class Cloud:
             "calls": [{**asdict(one), "times": n} for one, n in list(policies.calls.items())],
             "roles": {arn: name for name, arn in self._role_names().items()},
         }
-
-    def do_outputs(self) -> dict[str, Any]:
-        groups = sorted({one.log_group for one in self._functions.values()})
-        return {"outputs": self.deployed.outputs, "log_groups": groups}
 
     def do_functions(self) -> dict[str, str]:
         return {one.short_name: one.name for one in self._functions.values()}
@@ -437,9 +444,10 @@ def main() -> None:
 
     try:
         with cloud:
-            say({"endpoint": cloud.endpoint, "folder": str(cloud.folder), **cloud.do_outputs()})
-            sys.stdout.flush()
+            say(cloud.told())
             sys.stdin.buffer.read()
+            # As abruptly as in a crash: the handlers die with us, and the janitor sees to the rest.
+            os._exit(0)
     except (LocalStackError, Refused) as error:
         say({"error": type(error).__name__, "message": str(error)})
         sys.exit(1)

@@ -254,7 +254,7 @@ class Pool:
         self, function: Function, told: Surroundings, nursery: Nursery, at_once: int = AT_ONCE
     ):
         self.function = function
-        self._make = lambda: Environment(function, told, nursery)
+        self._make: Callable[[], Environment] = lambda: Environment(function, told, nursery)
         self._free: queue.LifoQueue[Environment | None] = queue.LifoQueue()
         for _ in range(at_once):
             self._free.put(None)
@@ -284,7 +284,7 @@ class Pool:
 
     def _warmest(self) -> Environment:
         """The one that was used last: the others are not even started."""
-        free = self._free.get()
+        free: Environment | None = self._free.get()
         if free is None:
             free = self._make()
             self._all.append(free)

@@ -34,10 +34,11 @@ class Statement:
     resources: tuple[str, ...]
     principals: tuple[str, ...] | None
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    not_resources: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Statement:
-        unknown = set(told) - {"Sid", "Effect", "Action", "Resource", "Principal", "Condition"}
+        unknown = set(told) - _PARTS
         if unknown:
             raise Unsupported(f"A policy uses {', '.join(sorted(unknown))}, unknown here: {told}")
         return cls(
@@ -46,6 +47,7 @@ class Statement:
             tuple(_listed(told.get("Resource", "*"))),
             tuple(_principals(told["Principal"])) if "Principal" in told else None,
             told.get("Condition", {}),
+            tuple(_listed(told.get("NotResource", []))),
         )
 
     def speaks_of(self, asked: Asked, context: Mapping[str, str], caller: Iterable[str]) -> bool:
@@ -54,6 +56,7 @@ class Statement:
         return (
             any(_matches(one.lower(), asked.action.lower()) for one in self.actions)
             and any(_matches(one, asked.resource) for one in self.resources)
+            and not any(_matches(one, asked.resource) for one in self.not_resources)
             and (self.principals is None or bool({"*", *callers} & set(self.principals)))
             and all(_holds(how, wanted, context) for how, wanted in self.conditions.items())
         )
@@ -134,11 +137,12 @@ class Policies:
             for one in kept
             if one.speaks_of(asked, context, names)
         ]
+        session = caller.session or ()
+        of_session = [one for one in session if one.speaks_of(asked, context, names)]
         refused = [one for _, one in spoken if one.effect == "Deny"]
+        refused += [one for one in of_session if one.effect == "Deny"]
         allowed = [(owner, one) for owner, one in spoken if one.effect == "Allow"]
-        narrowed = caller.session is None or any(
-            one.effect == "Allow" and one.speaks_of(asked, context, names) for one in caller.session
-        )
+        narrowed = caller.session is None or any(one.effect == "Allow" for one in of_session)
         if asked.action == "sts:AssumeRole":
             trusted = self._trust.get(asked.resource, [])
             narrowed = narrowed and any(one.speaks_of(asked, context, names) for one in trusted)
@@ -209,6 +213,7 @@ class Policies:
         yield from self._of_resource.get(_owner_in(self._of_resource, arn), ())
 
 
+_PARTS = {"Sid", "Effect", "Action", "Resource", "NotResource", "Principal", "Condition"}
 _EVERY_CALL = {"aws:SourceAccount": ACCOUNT, "aws:SecureTransport": "true"}
 
 
@@ -246,8 +251,12 @@ def _matches(pattern: str, text: str) -> bool:
 
 @lru_cache(4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = (".*" if one == "*" else "." if one == "?" else re.escape(one) for one in pattern)
-    return re.compile("".join(parts), re.DOTALL)
+    parts = re.findall(r"\$\{([*?$])\}|([*?])|(.)", pattern, re.DOTALL)  # `${*}` means just a star
+    told = (
+        {"*": ".*", "?": "."}[wild] if wild else re.escape(literal or plain)
+        for literal, wild, plain in parts
+    )
+    return re.compile("".join(told), re.DOTALL)
 
 
 def _holds(how: str, wanted: Mapping[str, Any], context: Mapping[str, str]) -> bool:

@@ -1,0 +1,140 @@
+"""Rules that people bring, and what they do to themselves and others: on the deployed template."""
+
+from __future__ import annotations
+
+import time
+
+from tests.functions.saver import ILL, WELL, Saver
+
+COUNTING = """
+from smdebug.rules import Rule
+
+
+class Counting(Rule):
+    def __init__(self, base_trial, limit="3"):
+        super().__init__(base_trial)
+        self.limit = int(limit)
+        self.seen = []
+
+    def invoke_at_step(self, step):
+        value = float(self.base_trial.tensor("gradient/fc").value(step)[1])
+        self.seen.append((step, value))
+        return len(self.seen) == self.limit
+"""
+RAISING = """
+from smdebug.rules import Rule
+
+
+class Raising(Rule):
+    def invoke_at_step(self, step):
+        if step == 1:
+            raise ValueError("no idea what to do with step 1")
+        return False
+"""
+GREEDY = """
+from smdebug.rules import Rule
+
+
+class Greedy(Rule):
+    def invoke_at_step(self, step):
+        import os
+
+        import boto3
+
+        boto3.client("s3").get_object(Bucket=os.environ["OTHER_BUCKET"], Key="x")
+        return True
+"""
+
+
+def custom(local_debugger, name, source, **more):
+    """A rule whose source lies where the bucket's own sources may."""
+    key = f"rule-sources/{local_debugger.key(name)}.py"
+    local_debugger.aws.client("s3").put_object(
+        Bucket=local_debugger.bucket, Key=key, Body=source.encode()
+    )
+    return {"name": name, "rule": name, "source": f"s3://{local_debugger.bucket}/{key}", **more}
+
+
+def test_a_custom_rule_keeps_what_it_remembers_from_step_to_step(local_debugger):
+    rule = custom(local_debugger, "Counting", COUNTING, parameters={"limit": "4"})
+    local_debugger.attach("counted", [rule])
+    saver = Saver(local_debugger.storage("counted")).begin()
+    for step in range(6):
+        saver.save(step)
+    local_debugger.wait("counted", through=5)
+    assert [(one.step, one.rule) for one in local_debugger.findings("counted")] == [(3, "Counting")]
+
+
+def test_a_rule_that_raises_is_in_error_and_the_others_go_on(local_debugger):
+    rules = [custom(local_debugger, "Raising", RAISING), "ExplodingTensor"]
+    local_debugger.attach("raised", rules)
+    saver = Saver(local_debugger.storage("raised")).begin()
+    for step in range(4):
+        saver.save(step, ILL if step == 3 else WELL)
+    run = local_debugger.wait("raised", through=3)
+    raising = run.status("Raising")
+    assert str(raising.status) == "Error"
+    assert "no idea what to do with step 1" in raising.reason
+    assert [(one.step, one.rule) for one in run.findings()] == [(3, "ExplodingTensor")]
+
+
+def test_a_built_in_rule_that_cannot_be_made_says_so_and_the_others_go_on(local_debugger):
+    bad = {"name": "bad", "rule": "ExplodingTensor", "parameters": {"no_such": "1"}}
+    local_debugger.attach("misspelled", [bad, "ExplodingTensor"])
+    saver = Saver(local_debugger.storage("misspelled")).begin()
+    saver.save(0, ILL)
+    run = local_debugger.wait("misspelled", through=0)
+    assert str(run.status("bad").status) == "Error"
+    assert "no_such" in run.status("bad").reason
+    assert [one.rule for one in run.findings()] == ["ExplodingTensor"]
+
+
+def test_what_a_rule_logs_can_be_read(local_debugger):
+    rule = custom(
+        local_debugger,
+        "Counting",
+        COUNTING.replace(
+            "self.seen.append", "print('I see', step, value)\n        self.seen.append"
+        ),
+    )
+    local_debugger.attach("chatty", [rule])
+    saver = Saver(local_debugger.storage("chatty")).begin()
+    saver.save(0)
+    run = local_debugger.wait("chatty", through=0)
+    lines = local_debugger.aws.wait_until(lambda: list(run.logs("Counting")), what="the log")
+    assert ("I see 0 1.0", 0) in [(line.message, line.step) for line in lines]
+
+
+def test_a_run_that_falls_silent_is_reported_and_goes_on_when_data_comes(local_debugger):
+    aws = local_debugger.aws
+    local_debugger.attach("silent", ["ExplodingTensor"])
+    saver = Saver(local_debugger.storage("silent")).begin()
+    saver.save(0)
+    run = local_debugger.wait("silent", through=0)
+    aws.forward(1801)
+    aws.wait_until(lambda: str(run.look().state) == "Silent", what="the silence")
+    saver.save(1, ILL)
+    local_debugger.wait("silent", through=1)
+    assert str(run.look().state) == "Running"
+
+
+def test_the_sweeper_looks_every_five_minutes(local_debugger):
+    aws = local_debugger.aws
+    before = len(aws.invocations("sweep"))
+    aws.forward(301)
+    aws.wait_until(lambda: len(aws.invocations("sweep")) > before, what="the sweep")
+    assert aws.invocations("sweep")[-1].error is None
+
+
+def test_a_file_whose_notification_was_lost_is_found_by_the_sweeper(local_debugger):
+    aws = local_debugger.aws
+    local_debugger.attach("swept", ["ExplodingTensor"])
+    saver = Saver(local_debugger.storage("swept")).begin()
+    saver.save(0)
+    run = local_debugger.wait("swept", through=0)
+    with aws.losing_notifications():
+        saver.save(1, ILL)
+    time.sleep(0.2)
+    assert not run.findings()
+    aws.forward(361)
+    aws.wait_until(lambda: [one.step for one in run.findings()] == [1], what="the lost step")
