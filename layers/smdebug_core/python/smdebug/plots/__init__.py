@@ -1,1 +1,32 @@
-"""Pictures and animations of tensors."""
+"""Pictures and animations of tensors, with matplotlib.
+
+plots.heatmap("./my-run", "^gradient").save("gradients.png")
+plots.create_interactive_matplotlib_histogram(rule.tensors, filename="gradients.gif")
+
+In a notebook each is shown by itself. A run is a path or an open trial; a dictionary of runs puts them
+side by side.
+"""
+
+from smdebug.plots.animation import create_interactive_matplotlib_histogram
+from smdebug.plots.drawing import (
+    dead_units,
+    heatmap,
+    histogram,
+    line,
+    ridge,
+    variance_across_layers,
+)
+from smdebug.plots.picture import Picture
+from smdebug.plots.values import values_of
+
+__all__ = [
+    "Picture",
+    "create_interactive_matplotlib_histogram",
+    "dead_units",
+    "heatmap",
+    "histogram",
+    "line",
+    "ridge",
+    "values_of",
+    "variance_across_layers",
+]

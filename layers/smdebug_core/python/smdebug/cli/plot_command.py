@@ -1,0 +1,105 @@
+"""`smdebug plot`: distributions and curves as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from smdebug.cli.telling import json_option, say, size, tell_json
+
+if TYPE_CHECKING:
+    from smdebug.plots import Picture
+
+
+@click.command("plot")
+@click.argument("run")
+@click.option(
+    "--tensor",
+    "regexes",
+    multiple=True,
+    required=True,
+    metavar="REGEX",
+    help="Tensors that match; can be repeated.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]),
+    default="ridge",
+    show_default=True,
+    help="Distributions (histogram, ridge, heatmap), a statistic (line), the variance of all layers "
+    "together, or how many units give nothing.",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    help=".png, .svg, .pdf, .html; .gif moves over steps.",
+)
+@click.option(
+    "--statistic",
+    default="mean",
+    show_default=True,
+    help="line: mean, abs_mean, std, min, max, l2.",
+)
+@click.option("--with", "other", metavar="PATH", help="Another run, drawn beside it.")
+@click.option("--worker", metavar="NAME", help="That worker (the first that saved it).")
+@json_option
+def command(
+    run: str,
+    regexes: tuple[str, ...],
+    kind: str,
+    output: str,
+    statistic: str,
+    other: str | None,
+    worker: str | None,
+    as_json: bool,
+) -> None:
+    """Draw the tensors of RUN that match.
+
+    \b
+    Examples:
+      smdebug plot ./my-run --tensor '^gradient/.*weight' --kind ridge -o gradients.png
+      smdebug plot ./my-run --tensor loss --kind line -o loss.svg
+      smdebug plot ./my-run --tensor '^gradient' --kind histogram -o gradients.gif
+      smdebug plot ./bad --with ./good --tensor '^gradient' --kind variance -o variance.png
+    """
+    from pathlib import Path
+
+    from smdebug import plots
+    from smdebug.plots.picture import form_of
+    from smdebug.runs.opening import open_run
+
+    form = form_of(output)
+    if form == "gif" and kind != "histogram":
+        raise click.UsageError("A .gif is an animation of histograms: --kind histogram")
+    runs = {"": open_run(run)}
+    if other is not None:
+        one, another = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
+        if one == another:
+            one, another = "one", "other"
+        runs = {one: runs[""], another: open_run(other)}
+    regex = list(regexes)
+    where = runs if other is not None else runs[""]
+    if form == "gif":
+        values = plots.values_of(where, regex, worker=worker)
+        plots.create_interactive_matplotlib_histogram(values, output)
+    else:
+        draw: dict[str, Callable[..., Picture]] = {
+            "histogram": plots.histogram,
+            "ridge": plots.ridge,
+            "heatmap": plots.heatmap,
+            "variance": plots.variance_across_layers,
+            "dead-units": plots.dead_units,
+        }
+        if kind == "line":
+            plots.line(where, regex, statistic=statistic, worker=worker).save(output)
+        else:
+            draw[kind](where, regex, worker=worker).save(output)
+    written = Path(output).expanduser().stat().st_size
+    if as_json:
+        tell_json({"output": output, "bytes": written})
+    else:
+        say(f"{size(written)} written to {output}")

@@ -1,0 +1,219 @@
+"""The kinds of drawings, each over the values of some tensors or over a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from smdebug.plots.picture import ACCENT, SECOND, Picture, panels
+from smdebug.plots.values import Runs, Values, flat, named, values_of
+
+_BINS = 50
+
+
+def histogram(
+    runs: Runs | Values, regex: str | list[str] = ".*", *, step: int | None = None, **chosen: Any
+) -> Picture:
+    """The distribution of each tensor at its last step, or at that one; the first one is outlined."""
+    values = _values(runs, regex, chosen if step is None else {**chosen, "steps": [step]})
+    figure, axes = panels(list(values))
+    for axis, over_steps in zip(axes, values.values(), strict=True):
+        first, last = min(over_steps), max(over_steps)
+        edges: Any = np.histogram_bin_edges(
+            np.concatenate([flat(over_steps[first]), flat(over_steps[last])]), _BINS
+        )
+        axis.hist(flat(over_steps[last]), edges, color=ACCENT, alpha=0.75, label=f"step {last}")
+        if first != last:
+            axis.hist(
+                flat(over_steps[first]), edges, histtype="step", color=SECOND, label=f"step {first}"
+            )
+        axis.legend(fontsize=6, frameon=False)
+    return Picture(figure)
+
+
+def ridge(
+    runs: Runs | Values, regex: str | list[str] = ".*", *, most_steps: int = 14, **chosen: Any
+) -> Picture:
+    """The distribution of each tensor over its steps, one behind the other; the last is in front."""
+    values = _values(runs, regex, {**chosen, "most_steps": most_steps})
+    figure, axes = panels(list(values), size=(3.4, 3.0))
+    for axis, over_steps in zip(axes, values.values(), strict=True):
+        everything = np.concatenate([flat(one) for one in over_steps.values()] or [np.zeros(1)])
+        edges = np.histogram_bin_edges(everything, _BINS)
+        middle = (edges[1:] + edges[:-1]) / 2
+        count = len(over_steps)
+        for at, value in enumerate(over_steps[step] for step in sorted(over_steps)):
+            heights = np.histogram(flat(value), edges)[0]
+            tall = 2.2 * heights / max(1, heights.max())
+            base = count - at  # the first step stands at the top, behind the others
+            shade = 0.25 + 0.6 * at / max(1, count - 1)
+            axis.fill_between(
+                middle, base, base + tall, color=ACCENT, alpha=shade, zorder=at, linewidth=0
+            )
+            axis.plot(middle, base + tall, color="white", linewidth=0.7, zorder=at)
+        some = range(0, count, max(1, count // 6))
+        steps = sorted(over_steps)
+        axis.set_yticks([count - at for at in some], [str(steps[at]) for at in some])
+        axis.set_ylabel("step", fontsize=7)
+    return Picture(figure)
+
+
+def heatmap(runs: Runs | Values, regex: str | list[str] = ".*", **chosen: Any) -> Picture:
+    """The distribution of each tensor over its steps, as a picture: the darker, the more values."""
+    values = _values(runs, regex, chosen)
+    figure, axes = panels(list(values))
+    for axis, over_steps in zip(axes, values.values(), strict=True):
+        steps = sorted(over_steps)
+        rows = [flat(over_steps[step]) for step in steps]
+        full = [row for row in rows if row.size]
+        low = min((float(row.min()) for row in full), default=0.0)
+        high = max((float(row.max()) for row in full), default=1.0)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        counts = np.stack([np.histogram(row, _BINS, (low, high))[0] for row in rows], axis=1)
+        shares = counts / np.maximum(1, counts.max(axis=0))
+        axis.imshow(
+            shares,
+            cmap="Blues",
+            aspect="auto",
+            origin="lower",
+            interpolation="nearest",
+            extent=(-0.5, len(steps) - 0.5, low, high),
+        )
+        some = range(0, len(steps), max(1, len(steps) // 5))
+        axis.set_xticks(list(some), [str(steps[at]) for at in some])
+        axis.set_xlabel("step", fontsize=7)
+    return Picture(figure)
+
+
+def line(
+    runs: Runs | Values,
+    regex: str | list[str] = ".*",
+    *,
+    statistic: str = "mean",
+    most_steps: int = 500,
+    **chosen: Any,
+) -> Picture:
+    """A statistic of each tensor over its steps: mean, abs_mean, std, min, max, l2, or a scalar itself.
+
+    Several runs share a panel for each tensor.
+    """
+    compute = _STATISTICS.get(statistic)
+    if compute is None:
+        from smdebug.exceptions import SMDebugValueError
+
+        raise SMDebugValueError(
+            f"There is no {statistic!r}: choose one of {', '.join(_STATISTICS)}"
+        )
+    values = _values(runs, regex, {**chosen, "most_steps": most_steps})
+    labels = list(named(runs)) if not _are_values(runs) else [""]  # type: ignore[arg-type]
+    tensors: dict[str, dict[str, Any]] = {}
+    for full, over_steps in values.items():
+        label, _, name = full.partition(": ") if len(labels) > 1 else ("", "", full)
+        tensors.setdefault(name, {})[label] = over_steps
+    figure, axes = panels(list(tensors))
+    for axis, by_run in zip(axes, tensors.values(), strict=True):
+        for label, over_steps in by_run.items():
+            steps = sorted(over_steps)
+            numbers = [compute(np.asarray(over_steps[step], np.float64)) for step in steps]
+            axis.plot(steps, numbers, linewidth=1.2, label=label, marker="." * (len(steps) < 3))
+        if len(by_run) > 1:
+            axis.legend(fontsize=6, frameon=False)
+        axis.set_xlabel("step", fontsize=7)
+    return Picture(figure)
+
+
+def variance_across_layers(
+    runs: Runs | Values, regex: str | list[str] = "gradient", **chosen: Any
+) -> Picture:
+    """The variance of each tensor over steps, all in one panel: layers that learn alike lie together.
+
+    The layers in order are coloured from dark to light; several runs have a panel each.
+    """
+    values = _values(runs, regex, chosen)
+    several = not _are_values(runs) and len(named(runs)) > 1  # type: ignore[arg-type]
+    groups: dict[str, dict[str, Any]] = {}
+    for full, over_steps in values.items():
+        label, _, name = full.partition(": ") if several else ("", "", full)
+        groups.setdefault(label, {})[name] = over_steps
+    figure, axes = panels(
+        list(groups) if several else ["variance"], columns=len(groups), size=(5.0, 3.6)
+    )
+    from matplotlib import colormaps
+
+    for axis, tensors in zip(axes, groups.values(), strict=True):
+        for at, (name, over_steps) in enumerate(tensors.items()):
+            steps = sorted(over_steps)
+            numbers = [
+                float(np.var(flat(over_steps[step]))) if flat(over_steps[step]).size else math.nan
+                for step in steps
+            ]
+            colour = colormaps["viridis"](at / max(1, len(tensors) - 1) * 0.9)
+            axis.plot(steps, numbers, color=colour, linewidth=1.2, label=name)
+        axis.set_yscale("symlog", linthresh=1e-30)
+        axis.set_xlabel("step", fontsize=7)
+        if len(tensors) <= 12:
+            axis.legend(fontsize=5, frameon=False)
+    return Picture(figure)
+
+
+def dead_units(
+    runs: Runs | Values,
+    regex: str | list[str] = "relu.*output",
+    *,
+    saturated_at: float | None = None,
+    **chosen: Any,
+) -> Picture:
+    """How many units of each layer give nothing for a whole batch, in percent, over steps.
+
+    The first axis is the batch. With `saturated_at`, such as 0.99 for sigmoids and tanh, a second curve
+    counts the units whose magnitude is at least that for the whole batch.
+    """
+    values = _values(runs, regex, chosen)
+    figure, axes = panels(list(values))
+    for axis, over_steps in zip(axes, values.values(), strict=True):
+        steps = sorted(over_steps)
+        dead = [_share_of_units(over_steps[step], lambda x: x <= 0) for step in steps]
+        axis.plot(steps, dead, color=ACCENT, linewidth=1.2, label="dead")
+        if saturated_at is not None:
+            full = [
+                _share_of_units(over_steps[step], lambda x: np.abs(x) >= saturated_at)
+                for step in steps
+            ]
+            axis.plot(steps, full, color=SECOND, linewidth=1.2, label="saturated")
+            axis.legend(fontsize=6, frameon=False)
+        axis.set_ylim(-2, 102)
+        axis.set_ylabel("% of units", fontsize=7)
+        axis.set_xlabel("step", fontsize=7)
+    return Picture(figure)
+
+
+def _share_of_units(value: Any, condition: Any) -> float:
+    """In percent: the units for which the condition holds all over the batch."""
+    array = np.asarray(value)
+    units = array.reshape(array.shape[0], -1) if array.ndim > 1 else array.reshape(1, -1)
+    return 100.0 * float(np.mean(np.all(condition(units), axis=0))) if units.size else 0.0
+
+
+_STATISTICS: Mapping[str, Any] = {
+    "mean": np.mean,
+    "abs_mean": lambda x: np.mean(np.abs(x)),
+    "std": np.std,
+    "min": np.min,
+    "max": np.max,
+    "l2": lambda x: np.sqrt(np.sum(np.square(x))),
+}
+
+
+def _values(runs: Runs | Values, regex: str | list[str], chosen: Mapping[str, Any]) -> Values:
+    if _are_values(runs):
+        return runs  # type: ignore[return-value]
+    return values_of(runs, regex, **chosen)  # type: ignore[arg-type]
+
+
+def _are_values(runs: Any) -> bool:
+    """Are these values already, `{tensor: {step: value}}`, as a rule has collected them?"""
+    return isinstance(runs, Mapping) and all(isinstance(one, Mapping) for one in runs.values())

@@ -1,0 +1,101 @@
+"""A figure that a notebook shows and that can be saved; made without pyplot, so nothing global changes."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smdebug.exceptions import SMDebugCustomerError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMS = ("png", "svg", "pdf", "html", "gif")
+ACCENT, SECOND = "#1d5fd0", "#c2410c"
+_DPI = 110
+
+
+class Picture:
+    """A drawing; `figure` is matplotlib's, to be changed at will."""
+
+    def __init__(self, figure: Figure):
+        self.figure = figure
+
+    def png(self) -> bytes:
+        """The picture itself."""
+        made = io.BytesIO()
+        self.figure.savefig(made, format="png", dpi=_DPI)
+        return made.getvalue()
+
+    def save(self, to: str | os.PathLike[str]) -> Path:
+        """Write it; how, the end of the name says: png, svg, pdf or html."""
+        place = Path(to).expanduser()
+        form = form_of(place)
+        if form == "gif":
+            raise SMDebugValueError(
+                "A .gif is an animation: only histograms over steps are made so"
+            )
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if form == "html":
+            picture = base64.b64encode(self.png()).decode()
+            title = escape(place.stem)
+            place.write_text(
+                f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+                f'<img alt="{title}" style="max-width:100%" src="data:image/png;base64,{picture}">',
+                encoding="utf-8",
+            )
+        else:
+            self.figure.savefig(place, format=form, dpi=_DPI)
+        return place
+
+    def _repr_png_(self) -> bytes:
+        return self.png()
+
+
+def form_of(place: str | os.PathLike[str]) -> str:
+    """What the end of a name says: `SMDebugValueError` if it is none that can be made."""
+    form = Path(place).suffix.lower().removeprefix(".")
+    if form not in FORMS:
+        raise SMDebugValueError(
+            f"{os.fspath(place)}: a picture ends in .{', .'.join(FORMS[:-1])} or .{FORMS[-1]}"
+        )
+    return form
+
+
+def panels(
+    titles: Sequence[str], *, columns: int | None = None, size: tuple[float, float] = (3.4, 2.3)
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel of its own for each title."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise SMDebugCustomerError(
+            'Plots need matplotlib: pip install "smdebug-serverless[plots]"'
+        ) from error
+    across = columns or min(4, max(1, round(len(titles) ** 0.5)))
+    down = -(-len(titles) // across)
+    figure = Figure(figsize=(size[0] * across, size[1] * down), layout="constrained")
+    grid: Any = figure.subplots(down, across, squeeze=False)
+    axes = list(grid.flat)
+    for unused in axes[len(titles) :]:
+        unused.set_axis_off()
+    for axis, title in zip(axes, titles, strict=False):
+        axis.set_title(_short(title), fontsize=8)
+        axis.tick_params(labelsize=7)
+        axis.locator_params(nbins=5)
+        axis.ticklabel_format(style="sci", scilimits=(-3, 4))
+        for line in (axis.xaxis, axis.yaxis):
+            line.get_offset_text().set_fontsize(6)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, axes[: len(titles)]
+
+
+def _short(title: str, most: int = 48) -> str:
+    title = title.replace("$", r"\$")
+    return title if len(title) <= most else f"…{title[1 - most :]}"

@@ -1,0 +1,82 @@
+"""The values that are drawn: of the tensors that match, at some of their steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.numbers.conditions import is_numeric
+from smdebug.runs.opening import open_run
+from smdebug.runs.overview import thinned
+from smdebug.trials import Trial
+
+Run = str | os.PathLike[str] | Trial
+Runs = Run | Mapping[str, Run]
+Values = dict[str, dict[int, NDArray[Any]]]
+
+MOST_STEPS = 100
+MOST_TENSORS = 24
+
+
+def values_of(
+    runs: Runs,
+    regex: str | list[str],
+    *,
+    steps: list[int] | None = None,
+    most_steps: int = MOST_STEPS,
+    most_tensors: int = MOST_TENSORS,
+    worker: str | None = None,
+) -> Values:
+    """`{tensor: {step: value}}`; of several runs, the tensors carry the name of theirs.
+
+    `SMDebugValueError` if nothing matches. At most so many tensors, and of each so many steps, evenly spread.
+    """
+    found: Values = {}
+    for label, run in named(runs).items():
+        trial = run if isinstance(run, Trial) else open_run(run)
+        for name in trial.tensor_names(regex=regex)[:most_tensors]:
+            over_steps = _over_steps(trial, name, steps, most_steps, worker)
+            if over_steps:
+                found[f"{label}: {name}" if label else name] = over_steps
+    if not found:
+        raise SMDebugValueError(f"No tensor with values matches {regex!r}")
+    if len(named(runs)) > 1:  # those of one name beside each other
+        found = dict(sorted(found.items(), key=lambda one: one[0].split(": ", 1)[1]))
+    return found
+
+
+def named(runs: Runs) -> dict[str, Run]:
+    """The runs by their names; a single one has none."""
+    return dict(runs) if isinstance(runs, Mapping) else {"": runs}
+
+
+def flat(value: Any) -> NDArray[np.float64]:
+    """The finite numbers in a value, in a row; of complex ones, their magnitudes."""
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        array = np.abs(array)
+    numbers = array.reshape(-1).astype(np.float64)
+    return numbers[np.isfinite(numbers)]
+
+
+def _over_steps(
+    trial: Trial, name: str, steps: list[int] | None, most: int, worker: str | None
+) -> dict[int, NDArray[Any]]:
+    tensor = trial.tensor(name)
+    known = tensor.steps()
+    if steps is not None:
+        known = [step for step in known if step in set(steps)]
+    values: dict[int, NDArray[Any]] = {}
+    for step in thinned(known, most):
+        try:
+            value = tensor.value(step, worker=worker)
+        except SMDebugError:
+            continue
+        if is_numeric(value) and value.size:
+            values[step] = value
+    return values

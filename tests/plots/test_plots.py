@@ -1,0 +1,165 @@
+"""Pictures are drawn of what the run holds: bars hold all values, curves go where the numbers go."""
+
+from __future__ import annotations
+
+import collections
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from smdebug import plots
+from smdebug.cli.main import main
+from smdebug.exceptions import SMDebugValueError
+from tests.cli.conftest import ill_run
+from tests.rules.made_runs import made_run
+
+
+def trial(**options):
+    return ill_run(**options).trial()
+
+
+def test_a_curve_goes_where_the_numbers_go():
+    (axis,) = plots.line(trial(), "loss").figure.axes
+    (curve,) = axis.get_lines()
+    assert list(curve.get_xdata()) == list(range(0, 100, 10))
+    assert np.allclose(curve.get_ydata(), [2 - step / 100 for step in range(0, 100, 10)])
+    (axis,) = plots.line(trial(), "gradient", statistic="l2").figure.axes
+    assert axis.get_lines()[0].get_ydata()[0] == pytest.approx(np.sqrt(6))
+
+
+def test_bars_hold_all_values_and_the_first_step_is_outlined():
+    (axis,) = plots.histogram(trial(), "fc.weight").figure.axes
+    assert sum(bar.get_height() for bar in axis.patches if hasattr(bar, "get_height")) == 6
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["step 90", "step 0"]
+    (axis,) = plots.histogram(trial(), "fc.weight", step=20).figure.axes
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["step 20"]
+
+
+def test_a_heat_map_has_a_column_for_each_step():
+    (axis,) = plots.heatmap(trial(), "fc.weight").figure.axes
+    shares = axis.get_images()[0].get_array()
+    assert shares.shape[1] == 10
+    assert np.allclose(shares.max(axis=0), 1)
+    assert np.argmax(shares[:, 0]) < np.argmax(shares[:, -1])  # the values rise
+
+
+def test_a_ridge_has_a_hill_for_some_of_the_steps():
+    (axis,) = plots.ridge(trial(), "fc.weight", most_steps=5).figure.axes
+    assert len(axis.collections) == 5
+
+
+def test_two_runs_are_side_by_side():
+    runs = {"bad": trial(), "good": trial(steps=5)}
+    figure = plots.heatmap(runs, "fc.weight|gradient").figure
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["bad: fc.weight", "good: fc.weight", "bad: gradient/fc", "good: gradient/fc"]
+    (axis,) = plots.line(runs, "loss").figure.axes
+    assert [curve.get_label() for curve in axis.get_lines()] == ["bad", "good"]
+    figure = plots.variance_across_layers(runs, "fc").figure
+    assert [len(axis.get_lines()) for axis in figure.axes] == [2, 2]
+
+
+def test_dead_and_saturated_units_are_counted_over_the_batch():
+    batch = np.array([[0.0, 1.0, 0.0, 0.995], [0.0, -1.0, 2.0, 1.0]])
+    run = made_run({0: {"relu_output": batch}, 1: {"relu_output": np.zeros((2, 4))}})
+    (axis,) = plots.dead_units(run.trial(), saturated_at=0.99).figure.axes
+    dead, saturated = axis.get_lines()
+    assert list(dead.get_ydata()) == [25.0, 100.0]
+    assert list(saturated.get_ydata()) == [50.0, 0.0]
+
+
+def test_what_a_rule_has_collected_is_animated_with_a_frame_for_each_step(tmp_path):
+    """As seed 002 has it: `{name: {step: array}}`, into a folder that is not there yet."""
+    tensors = collections.OrderedDict()
+    rng = np.random.default_rng(0)
+    for name in ("gradient/conv0_weight", "gradient/conv1_weight", "constant", "$odd_{name"):
+        tensors[name] = {step: rng.normal(size=(20, 1, 5, 5)) / (1 + step) for step in range(30)}
+    tensors["constant"] = dict.fromkeys(range(30), np.zeros(3))
+    tensors["empty"] = {}
+    tensors["nothing finite"] = {0: np.array([np.nan, np.inf])}
+    place = plots.create_interactive_matplotlib_histogram(
+        tensors, filename=str(tmp_path / "images" / "a.gif")
+    )
+    with Image.open(place) as picture:
+        assert picture.n_frames == 30
+        first = np.asarray(picture.convert("RGB"), np.int16)
+        picture.seek(29)
+        last = np.asarray(picture.convert("RGB"), np.int16)
+    assert (np.abs(first - last).max(axis=2) > 40).mean() > 0.005
+
+
+def test_a_long_training_has_a_hundred_frames(tmp_path):
+    tensors = {"w": {step: np.arange(5.0) * step for step in range(1000)}}
+    place = plots.create_interactive_matplotlib_histogram(tensors, tmp_path / "a.gif")
+    with Image.open(place) as picture:
+        assert picture.n_frames == 100
+
+
+def test_nothing_to_draw_is_an_error_and_leaves_no_file(tmp_path):
+    for wrong in (
+        lambda: plots.create_interactive_matplotlib_histogram({}, tmp_path / "a.gif"),
+        lambda: plots.create_interactive_matplotlib_histogram(
+            {"w": {0: [1.0]}}, tmp_path / "a.mp4"
+        ),
+        lambda: plots.line(trial(), "nothing like that"),
+        lambda: plots.line(trial(), "loss", statistic="mode"),
+        lambda: plots.line(trial(), "loss").save(tmp_path / "a.bmp"),
+        lambda: plots.line(trial(), "loss").save(tmp_path / "a.gif"),
+    ):
+        with pytest.raises(SMDebugValueError):
+            wrong()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_notebook_shows_a_picture_and_pyplot_is_not_touched():
+    import sys
+
+    before = "matplotlib.pyplot" in sys.modules
+    picture = plots.line(trial(), "loss")
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert ("matplotlib.pyplot" in sys.modules) is before
+
+
+@pytest.mark.parametrize(
+    "kind", ["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]
+)
+def test_the_command_draws_every_kind(kind, tmp_path, capsys):
+    ill_run(tmp_path / "a")
+    ill_run(tmp_path / "b")
+    place = tmp_path / "x.png"
+    words = ["plot", str(tmp_path / "a"), "--tensor", "fc", "--kind", kind, "-o", str(place)]
+    assert main(words) == 0
+    with Image.open(place) as picture:
+        assert min(picture.size) > 200
+    assert main([*words, "--with", str(tmp_path / "b"), "--json"]) == 0
+
+
+@pytest.mark.parametrize("name", ["x.svg", "x.pdf", "x.html", "x.gif"])
+def test_the_end_of_a_name_says_what_is_written(name, tmp_path, capsys):
+    ill_run(tmp_path / "a", steps=3)
+    words = [
+        "plot",
+        str(tmp_path / "a"),
+        "--tensor",
+        "fc",
+        "--kind",
+        "histogram",
+        "-o",
+        str(tmp_path / name),
+    ]
+    assert main(words) == 0
+    begins = {"x.svg": b"<?xml", "x.pdf": b"%PDF", "x.html": b"<!doctype", "x.gif": b"GIF89a"}
+    assert Path(tmp_path / name).read_bytes().startswith(begins[name])
+
+
+def test_asking_wrongly_is_told(tmp_path, capsys):
+    ill_run(tmp_path / "a", steps=3)
+    run = str(tmp_path / "a")
+    assert (
+        main(["plot", run, "--tensor", "fc", "--kind", "ridge", "-o", str(tmp_path / "x.gif")]) == 2
+    )
+    assert main(["plot", run, "--tensor", "nope", "-o", str(tmp_path / "x.png")]) == 2
+    assert main(["plot", run, "--tensor", "fc", "-o", str(tmp_path / "x.bmp")]) == 2
+    assert "a picture ends in .png" in capsys.readouterr().err
