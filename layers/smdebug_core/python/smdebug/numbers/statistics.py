@@ -83,19 +83,19 @@ def statistics(array: Any) -> Statistics:
 def mean_abs(array: Array) -> float:
     """The mean of the magnitudes alone, which takes less than all statistics."""
     flat = array.ravel(order="K")
-    sums = _Sums(flat)
+    sums = _Sums(flat, 2 * _BLOCK)  # only the magnitudes have to stay in the cache
     with np.errstate(all="ignore"):
-        total = sum(sums.of_magnitudes(piece) for piece in blocks(flat))
+        total = sum(sums.of_magnitudes(piece) for piece in blocks(flat, 2 * _BLOCK))
     return total / flat.size if flat.size else math.nan
 
 
-def blocks(flat: Array) -> Iterator[Array]:
+def blocks(flat: Array, block: int = _BLOCK) -> Iterator[Array]:
     """The values, block by block, in a type that numpy computes in without losing anything on the way."""
     kind = flat.dtype
     is_bfloat16 = kind.num >= _FIRST_FOREIGN_TYPE and kind.name == "bfloat16"
     is_narrow = kind == np.float16 or kind.num >= _FIRST_FOREIGN_TYPE
-    for start in range(0, flat.size, _BLOCK):
-        piece = flat[start : start + _BLOCK]
+    for start in range(0, flat.size, block):
+        piece = flat[start : start + block]
         if is_bfloat16:  # the upper half of a float32: shifting is faster than converting
             upper: Array = piece.view(np.uint16).astype(np.uint32)
             upper <<= np.uint32(16)
@@ -197,10 +197,10 @@ class _Pass:
 class _Sums:
     """Sums over a block without a temporary of its size."""
 
-    def __init__(self, flat: Array):
+    def __init__(self, flat: Array, block: int = _BLOCK):
         wide = flat.dtype == np.float64 or flat.dtype.kind in "biu"
         self._dtype = np.dtype(np.float64 if wide else np.float32)
-        size = min(_BLOCK, flat.size)
+        size = min(block, flat.size)
         self._kept = np.empty(size, self._dtype)
         self._rows = np.empty((size // _ROW, 1, 1), self._dtype)
         self._ones = np.ones((1, _ROW, 1), self._dtype)
