@@ -9,6 +9,11 @@ READY := $(VENV)/.ready
 FRAMEWORKS_VENV ?= .venv-frameworks
 FRAMEWORKS := $(FRAMEWORKS_VENV)/bin
 FRAMEWORKS_READY := $(FRAMEWORKS_VENV)/.ready
+MXNET_VENV ?= .venv-mxnet
+MXNET := $(MXNET_VENV)/bin
+MXNET_READY := $(MXNET_VENV)/.ready
+MXNET_PYTHON ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
 TORCH := torch==2.13.0
 TORCH_FROM ?=# where pip is not set up to find a build for the CPU: --index-url https://download.pytorch.org/whl/cpu
@@ -35,7 +40,7 @@ $(READY): requirements/dev.txt pyproject.toml
 
 setup: $(READY) ## create .venv with everything that the other targets need
 
-demo: $(READY) ## train something ill, save its tensors, watch a rule find out why
+demo: $(READY) ## the whole debugger on this machine: an ill training is found out, told of and stopped
 	@$(BIN)/python examples/demo.py $(ARGS)
 
 test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
@@ -49,9 +54,16 @@ $(FRAMEWORKS_READY): requirements/frameworks.txt
 	@$(FRAMEWORKS)/python -m pip install -q --disable-pip-version-check $(TORCH_FROM) $(TORCH)
 	@touch $@
 
+$(MXNET_READY): requirements/mxnet.txt
+	@test -n "$(MXNET_PYTHON)" || { echo "MXNet 1.9.1 needs Python 3.11, and there is none."; exit 1; }
+	@test -x $(MXNET)/python || $(MXNET_PYTHON) -m venv $(MXNET_VENV)
+	@$(MXNET)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/mxnet.txt
+	@touch $@
+
 frameworks: $(FRAMEWORKS_READY) ## create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
-test-frameworks: $(FRAMEWORKS_READY) ## run the tests of the hooks on the real frameworks, and say which ran
+test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) ## run the tests of the hooks on the real frameworks, and say which ran
+	@SMDEBUG_TESTED_FRAMEWORKS=mxnet $(MXNET)/python -m pytest -q -p no:cacheprovider tests/frameworks $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
 		$(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
 
@@ -77,6 +89,15 @@ bench-cost: $(READY) ## count what a saved step costs, from the calls that the h
 
 bench-cold: $(READY) ## time the import of each handler, with the layer alone
 	@$(BIN)/python -m bench.cold_start $(ARGS)
+
+bench-kernels: $(READY) ## measure the statistics of a tensor against numpy
+	@$(BIN)/python -m bench.kernels $(ARGS)
+
+rules-report: $(READY) ## train small models that go wrong, and see which rules notice (ARGS="--seeds 5")
+	@$(BIN)/python -m bench.rules $(ARGS)
+
+bench-latency: $(READY) ## measure how long it takes from the upload of a step to the event
+	@$(BIN)/python -W ignore -m bench.latency $(ARGS)
 
 wheel: $(READY) ## build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel -d dist
@@ -106,8 +127,10 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		--override requirements/frameworks.overrides --no-emit-package torch --no-emit-package nvidia-nccl-cu12 \
 		requirements/frameworks.in -o requirements/frameworks.txt
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		requirements/mxnet.in -o requirements/mxnet.txt
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
