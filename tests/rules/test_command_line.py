@@ -61,7 +61,8 @@ def test_the_exit_code_is_0_when_nothing_is_found(path, capsys):
     assert (code, errors) == (0, "")
     assert lines == [
         f"LossNotDecreasing looked at 4 steps (0 to 3) of {path} and found nothing. "
-        "4 had nothing to look at."
+        "4 had nothing to look at.",
+        "Passed over at some step: loss: there is no loss of 10 steps before to compare with.",
     ]
 
 
@@ -130,9 +131,15 @@ def test_the_rules_are_listed_and_described(capsys):
     assert any("--min_difference (float, default 0.0)" in line for line in lines)
 
 
-def test_the_help_has_examples(capsys):
+def test_the_help_begins_with_the_command_and_has_examples_and_exit_codes(capsys):
     code, lines, _ = run(capsys, "--help")
     assert code == 0
+    assert lines[0] == (
+        "usage: python -m smdebug.rules.rule_invoker --trial-dir PATH --rule-name NAME "
+        "[--PARAMETER VALUE ...]"
+    )
+    codes = [line.split()[0] for line in lines[lines.index("exit code:") + 1 :] if line]
+    assert codes == ["0", "1", "2", "3", "130"]
     assert any("--rule-name VanishingGradient --threshold 1e-6" in line for line in lines)
 
 

@@ -162,6 +162,25 @@ def test_a_rule_follows_a_run_that_goes_on():
     assert rule.seen == [0, 5, 10]
 
 
+def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_saved(trial, capsys):
+    from smdebug.rules.generic import AllZero, VanishingGradient
+
+    rule = AllZero(trial, collection_names="gradients", tensor_regex="grad")
+    with pytest.raises(NoMoreData):
+        invoke_rule(rule)
+    invoke_rule(VanishingGradient(trial), end_step=5)
+    said = capsys.readouterr().out
+    assert (
+        "Rule AllZero had nothing to look at in any of 4 steps. It looks at what is in the collections "
+        "gradients or matches 'grad'. Saved were: loss." in said
+    )
+    assert (
+        "Rule VanishingGradient had nothing to look at in any of 3 steps. Saved were: loss." in said
+    )
+    invoke_rule(AllZero(trial, tensor_regex="loss"), end_step=5)
+    assert "nothing to look at" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("module", ["smdebug.rules.rule_invoker", "tornasole.rules.rule_invoker"])
 def test_the_invoker_is_a_command_under_both_names(module, tmp_path):
     made_run({0: {"gradient/w": [0.0]}}, tmp_path)

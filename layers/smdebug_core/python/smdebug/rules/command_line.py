@@ -24,12 +24,17 @@ any parameter of the rule can be given as an option:
   %(prog)s --list
   %(prog)s --describe LossNotDecreasing
 
-exit code: 0 the rule found nothing, 1 it found something, 2 asked wrongly, 3 the run cannot be read
+exit code:
+  0    the rule found nothing, or what was asked for was listed or described
+  1    it found something at one step at least
+  2    something was asked wrongly: no such rule, parameter or value
+  3    the run cannot be read, or the rule failed
+  130  interrupted, after telling what was found so far
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns 0 if the rule found nothing, 1 if it did, 2 or 3 on an error."""
+    """Run the command line; returns the exit code, which `--help` explains."""
     try:
         options, rest = _parser().parse_known_args(argv)
         if options.list:
@@ -58,6 +63,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m smdebug.rules.rule_invoker",
+        usage="%(prog)s --trial-dir PATH --rule-name NAME [--PARAMETER VALUE ...]",
         description="Evaluate a rule at every step of a run, and say what it finds. "
         "A run that is still going on is followed until it ends.",
         epilog=_EXAMPLES,
@@ -206,7 +212,7 @@ def _look(rule: Rule, options: Any) -> int:
             "--raise-rule-eval-cond-exception", options.raise_rule_eval_cond_exception
         )
         for evaluation in evaluations(rule, options.start_step, options.end_step):
-            seen.add(evaluation, rule.looked)
+            seen.add(evaluation, rule.looked, rule.skipped)
             if evaluation.met is not None:
                 print(_told(evaluation), flush=True)
                 if stop_at_first:
@@ -234,8 +240,12 @@ class Seen:
         self.steps: list[int] = []
         self.steps_found: list[int] = []
         self.without_data = 0
+        self.skipped: dict[str, str] = {}
 
-    def add(self, evaluation: Any, looked: bool | None) -> None:
+    def add(
+        self, evaluation: Any, looked: bool | None, skipped: Mapping[str, str] | None = None
+    ) -> None:
+        self.skipped.update(skipped or {})
         if evaluation.missing is not None:
             self.without_data += 1
             return
@@ -256,7 +266,18 @@ class Seen:
             more = f" and {len(self.steps_found) - 10} more" if len(self.steps_found) > 10 else ""
             found = f"something at {len(self.steps_found)}: {listed}{more}"
         hint = f" {self.without_data} had nothing to look at." if self.without_data else ""
-        return f"{self.rule_name} looked at {steps} of {self.trial_dir} and found {found}.{hint}"
+        told = f"{self.rule_name} looked at {steps} of {self.trial_dir} and found {found}.{hint}"
+        return "\n".join([told, *self._passed_over()])
+
+    def _passed_over(self) -> list[str]:
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.skipped.items():
+            by_reason.setdefault(reason, []).append(name)
+        return [
+            f"Passed over at some step: {', '.join(names[:5])}"
+            f"{f' and {len(names) - 5} more' if len(names) > 5 else ''}: {reason}."
+            for reason, names in list(by_reason.items())[:5]
+        ]
 
 
 def _told(evaluation: Any) -> str:

@@ -65,7 +65,7 @@ class TensorSelection:
             told.append(f"is in the collections {', '.join(self.collection_names)}")
         if self.tensor_regex:
             told.append(f"matches {', '.join(map(repr, self.tensor_regex))}")
-        return " or ".join(told) or "is selected"
+        return " or ".join(told) or "there is"
 
 
 class Seen(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import (
+    NoMoreData,
     NoMoreProfilerData,
     RuleEvaluationConditionMet,
     SMDebugError,
@@ -75,11 +76,14 @@ def evaluations(
     Raises `NoMoreData` when the training has ended before `end_step`.
     """
     get_logger().info("Started execution of rule %s at step %s", rule_obj.rule_name, start_step)
+    looked, evaluated = False, 0
     for step in _steps_worth_a_look(rule_obj.base_trial, start_step, end_step):
         try:
             rule_obj.invoke(step)
+            looked, evaluated = looked or rule_obj.looked is not False, evaluated + 1
         except RuleEvaluationConditionMet as met:
             yield Evaluation(step, met=met)
+            looked = True
             if met.end_of_rule:
                 return
         except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
@@ -87,8 +91,29 @@ def evaluations(
             yield Evaluation(step, missing=missing)
         except NoMoreProfilerData:
             return
+        except NoMoreData:
+            if evaluated and not looked:
+                _warn_of_nothing_seen(rule_obj, evaluated)
+            raise
         else:
             yield Evaluation(step)
+    if evaluated and not looked:
+        _warn_of_nothing_seen(rule_obj, evaluated)
+
+
+def _warn_of_nothing_seen(rule_obj: Rule, evaluated: int) -> None:
+    names = rule_obj.base_trial.tensor_names()
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    selection = getattr(rule_obj, "selection", None)
+    wanted = f" It looks at what {selection}." if selection else ""
+    get_logger().warning(
+        "Rule %s had nothing to look at in any of %s steps.%s Saved were: %s%s.",
+        rule_obj.rule_name,
+        evaluated,
+        wanted,
+        ", ".join(names[:20]),
+        more,
+    )
 
 
 def _steps_worth_a_look(trial: Any, start_step: int, end_step: int | None) -> Iterator[int]:

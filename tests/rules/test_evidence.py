@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import numpy as np
+
+from smdebug.rules import Finding, restore_state, save_state
+from smdebug.rules.evidence import MOST_REMEMBERED, Judged, TensorRule
+from smdebug.rules.looking import measure
+from tests.rules.made_runs import MadeRun, made_run
+from tests.smdebug_rules.support import findings_by_step, looked_at
+
+
+class TooLarge(TensorRule):
+    def judged(self, step):
+        for seen in measure(self.base_trial, self.base_trial.tensor_names(step=step), step):
+            if seen.skipped:
+                yield Judged(seen.name, seen.worker, skipped=seen.skipped)
+                continue
+            largest = seen.statistics.max
+            finding = Finding(seen.name, "max", largest, 10.0) if largest > 10 else None
+            yield Judged(seen.name, seen.worker, finding, badness=largest)
+
+
+def history(found):
+    return {
+        step: [
+            (one.tensor, one.details.get("found_since"), one.details.get("last_good_step"))
+            for one in findings
+        ]
+        for step, findings in found.items()
+    }
+
+
+def steps_of(**values):
+    steps = {}
+    for name, by_step in values.items():
+        for step, value in by_step.items():
+            steps.setdefault(step, {})[name] = np.float32([value])
+    return dict(sorted(steps.items()))
+
+
+def test_what_is_found_is_told_with_since_when_and_when_all_was_still_well():
+    run = made_run(steps_of(a={0: 1, 3: 20, 5: 30, 6: 1, 7: 40}, b={5: 50, 7: 60})).trial()
+    found = findings_by_step(TooLarge(run))
+    assert history(found) == {
+        3: [("a", 3, 0)],
+        5: [("b", 5, None), ("a", 3, 0)],
+        7: [("b", 5, None), ("a", 7, 6)],
+    }
+    assert [str(one) for one in found[7]] == [
+        "b: max is 60, the limit is 10, since step 5",
+        "a: max is 40, the limit is 10",
+    ]
+
+
+def test_a_step_that_the_rule_was_not_asked_about_is_not_called_good():
+    run = made_run(steps_of(a={0: 1, 3: 20, 5: 30})).trial()
+    assert history(findings_by_step(TooLarge(run), start_step=3)) == {
+        3: [("a", 3, None)],
+        5: [("a", 3, None)],
+    }
+
+
+def test_since_when_is_remembered_in_the_state():
+    run = made_run(steps_of(a={0: 1, 3: 20, 5: 30})).trial()
+    first = TooLarge(run)
+    findings_by_step(first, end_step=4)
+    later = TooLarge(run)
+    restore_state(later, save_state(first))
+    assert history(findings_by_step(later, start_step=5)) == {5: [("a", 3, 0)]}
+
+
+def test_workers_are_told_apart():
+    run = MadeRun(workers=2)
+    for step, values in enumerate([(1, 20), (30, 20), (30, 1)]):
+        for rank, value in enumerate(values):
+            run.save(step, {"a": np.float32([value])}, rank=rank)
+    found = findings_by_step(TooLarge(run.end().trial()))
+    assert {
+        step: [(one.worker, one.details["found_since"]) for one in findings]
+        for step, findings in found.items()
+    } == {0: [("worker_1", 0)], 1: [("worker_0", 1), ("worker_1", 0)], 2: [("worker_0", 1)]}
+
+
+def test_what_is_passed_over_is_said_and_is_no_look():
+    tensors = {"text": np.array(["x"]), "empty": np.zeros(0, np.float32)}
+    rule = TooLarge(made_run({0: tensors, 1: {"a": np.float32([1])}}).trial())
+    assert looked_at(rule, 0) is False
+    assert rule.skipped == {"text": "its values are no numbers", "empty": "it is empty"}
+    assert looked_at(rule, 1) is True
+    assert rule.skipped == {}
+
+
+def test_only_so_many_are_remembered():
+    tensors = {f"t{at:04}": np.float32([99]) for at in range(MOST_REMEMBERED + 5)}
+    rule = TooLarge(made_run({0: tensors, 1: tensors}).trial())
+    found = findings_by_step(rule)
+    assert len(rule.found_since) == MOST_REMEMBERED
+    assert [one.details["found_since"] for one in found[1][-6:]] == [0, 1, 1, 1, 1, 1]
+
+
+def test_statistics_are_computed_once_for_all_rules(monkeypatch):
+    from smdebug.trials import trial as trials
+
+    asked = []
+    real = trials.statistics
+    monkeypatch.setattr(trials, "statistics", lambda value: asked.append(1) or real(value))
+    run = made_run(steps_of(a={0: 1, 1: 20})).trial()
+    assert list(findings_by_step(TooLarge(run))) == [1]
+    assert list(findings_by_step(TooLarge(run))) == [1]
+    assert len(asked) == 2
