@@ -1,23 +1,53 @@
-"""The hook for MXNet."""
+"""The hook for MXNet's Gluon.
+
+    hook = smd.Hook("s3://bucket/run", include_collections=["weights", "gradients"])
+    hook.register_block(net)      # each forward of the net begins a step
+    hook.register_block(loss)
+
+Parameters and gradients of a step are saved when the next begins, after their update.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from smdebug.config.keys import CollectionKeys
+from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.collection import CollectionManager
-from smdebug.saving.framework import later, require
+from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook
 
 require("MXNet", "mxnet", "mxnet")
 
+from mxnet import gluon  # noqa: E402
+from mxnet.gluon.parameter import DeferredInitializationError  # noqa: E402
+from mxnet.ndarray import NDArray  # noqa: E402
+
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
+# Of a block it is not known how many inputs and outputs it will have: so many are asked for beforehand.
+_NUMBERS_ASKED_FOR = 16
 
 
 class Hook(CallbackHook):
-    """Saves what a MXNet training tells it: `record`, `record_tensor_value`, `save_tensor`, `save_scalar`."""
+    """Saves weights, gradients, losses, and what blocks are given and give, while a Gluon net trains.
+
+        hook = smd.Hook(out_dir, include_collections=["weights", "gradients"])
+        hook.register_block(net)
+        hook.register_block(loss)
+
+    Each forward of the net is a step; `hook.set_mode(modes.EVAL)` says what the next ones belong to. The
+    blocks inside of a hybridized net run in one piece, and are not seen.
+    """
 
     def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+        self._blocks: list[Any] = []
+        self._losses: list[Any] = []
+        self._handles: list[Any] = []
+        self._block_handles: list[Any] = []
+        self._hooked_for: int | None = None
+        self._by_hand = False
         super().__init__(
             CollectionManager(),
             DEFAULT_INCLUDE_COLLECTIONS,
@@ -28,11 +58,131 @@ class Hook(CallbackHook):
             **settings,
         )
 
-    register_block = later("MXNet", "register_block")
-    register_hook = later("MXNet", "register_hook")
+    def register_block(self, block: Any) -> None:
+        """Watch this net, or this loss. Of several nets, the first one's forward begins a step."""
+        if not isinstance(block, gluon.Block):
+            self.logger.error(
+                "register_block takes a gluon.Block, not %r: nothing is watched", block
+            )
+            return
+        if any(block is known for known in [*self._blocks, *self._losses]):
+            self.logger.warning("%s is registered with this hook already", block.name)
+            return
+        if isinstance(block, gluon.loss.Loss):
+            self._losses.append(block)
+            self._handles.append(block.register_forward_hook(self._after_forward))
+            return
+        if not self._blocks:
+            self._handles.append(block.register_forward_pre_hook(self._before_forward))
+        self._blocks.append(block)
+        self._hooked_for = None
+
+    register_hook = register_block
+
+    def begin_step(self, mode: ModeKeys | None = None) -> None:
+        """Begin the next step. From now on the forward of the net does not."""
+        self._by_hand = True
+        self._next_step(mode)
+
+    def end_step(self, *, interrupted: bool = False) -> None:
+        """End the step: what was recorded of it is on its way. An interrupted one is marked so."""
+        self._finish()
+        super().end_step(interrupted=interrupted)
+
+    def _before_forward(self, block: Any, inputs: Any) -> None:
+        if not self._by_hand and not self._closed:
+            self._next_step()
+
+    def _next_step(self, mode: ModeKeys | None = None) -> None:
+        self._finish()
+        super().begin_step(mode)
+        if self._due != self._hooked_for:
+            self._guarded(self._hook_blocks)
+
+    def _finish(self) -> None:
+        """Record the parameters of the step that ends, and their gradients."""
+        if self._due and self._blocks:
+            self._guarded(self._record_parameters)
+
+    def _record_parameters(self) -> None:
+        for block in self._blocks:
+            for name, parameter in block.collect_params().items():
+                gradient = f"gradient/{name}"
+                try:
+                    if self.wants(name):
+                        self.record(name, parameter.list_data()[0])
+                    if parameter.grad_req != "null" and self.wants(gradient):
+                        self.record(gradient, parameter.list_grad()[0])
+                except (DeferredInitializationError, RuntimeError):
+                    continue  # it has no value yet
+
+    # Blocks
+
+    def _hook_blocks(self) -> None:
+        """Hook those blocks of which something is wanted, and no others."""
+        for handle in self._block_handles:
+            handle.detach()
+        self._block_handles.clear()
+        self._hooked_for = self._due
+        if not self._due:
+            return
+        for root in self._blocks:
+            wanted = [block for block in _all_blocks(root) if self._wants_any_of(block.name)]
+            hidden = [block.name for block in wanted if block is not root]
+            if hidden and getattr(root, "_active", False):
+                self.say_once(
+                    f"What the block {hidden[0]} is given and gives is not saved, nor of "
+                    f"{len(hidden) - 1} others: {root.name} is hybridized, and runs in one piece"
+                )
+                wanted = [block for block in wanted if block is root]
+            for block in wanted:
+                self._block_handles.append(block.register_forward_hook(self._after_forward))
+
+    def _after_forward(self, block: Any, inputs: Any, output: Any) -> None:
+        if self._due:
+            self.record_inputs(block.name, inputs)
+            self.record_outputs(block.name, output)
+
+    def _wants_any_of(self, name: str) -> bool:
+        return any(
+            self.wants(f"{name}_{what}_{number}")
+            for what in ("input", "output")
+            for number in range(_NUMBERS_ASKED_FOR)
+        )
+
+    # Values, and the end
+
+    def _is_tensor(self, value: Any) -> bool:
+        return isinstance(value, NDArray)
 
     @staticmethod
-    def _make_numpy_array(tensor_value: Any) -> Any:
-        if hasattr(tensor_value, "asnumpy"):
+    def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
+        if isinstance(tensor_value, NDArray):
             tensor_value = tensor_value.asnumpy()
         return CallbackHook._make_numpy_array(tensor_value)
+
+    @staticmethod
+    def _is_copied(value: Any, array: np.ndarray[Any, Any]) -> bool:
+        return isinstance(value, NDArray) or CallbackHook._is_copied(value, array)
+
+    def _close(self, *, ended: bool) -> None:
+        self._finish()
+        if not ended and self._open is not None:
+            self._open.interrupted = True
+        super()._close(ended=ended)
+        for handle in [*self._handles, *self._block_handles]:
+            handle.detach()
+        self._handles.clear()
+        self._block_handles.clear()
+
+
+def _all_blocks(root: Any) -> list[Any]:
+    """The block, and all inside of it, each once."""
+    found: dict[int, Any] = {}
+    waiting = [root]
+    while waiting:
+        block = waiting.pop(0)
+        if id(block) not in found:
+            found[id(block)] = block
+            waiting += block._children.values()
+    return list(found.values())
