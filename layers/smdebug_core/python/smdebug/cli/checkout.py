@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from smdebug.cli.outcomes import CANNOT_LOOK
+
+# Not -m: the package may have imported the module already, and Python would warn of that.
+_CALL = """
+import json, sys
+from infra.local.errors import LocalStackError
+from {module} import {function}
+given = json.loads(sys.argv.pop())
+try:
+    sys.exit({function}(*given["args"], **given["kwargs"]))
+except LocalStackError as error:
+    print(f"error: {{error}}", file=sys.stderr)
+    sys.exit({code})
+"""
 _MARK = Path("infra") / "local" / "__init__.py"
 
 
@@ -24,8 +39,11 @@ def find_checkout() -> Path | None:
     return None
 
 
-def run_from_checkout(module: str, arguments: Sequence[str]) -> int:
-    """`python -m module` in the checkout; its exit code. Ctrl-C reaches it, and it cleans up by itself."""
+def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> int:
+    """Call a function of the checkout in a process of its own; its exit code.
+
+    Ctrl-C reaches it, and it cleans up by itself.
+    """
     checkout = find_checkout()
     if checkout is None:
         raise click.UsageError(
@@ -37,9 +55,9 @@ def run_from_checkout(module: str, arguments: Sequence[str]) -> int:
     paths = [str(checkout), str(checkout / "layers/smdebug_core/python"), str(checkout / "rules")]
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([*paths, *([inherited] if inherited else [])])
+    call = _CALL.format(module=module, function=function, code=CANNOT_LOOK)
     process = subprocess.Popen(  # noqa: S603 - a module of this project
-        [sys.executable, "-m", module, *arguments],
-        cwd=checkout,
+        [sys.executable, "-c", call, json.dumps({"args": args, "kwargs": kwargs})],
         env={**os.environ, "PYTHONPATH": path},
     )
     while True:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from smdebug.cli.checkout import run_from_checkout
 
 
-@click.command(
-    "demo",
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    add_help_option=False,
+@click.command("demo")
+@click.option(
+    "--keep", metavar="FOLDER", help="Leave the two runs there, to look at them afterwards."
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(arguments: tuple[str, ...]) -> int:
-    """Train something ill and its healthy twin on a local stack, and watch the rules find out why."""
-    return run_from_checkout("infra.local.demo", arguments)
+def command(keep: str | None) -> int:
+    """Train something ill and its healthy twin on a local stack, and watch the rules find out why.
+
+    It takes a minute, needs no account and no Docker, and cleans up behind itself.
+
+    \b
+    Examples:
+      smdebug demo
+      smdebug demo --keep ./runs
+    """
+    arguments = ["--keep", str(Path(keep).expanduser().resolve())] if keep else []
+    return run_from_checkout("infra.local.demo", "main", arguments)

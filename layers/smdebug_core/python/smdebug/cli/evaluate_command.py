@@ -107,7 +107,10 @@ def command(
 
 def _tell(result: RuleResult, most: int | None) -> None:
     shown = result.found[:most]
-    mark = bad("✗") if result.has_found or result.error else good("✓")
+    if result.has_found or result.error:
+        mark = bad("✗")
+    else:
+        mark = good("✓") if result.has_seen else faint("–")
     say(f"{mark} {result.summary()}")
     for one in shown:
         findings = one.findings or ({"message": "the condition is met"},)

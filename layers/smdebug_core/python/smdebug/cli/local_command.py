@@ -7,12 +7,16 @@ import click
 from smdebug.cli.checkout import run_from_checkout
 
 
-@click.command(
-    "local",
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    add_help_option=False,
-)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(arguments: tuple[str, ...]) -> int:
-    """Keep a local stack up, for a training in another terminal; prints what to set there."""
-    return run_from_checkout("infra.local.serve", arguments)
+@click.command("local")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of its AWS (any free one).")
+def command(port: int) -> int:
+    """Keep a local stack up for a training in another terminal, and print what to set there.
+
+    The real handlers evaluate the rules; AWS itself is played by moto. Ctrl-C ends it, and removes all of it.
+
+    \b
+    Examples:
+      smdebug local
+      smdebug local --port 4566
+    """
+    return run_from_checkout("infra.local.serve", "serve", port=port)

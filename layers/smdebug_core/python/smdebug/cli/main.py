@@ -136,6 +136,10 @@ def smdebug() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    if args[:1] == ["run"]:  # what the script prints, logs and raises is the user's own
+        from smdebug.cli.run_command import run_script
+
+        return run_script(args[1:])
     asked = Asked(json="--json" in args, debug="--debug" in args)
     with _quiet_library(asked.debug):
         try:

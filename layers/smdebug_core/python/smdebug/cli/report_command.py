@@ -11,7 +11,7 @@ from smdebug.cli import outcomes
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.service_options import stack_option
-from smdebug.cli.telling import Progress, bad, good, json_option, say, size, tell_json
+from smdebug.cli.telling import Progress, bad, faint, good, json_option, say, size, tell_json
 
 if TYPE_CHECKING:
     from smdebug.reports import Verdict
@@ -114,7 +114,8 @@ def command(
         tell_json({"output": str(place), "bytes": place.stat().st_size, "verdicts": told})
     else:
         for one in verdicts:
-            say((bad("✗ ") if one.is_bad else good("✓ ")) + one.sentence)
+            mark = bad("✗ ") if one.is_bad else good("✓ ") if one.has_seen else faint("– ")
+            say(mark + one.sentence)
         say(f"{size(place.stat().st_size)} written to {place}")
     if open_it:
         click.launch(place.resolve().as_uri())

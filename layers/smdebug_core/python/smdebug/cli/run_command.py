@@ -1,21 +1,25 @@
-"""`smdebug run`: a training script with a hook in it, unchanged."""
+"""`smdebug run`: a training script, unchanged, with a hook in it."""
 
 from __future__ import annotations
 
-import os
-import sys
+from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 
+def run_script(arguments: Sequence[str]) -> int:
+    """Run it in this process, with nothing between it and its terminal; its exit code."""
+    code = import_module("smdebug.run").main(list(arguments))
+    return code if isinstance(code, int) else 0
+
+
 @click.command(
     "run",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
     add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(arguments: tuple[str, ...]) -> None:
-    """Run a training script with a hook in it, unchanged."""
-    # A process of its own: the script's errors and exit codes are its own, not those of this command.
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "smdebug.run", *arguments])  # noqa: S606
+def command(arguments: tuple[str, ...]) -> int:
+    """Run a training script, unchanged, with a hook in it."""
+    return run_script(arguments)

@@ -110,7 +110,8 @@ def _headline(verdicts: Sequence[Verdict]) -> str:
 def _verdict(verdicts: Sequence[Verdict], bad: Sequence[Verdict]) -> str:
     mark = "bad" if bad else "good" if verdicts else "none"
     cards = "".join(
-        _card(one) for one in sorted(verdicts, key=lambda one: (not one.is_bad, _first(one)))
+        _card(one)
+        for one in sorted(verdicts, key=lambda one: (not one.is_bad, not one.has_seen, _first(one)))
     )
     return f'<section id="verdict" class="{mark}"><h2>{escape(_capital(_headline(verdicts)))}</h2>{cards}</section>'
 
@@ -120,8 +121,8 @@ def _first(verdict: Verdict) -> int:
 
 
 def _card(verdict: Verdict) -> str:
-    kind = "bad" if verdict.is_bad else "good"
-    sign = "✗" if verdict.is_bad else "✓"
+    kind = "bad" if verdict.is_bad else "good" if verdict.has_seen else "none"
+    sign = {"bad": "✗", "good": "✓", "none": "–"}[kind]
     told = [
         f'<article class="card {kind}" data-rule="{escape(verdict.name, quote=True)}">',
         f'<h3><span aria-hidden="true">{sign}</span> {escape(verdict.name)} '

@@ -39,6 +39,7 @@ class Verdict:
     found: tuple[Told, ...] = ()
     asks: str = ""  # what the rule looks for
     seconds: float | None = None
+    has_seen: bool = True  # False: there was nothing to look at
 
     @property
     def is_bad(self) -> bool:
@@ -87,6 +88,7 @@ def _of_result(result: RuleResult) -> Verdict:
         ),
         asks=_asks(result.rule),
         seconds=result.seconds,
+        has_seen=result.has_seen,
     )
 
 

@@ -78,6 +78,11 @@ class RuleResult:
     def has_found(self) -> bool:
         return bool(self.steps_found)
 
+    @property
+    def has_seen(self) -> bool:
+        """Was there anything that the rule could look at?"""
+        return self.has_found or self.looked > self.without_data
+
     def summary(self) -> str:
         """The verdict in a sentence."""
         if self.error:
@@ -85,6 +90,8 @@ class RuleResult:
         if not self.looked:
             return f"{self.name} found no step that it could look at."
         steps = f"{self.looked:,} step{'s' * (self.looked != 1)}"
+        if not self.has_found and self.without_data >= self.looked:
+            return f"{self.name} had nothing to look at, at any of {steps}."
         if not self.has_found:
             hint = f", {self.without_data} of which had nothing to look at" * bool(
                 self.without_data
