@@ -5,7 +5,7 @@ import json
 import pytest
 
 import smdebug.pytorch as smd
-from tests.frameworks.scripts import python, watched
+from tests.frameworks.scripts import ROOT, python, watched
 
 SCRIPT = """
 import sys
@@ -181,3 +181,12 @@ def test_what_is_configured_wrongly_is_said_before_the_script_runs(script):
     assert "save_all" in told.stderr
     told = python("-m", "smdebug.run", "none.py", cwd=script.parent)
     assert "none.py cannot be read" in told.stderr
+
+
+def test_the_command_runs_the_example(tmp_path):
+    script = ROOT / "examples" / "frameworks" / "unchanged.py"
+    options = ["--out-dir", tmp_path / "run", "--collections", "weights", "--save-interval", 10]
+    told = python("-m", "smdebug", "run", *options, script, cwd=tmp_path)
+    assert told.returncode == 0, told.stderr[-3000:]
+    assert told.stdout == python(script, cwd=tmp_path).stdout
+    assert len(smd.create_trial(str(tmp_path / "run")).steps()) == 5
