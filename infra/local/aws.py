@@ -33,6 +33,7 @@ class Invocation:
     began: float
     seconds: float
     is_cold: bool
+    request: str
     log: Sequence[str]
 
     @property

@@ -224,8 +224,12 @@ class Cloud:
 
     def invoke(self, name: str, event: bytes) -> Invocation:
         """Call a function by its name, and wait for its answer."""
-        done = self._pools[name].invoke(event)
+        pool = self._pools[name]
+        done = pool.invoke(event)
         self.invocations.append(done)
+        # Lambda itself writes to the log of each invocation, in the name of the function's role.
+        report = f"REPORT RequestId: {done.request} Duration: {done.seconds * 1000:.2f} ms"
+        self._heard(pool.function, "lambda", report)
         return done
 
     def _answer(self, name: str, event: bytes) -> tuple[bytes, bool]:
@@ -373,6 +377,10 @@ class Cloud:
         policies = self.deployed.policies
         return {
             "unused": policies.unused(),
+            "needless": [
+                {"owner": owner, "actions": one.actions, "resources": one.resources}
+                for owner, one in policies.needless()
+            ],
             "calls": [{**asdict(one), "times": n} for one, n in list(policies.calls.items())],
             "roles": {arn: name for name, arn in self._role_names().items()},
         }

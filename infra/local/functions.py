@@ -66,6 +66,7 @@ class Invocation:
     began: float  # on the local clock
     seconds: float
     is_cold: bool
+    request: str
     log: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -135,7 +136,8 @@ class Environment:
         self._let_lines_come()
         seconds = time.perf_counter() - began
         log = tuple(self._lines)
-        return Invocation(self.function.short_name, payload, error, clock, seconds, is_cold, log)
+        name = self.function.short_name
+        return Invocation(name, payload, error, clock, seconds, is_cold, request, log)
 
     def kill(self) -> None:
         """End the process as the kernel would, and what it has started with it."""
@@ -316,7 +318,8 @@ class InThisProcess:
                 error = type(problem).__name__
                 payload = _error(error, str(problem), traceback.format_tb(problem.__traceback__))
         seconds = time.perf_counter() - began
-        return Invocation(self.function.short_name, payload, error, clock, seconds, False)
+        name, request = self.function.short_name, str(uuid.uuid4())
+        return Invocation(name, payload, error, clock, seconds, False, request)
 
     def kill(self) -> int:
         return 0

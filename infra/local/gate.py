@@ -82,7 +82,25 @@ class Gate:
             return _denied(request.protocol, str(problem), start)
         if self._traps and known.on_trap and self._is_trapped(known.caller.role, asked):
             known.on_trap()
+        if asked[0].action == "s3:GetObject":
+            return self._object(environ, start, known.caller, asked[0])
         return self._behind(environ, start)
+
+    def _object(
+        self, environ: dict[str, Any], start: Start, caller: Caller, asked: Asked
+    ) -> Iterable[bytes]:
+        """That an object is not there is told only to who may list the bucket."""
+        told: list[Any] = []
+        body = self._behind(environ, lambda *given: told.extend(given))
+        if str(told[0]).startswith("404"):
+            bucket, _, key = asked.resource.partition("/")
+            try:
+                self._policies.check(caller, Asked("s3:ListBucket", bucket, {"s3:prefix": key}))
+            except Refused as refusal:
+                self.refused.append(str(refusal))
+                return _denied("rest-xml", str(refusal), start)
+        start(*told)
+        return body
 
     def _known(self, key: str) -> KnownKey | None:
         known = self._keys.get(key)

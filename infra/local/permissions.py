@@ -11,7 +11,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -89,6 +89,7 @@ class Policies:
         self._of_resource: dict[str, list[Statement]] = {}
         self._used: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
+        self._allowed: dict[Any, Callable[[Policies], None]] = {}
         self.calls: Counter[Call] = Counter()
 
     # What the template says
@@ -102,13 +103,6 @@ class Policies:
 
     def add_to_resource(self, arn: str, policy: Mapping[str, Any]) -> None:
         self._of_resource.setdefault(arn, []).extend(_statements(policy))
-
-    def remove(self, statement: Statement) -> None:
-        """Take a statement away, wherever it is: what fails then needed it."""
-        places = (self._of_role, self._trust, self._of_resource)
-        for kept in [kept for place in places for kept in place.values()]:
-            if statement in kept:
-                kept.remove(statement)
 
     def statements(self) -> dict[str, list[Statement]]:
         """Every statement, by the role or resource it belongs to."""
@@ -153,6 +147,8 @@ class Policies:
             if allowed and not refused:
                 why = "the policy of the session, or the trust of the role, does not allow it"
             raise Refused(f"{caller.role} may not {asked.action} on {asked.resource}: {why}")
+        key = caller.role, asked.action, asked.resource, tuple(sorted(asked.context.items()))
+        self._allowed.setdefault(key, lambda policies: policies.check(caller, asked))
 
     def may_assume(self, service: str, role: str, source: str = "") -> None:
         """May this service act as that role?"""
@@ -179,6 +175,37 @@ class Policies:
                 f"{service} may not {asked.action} on {asked.resource} for {source}: "
                 "the receiver's policy does not allow it"
             )
+        self._allowed.setdefault(
+            (service, asked.action, asked.resource, source),
+            lambda policies: policies.may_deliver(service, asked, source),
+        )
+
+    def replayed_without(self, statement: Statement) -> list[str]:
+        """What of all that was allowed so far would be refused if there were no such statement."""
+        without = Policies()
+        for kept, place in (
+            (self._of_role, without._of_role),
+            (self._trust, without._trust),
+            (self._of_resource, without._of_resource),
+        ):
+            for owner, statements in list(kept.items()):
+                place[owner] = [one for one in statements if one is not statement]
+        refused = []
+        for ask in list(self._allowed.values()):
+            try:
+                ask(without)
+            except Refused as refusal:
+                refused.append(str(refusal))
+        return refused
+
+    def needless(self) -> list[tuple[str, Statement]]:
+        """Statements without which all that was done could have been done."""
+        return [
+            (owner, one)
+            for owner, statements in self.statements().items()
+            for one in statements
+            if one.effect == "Allow" and not self.replayed_without(one)
+        ]
 
     def unused(self) -> list[tuple[str, str, str]]:
         """(role or resource, action, resource) of each permission that nothing has needed."""

@@ -15,7 +15,7 @@ BATCH = {"a", "b"}
 
 
 def answered(payload: bytes, error: str | None = None) -> Invocation:
-    return Invocation("ingest", payload, error, 0.0, 0.0, False)
+    return Invocation("ingest", payload, error, 0.0, 0.0, False, "request")
 
 
 def told_failed(*names: str) -> bytes:

@@ -1,0 +1,151 @@
+"""Canaries: moto as it is, where infra/local/moto_fixes.py replaces it. One that fails says: this fix can go.
+
+Nothing here runs patched: the stacks of other tests have processes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with mock_aws(config={"lambda": {"use_docker": False}}):
+        yield
+
+
+def finishes_while_held(lock: Any, act: Any) -> bool:
+    """Does `act` come to its end in another thread while this one holds the lock?"""
+    with lock:
+        thread = threading.Thread(target=act)
+        thread.start()
+        thread.join(0.5)
+        finished = not thread.is_alive()
+    thread.join()
+    return finished
+
+
+def test_two_threads_are_in_the_middle_of_an_update_of_dynamodb_at_once():
+    from moto.dynamodb.models import DynamoDBBackend
+
+    both = threading.Barrier(2, timeout=5)
+    backend = DynamoDBBackend(REGION, ACCOUNT)
+    backend.get_table = lambda *_: both.wait()  # passes only if two are in there
+    met = []
+
+    def update() -> None:
+        try:
+            backend.put_item("t", {}, None, None, None)
+        except threading.BrokenBarrierError:
+            pass
+        except Exception:
+            met.append(True)
+
+    threads = [threading.Thread(target=update) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == [True, True]
+
+
+def test_a_message_is_deleted_without_looking_whether_another_is_being_sent():
+    from moto.sqs.models import sqs_backends
+
+    client = boto3.client("sqs")
+    url = client.create_queue(QueueName="q")["QueueUrl"]
+    client.send_message(QueueUrl=url, MessageBody="x")
+    (message,) = client.receive_message(QueueUrl=url)["Messages"]
+    queue = sqs_backends[ACCOUNT][REGION].queues["q"]
+    assert finishes_while_held(
+        queue._messages_lock, lambda: queue.delete_message(message["ReceiptHandle"])
+    )
+
+
+def test_a_function_runs_in_docker_or_not_at_all(monkeypatch: pytest.MonkeyPatch):
+    from moto.awslambda.models import LambdaFunction
+
+    monkeypatch.setitem(sys.modules, "docker", None)
+    monkeypatch.setitem(sys.modules, "docker.errors", None)
+    with pytest.raises(ImportError):
+        LambdaFunction._invoke_lambda(SimpleNamespace())
+
+
+def test_a_rule_cannot_call_a_function():
+    client = boto3.client("events")
+    client.put_rule(Name="r", EventPattern='{"source": ["x"]}')
+    arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:f"
+    client.put_targets(Rule="r", Targets=[{"Id": "1", "Arn": arn}])
+    with pytest.raises(NotImplementedError):
+        client.put_events(Entries=[{"Source": "x", "DetailType": "y", "Detail": "{}"}])
+
+
+def test_a_notification_of_s3_has_no_sequencer_encodes_slashes_and_asks_nobody():
+    sqs, s3 = boto3.client("sqs"), boto3.client("s3")
+    url = sqs.create_queue(QueueName="q")["QueueUrl"]
+    s3.create_bucket(Bucket="bucket")
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:q"
+    configuration = {"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}
+    s3.put_bucket_notification_configuration(
+        Bucket="bucket", NotificationConfiguration={"QueueConfigurations": [configuration]}
+    )
+    s3.put_object(Bucket="bucket", Key="run/index/1.json", Body=b"")
+    told = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    bodies = [json.loads(one["Body"]) for one in told]
+    (written,) = [one["Records"][0]["s3"]["object"] for one in bodies if "Records" in one]
+    assert written["key"] == "run%2Findex%2F1.json"
+    assert "sequencer" not in written
+
+
+def test_messages_become_visible_by_the_clock_of_the_machine(monkeypatch: pytest.MonkeyPatch):
+    from moto.sqs import models
+
+    from infra.local import moto_fixes
+
+    client = boto3.client("sqs")
+    url = client.create_queue(QueueName="q")["QueueUrl"]
+    client.send_message(QueueUrl=url, MessageBody="later", DelaySeconds=600)
+    assert "Messages" not in client.receive_message(QueueUrl=url)
+    ahead = models.unix_time() + 601
+    monkeypatch.setattr(models, "unix_time", models.unix_time)
+    monkeypatch.setattr(models, "unix_time_millis", models.unix_time_millis)
+    moto_fixes.tell_the_local_time(lambda: ahead)
+    assert client.receive_message(QueueUrl=url)["Messages"]
+
+
+def test_a_workflow_makes_a_client_for_each_task_in_the_name_of_nobody():
+    from moto.stepfunctions.parser.asl.utils.boto_client import boto_client_for
+
+    role = SimpleNamespace(role_arn="arn:aws:iam::123456789012:role/workflow")
+    first = boto_client_for(REGION, "sqs", state_credentials=role)
+    second = boto_client_for(REGION, "sqs", state_credentials=role)
+    assert first is not second
+    assert first._request_signer._credentials.access_key == "ak"
+
+
+def test_every_path_of_a_workflow_is_parsed_anew():
+    import moto.stepfunctions.parser.asl.component.common.path.result_path as result_path
+    import moto.stepfunctions.parser.asl.utils.json_path as json_path
+
+    for module in (json_path, result_path):
+        assert module.parse("$.a") is not module.parse("$.a")
+
+
+def test_nobody_has_replaced_anything_in_this_process():
+    from moto.events.models import Rule
+
+    assert Rule.send_to_targets.__module__ == "moto.events.models"
