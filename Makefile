@@ -93,6 +93,9 @@ bench-cold: $(READY) ## time the import of each handler, with the layer alone
 bench-kernels: $(READY) ## measure the statistics of a tensor against numpy
 	@$(BIN)/python -m bench.kernels $(ARGS)
 
+rules-page: $(READY) ## write docs/rules.md from the catalog of the rules
+	@$(BIN)/python -m smdebug_rules.reference > docs/rules.md
+
 rules-report: $(READY) ## train small models that go wrong, and see which rules notice (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)
 
@@ -133,4 +136,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
