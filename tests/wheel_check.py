@@ -47,6 +47,9 @@ except NoMoreData:
     pass
 assert fired == [4], fired
 assert "boto3" not in sys.modules
+from smdebug.reports import write_report
+write_report(out, out + ".html", rules=["ExplodingTensor"])
+assert "d3js.org" in open(out + ".html").read(), "the report lacks what draws it"
 print("The wheel, alone, wrote a run, read it back and had a rule fire at step 4.")
 """
 
@@ -64,6 +67,8 @@ def main(dist: Path) -> None:
         subprocess.run([python, "-P", "-c", SESSION], check=True, cwd=place)
         command = place / "venv" / "bin" / "smdebug-invoke-rule"
         subprocess.run([command, "--help"], check=True, stdout=subprocess.DEVNULL, cwd=place)
+        command = place / "venv" / "bin" / "smdebug"
+        subprocess.run([command, "rules"], check=True, stdout=subprocess.DEVNULL, cwd=place)
 
 
 def check_contents(wheel: Path) -> None:

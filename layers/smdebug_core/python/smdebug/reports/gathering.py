@@ -16,7 +16,7 @@ from smdebug.numbers.conditions import is_numeric
 from smdebug.reports.distributions import Distribution, distribution_of
 from smdebug.reports.verdicts import Verdict
 from smdebug.runs.overview import Overview, collections_of, overview_of, thinned
-from smdebug.runs.statistics import Statistics, statistics_at
+from smdebug.runs.statistics import TensorSummary, statistics_at
 from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 
@@ -55,7 +55,7 @@ class Series:
     name: str
     numbers: Mapping[str, NDArray[np.float32]]
     not_finite: tuple[tuple[int, int, int], ...]  # step, NaNs, infinities
-    last: Statistics | None
+    last: TensorSummary | None
     last_step: int | None
 
 
@@ -200,7 +200,7 @@ def with_extremes(points: Sequence[tuple[int, float]], most: int) -> list[tuple[
     return [points[i] for i in sorted(kept)]
 
 
-# Statistics
+# TensorSummary
 
 
 def _drawn(
@@ -248,10 +248,10 @@ def _statistics(
         name: {one: np.full(len(steps), np.nan, np.float32) for one in STATISTICS} for name in names
     }
     odd: dict[str, list[tuple[int, int, int]]] = {name: [] for name in names}
-    last: dict[str, tuple[int, Statistics]] = {}
+    last: dict[str, tuple[int, TensorSummary]] = {}
     chosen = set(names)
 
-    def look(at: int) -> list[tuple[str, Statistics]]:
+    def look(at: int) -> list[tuple[str, TensorSummary]]:
         here = chosen.intersection(trial.tensor_names(step=steps[at]))
         seen = ((name, statistics_at(tensors[name], steps[at])) for name in sorted(here))
         return [(name, one) for name, one in seen if one is not None]

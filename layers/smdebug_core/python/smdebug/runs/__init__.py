@@ -9,7 +9,7 @@ from smdebug.runs.comparing import Comparison, Difference, compare
 from smdebug.runs.evaluating import RuleResult, evaluate
 from smdebug.runs.opening import open_run, runs_below
 from smdebug.runs.overview import Overview, overview_of
-from smdebug.runs.statistics import Statistics, statistics_of
+from smdebug.runs.statistics import TensorSummary, statistics_of
 from smdebug.runs.verifying import Problem, Verification, verify
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "Overview",
     "Problem",
     "RuleResult",
-    "Statistics",
+    "TensorSummary",
     "Verification",
     "compare",
     "evaluate",

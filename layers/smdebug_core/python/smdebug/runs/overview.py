@@ -11,7 +11,7 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
-from smdebug.runs.statistics import Statistics, statistics_at
+from smdebug.runs.statistics import TensorSummary, statistics_at
 from smdebug.trials import Trial
 from smdebug.trials.run_index import Layout, Spans
 
@@ -42,7 +42,7 @@ class TensorOverview:
     saved: tuple[str, ...]  # value, reductions, shape
     bytes: int
     last_step: int | None = None  # the global step that `latest` is of
-    latest: Statistics | None = None
+    latest: TensorSummary | None = None
 
     def to_dict(self) -> dict[str, Any]:
         told = {**vars(self), "collections": list(self.collections), "saved": list(self.saved)}

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
-from smdebug.numbers.conditions import count_non_finite, count_zeros, is_numeric
-from smdebug.numbers.reductions import compute_reductions
+from smdebug.numbers.statistics import is_numeric, statistics
 from smdebug.trials.tensor import Tensor
 
-_WANTED = (("min", False), ("max", False), ("mean", False), ("std", False), ("mean", True))
 
-
-class Statistics(NamedTuple):
+class TensorSummary(NamedTuple):
     """What there is to say of the values of a tensor; None where it is not known.
 
     `minimum` to `abs_mean` are of the finite values where there are others, and `nan` and `infinite`
@@ -46,34 +43,38 @@ class Statistics(NamedTuple):
         return {name: value for name, value in told.items() if value is not None}
 
 
-def statistics_of(value: NDArray[Any]) -> Statistics:
-    """The statistics of an array; of text, its size and shape alone."""
+def statistics_of(value: NDArray[Any]) -> TensorSummary:
+    """The statistics of an array; of text, its size and shape alone; of complex numbers, of |x|."""
     told: dict[str, Any] = {
         "size": int(value.size),
         "dtype": value.dtype.name if is_numeric(value) else "text",
         "shape": tuple(value.shape),
     }
     if not value.size or not is_numeric(value):
-        return Statistics(**told)
-    nan, infinite = count_non_finite(value)
-    told |= {"nan": nan, "infinite": infinite, "zeros": count_zeros(value)}
-    finite = value
-    if nan or infinite:
-        wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-        finite = wide[np.isfinite(wide)]
-    if finite.dtype.kind == "c":
-        finite = np.abs(finite)
-    if not finite.size:
-        return Statistics(**told)
-    reduced = compute_reductions(finite, (*_WANTED, ("l2", False)))
-    names = ("minimum", "maximum", "mean", "std", "abs_mean", "l2")
-    told |= {name: float(number) for name, number in zip(names, reduced.values(), strict=True)}
-    return Statistics(**told)
+        return TensorSummary(**told)
+    if value.dtype.kind == "c":
+        value = np.abs(value)
+    seen = statistics(value)
+    told |= {"nan": seen.nan, "infinite": seen.infinite, "zeros": seen.zeros}
+    if seen.non_finite == seen.size:
+        return TensorSummary(**told)
+    if seen.non_finite:
+        wide = value.astype(np.float64)
+        seen = statistics(wide[np.isfinite(wide)])
+    told |= {
+        "minimum": seen.min,
+        "maximum": seen.max,
+        "mean": seen.mean,
+        "std": seen.std,
+        "abs_mean": seen.mean_abs,
+        "l2": seen.l2,
+    }
+    return TensorSummary(**told)
 
 
 def statistics_at(
     tensor: Tensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
-) -> Statistics | None:
+) -> TensorSummary | None:
     """The statistics of a tensor at a step, from what was saved of it; None if nothing can be read."""
     try:
         return statistics_of(tensor.value(step, mode, worker))
@@ -85,7 +86,7 @@ def statistics_at(
         return None
 
 
-def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> Statistics | None:
+def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> TensorSummary | None:
     """What saved reductions tell; None if they tell nothing."""
     known = {key: _number(value) for key, value in saved.items()}
     told: dict[str, float | None] = {
@@ -99,7 +100,7 @@ def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> Statistics | None:
     variance = known.get(("variance", False))
     if told["std"] is None and variance is not None and variance >= 0:
         told["std"] = math.sqrt(variance)
-    return Statistics(**told) if any(one is not None for one in told.values()) else None  # type: ignore[arg-type]
+    return TensorSummary(**told) if any(one is not None for one in told.values()) else None  # type: ignore[arg-type]
 
 
 def _number(value: Any) -> float | None:
