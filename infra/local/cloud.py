@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import shutil
@@ -166,7 +167,7 @@ class Cloud:
             control=self.control,
         )
         try:
-            with contextlib.redirect_stderr(None):
+            with contextlib.redirect_stderr(io.StringIO()):
                 server = make_server(
                     HOST, self._port, self._gate, threaded=True, request_handler=Quiet
                 )
