@@ -11,6 +11,7 @@ import pytest
 
 from functions.adapters.dynamodb import DynamoItems
 from smdebug.service.records import RuleStatus, RunState
+from tests.cli.conftest import ill_run
 from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
 from tests.service.test_client_on_aws import OUTPUTS, RESOURCES
 
@@ -214,3 +215,19 @@ def test_a_file_that_is_no_job_is_said_to_be_none(ask, tmp_path, text):
     (Path(tmp_path) / "job.json").write_text(text)
     said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path)
     assert (said.code, "job.json" in said.err) == (2, True)
+
+
+def test_a_report_tells_what_the_deployed_debugger_has_found(ask, stock, tmp_path):
+    ill_run(f"s3://{RUN}", steps=4)
+    times = {"saved": "2026-11-21T12:00:00Z", "published": "2026-11-21T12:00:02.5Z"}
+    stock.found(VANISHING, 30, times=times)
+    said = ask("report", "teams/resnet", "--deployed", "-o", tmp_path / "r.html", "--json")
+    assert said.code == 1
+    verdicts = {one["name"]: one for one in said.json["verdicts"]}
+    assert verdicts["fc"]["steps_found"] == [0, 1, 2, 30]
+    assert verdicts["loss"]["status"] == "InProgress"
+    page = (tmp_path / "r.html").read_text()
+    assert "fc found something from step 0 to 30." in page
+    assert "saved → published" in page
+    assert "2.500 s" in page
+    assert "gradient/fc" in page
