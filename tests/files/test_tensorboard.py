@@ -99,6 +99,32 @@ def test_edges_belong_to_the_bucket_above_and_the_last_one_to_the_last():
     assert histogram_of(edges).counts[1:].tolist() == counts.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
+def test_values_beside_an_edge_are_counted_as_numpy_counts_them(dtype):
+    import ml_dtypes
+
+    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    edges = default_edges()
+    near = edges.astype(np.float32)
+    values = np.concatenate(
+        [
+            near,
+            np.nextafter(near, np.float32(1e30)),
+            np.nextafter(near, np.float32(-1e30)),
+            [0, -0.0],
+        ]
+    )
+    with np.errstate(all="ignore"):
+        values = (
+            values[np.abs(values) < 100].astype(kind) if kind.kind == "i" else values.astype(kind)
+        )
+    wide = values.astype(np.float64)
+    expected, _ = np.histogram(wide[np.isfinite(wide)], edges)
+    found = histogram_of(values)
+    filled = np.flatnonzero(expected)
+    np.testing.assert_array_equal(found.counts[1:], expected[filled[0] : filled[-1] + 1])
+
+
 def test_values_that_are_not_finite_are_left_out():
     event = event_in(
         encode_histogram("x", np.array([np.nan, 1, np.inf, -np.inf, 2]), step=1, wall_time=2.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -21,9 +21,9 @@ from smdebug.files.wire import delimited, varint
 _float = struct.Struct("<f").pack
 _double = struct.Struct("<d").pack
 
-_BLOCK: Final = (
-    65_536  # values that are sorted at a time, so that they stay in the processor's cache
-)
+_BLOCK: Final = 65_536  # values that are counted at a time: they stay in the processor's cache
+_LOWER_BITS: Final = 14  # of a float32, which need not be looked at to tell its bucket
+_UNCLEAR: Final = 0xFFFF
 _UNWELCOME: Final = re.compile(r"[^-/\w.]")
 
 
@@ -92,41 +92,92 @@ def histogram_of(
     if array.dtype.kind == "c":
         array = array.real
     values = array.reshape(-1)
-    edges = default_edges() if edges is None else edges
-    below = np.zeros(len(edges), np.int64)
+    if edges is None and _is_within_float32(values.dtype):
+        edges = default_edges()
+        count = _count_by_table
+    else:
+        edges = default_edges() if edges is None else edges
+        count = partial(_count_by_sorting, edges)
+    counts = np.zeros(len(edges) - 1, np.int64)
     minimum, maximum, number, total, squares = math.inf, -math.inf, 0, 0.0, 0.0
-    sortable = (
-        np.float32 if values.dtype.itemsize <= 4 and values.dtype.kind not in "iu" else np.float64
-    )
     for start in range(0, len(values), _BLOCK):
+        narrow = values[start : start + _BLOCK]
         with np.errstate(invalid="ignore"):  # signalling NaNs, which are left out in a moment
-            block = values[start : start + _BLOCK].astype(np.float64)
+            block = narrow.astype(np.float64)
         finite = np.isfinite(block)
         if not finite.all():
             block = block[finite]
+            narrow = narrow[finite]
         if not block.size:
             continue
         number += block.size
         with np.errstate(over="ignore"):
+            minimum, maximum = min(minimum, float(block.min())), max(maximum, float(block.max()))
             total += float(block.sum())
-            squares += float(block.dot(block))
-        # float32 sorts twice as fast, and what was no wider to begin with loses nothing.
-        block = np.sort(block.astype(sortable, copy=False)).astype(np.float64, copy=False)
-        minimum, maximum = min(minimum, float(block[0])), max(maximum, float(block[-1]))
-        below += np.searchsorted(block, edges)
-        below[-1] += np.count_nonzero(
-            block == edges[-1]
-        )  # the last bucket holds its upper edge too
+            # Not by `dot`: BLAS may use all processors for it, which the training wants for itself.
+            squares += float(np.square(block, out=block).sum())
+        counts += count(narrow)
     if not number:
         return Histogram(0.0, 0.0, 0, 0.0, 0.0, edges[:0], edges[:0])
-    counts = np.diff(below).astype(np.float64)
     filled = np.flatnonzero(counts)
     if not filled.size:  # all beyond the outermost buckets
         return Histogram(minimum, maximum, number, total, squares, edges[:0], edges[:0])
     # From the edge before the first bucket with something in it, which is given the count 0.
     first, last = filled[0], filled[-1] + 1
-    counts = np.concatenate(([0.0], counts[first:last]))
-    return Histogram(minimum, maximum, number, total, squares, edges[first : last + 1], counts)
+    shown = np.concatenate(([0.0], counts[first:last]))
+    return Histogram(minimum, maximum, number, total, squares, edges[first : last + 1], shown)
+
+
+def _is_within_float32(dtype: np.dtype[Any]) -> bool:
+    """Is every value of the type a float32 as well?"""
+    return dtype.name in ("float32", "float16", "bfloat16", "bool") or (
+        dtype.kind in "iu" and dtype.itemsize <= 2
+    )
+
+
+def _count_by_sorting(
+    edges: npt.NDArray[np.float64], block: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    """How many of these finite values lie in each bucket; the last one holds its upper edge too."""
+    values = np.sort(block.astype(np.float64))
+    below = np.searchsorted(values, edges)
+    below[-1] = np.searchsorted(values, edges[-1], side="right")
+    return np.diff(below).astype(np.int64)
+
+
+def _count_by_table(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The same, in the default buckets, of values that fit into float32: their upper bits tell the bucket.
+
+    Where an edge lies among the values with the same upper bits, which few have, it has to be looked for.
+    """
+    table = _bucket_table()
+    values = np.ascontiguousarray(block, dtype=np.float32)
+    buckets = table.take(values.view(np.uint32) >> _LOWER_BITS)
+    unclear = np.flatnonzero(buckets == _UNCLEAR)
+    if unclear.size:
+        buckets[unclear] = _bucket_numbers(values[unclear])
+    return np.bincount(buckets.astype(np.intp), minlength=len(default_edges()) + 1)[1:-1]
+
+
+def _bucket_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    """The bucket of each value, counted from 1; 0 is below all of them, and one more than there are above."""
+    edges = default_edges()
+    wide = values.astype(np.float64)
+    numbers = np.searchsorted(edges, wide, side="right")
+    numbers[wide == edges[-1]] -= 1
+    return numbers.astype(np.uint16)
+
+
+@cache
+def _bucket_table() -> npt.NDArray[np.uint16]:
+    """The bucket of the float32 values that begin with these bits, if it is the same for all of them."""
+    first = np.arange(1 << (32 - _LOWER_BITS), dtype=np.uint32) << _LOWER_BITS
+    last = first | np.uint32((1 << _LOWER_BITS) - 1)
+    with np.errstate(invalid="ignore"):
+        one, other = (_bucket_numbers(bits.view(np.float32)) for bits in (first, last))
+    table = np.where(one == other, one, np.uint16(_UNCLEAR))
+    table.flags.writeable = False  # all callers share it
+    return table
 
 
 @cache
