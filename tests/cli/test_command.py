@@ -251,3 +251,21 @@ def test_doctor_reaches_the_account_and_misses_the_stack(ask, aws):
     assert told["deployed debugger"]["state"] == "absent"
     said = ask("doctor", "--stack", "research")
     assert (said.code, "The stack research" in said.out) == (1, True)
+
+
+def test_waiting_is_told_to_terminals_alone(capsys, monkeypatch):
+    from smdebug.cli import telling
+
+    monkeypatch.setattr(telling, "_PATIENCE", 0.0)
+    with telling.waiting("opening it"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    told = telling.threading.Event()
+    echo = telling.click.echo
+    monkeypatch.setattr(telling.click, "echo", lambda *a, **k: (echo(*a, **k), told.set()))
+    with telling.waiting("opening it"):
+        assert told.wait(10)
+    said = capsys.readouterr().err
+    assert "opening it, 0 s" in said
+    assert said.endswith("\r\x1b[K")

@@ -345,3 +345,22 @@ def test_an_export_without_a_tensor_leaves_no_file(ask, ill, tmp_path):
     assert not (tmp_path / "none.npz").exists()
     assert ask("export", "npz", ill, "--step", 11, "-o", tmp_path / "none.npz").code == 2
     assert [one.name for one in tmp_path.iterdir()] == ["ill"]
+
+
+def test_a_process_that_dies_is_told_and_not_waited_for(ask, ill, tmp_path):
+    source = """
+import os
+from smdebug.rules import Rule
+
+class Kills(Rule):
+    def invoke_at_step(self, step):
+        if step >= 60:
+            os._exit(9)
+        return False
+"""
+    (tmp_path / "kills.py").write_text(source)
+    from smdebug.exceptions import SMDebugRuntimeError
+    from smdebug.runs.evaluating import evaluate
+
+    with pytest.raises(SMDebugRuntimeError, match="has died; there may be too little memory"):
+        evaluate(ill, ["Kills"], file=tmp_path / "kills.py", jobs=2, worth_a_process=2)

@@ -14,6 +14,7 @@ from smdebug.cli.telling import (
     heading,
     json_option,
     number,
+    opened,
     plural,
     progress,
     say,
@@ -61,8 +62,8 @@ def command(
     if regexes and collection:
         raise click.UsageError("Choose by --tensors or by --collection, not by both")
     found = compare(
-        one,
-        other,
+        opened(one),
+        opened(other),
         rtol=rtol,
         atol=atol,
         equal_nan=not nan_differs,

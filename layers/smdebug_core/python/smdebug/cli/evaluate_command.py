@@ -9,7 +9,7 @@ import click
 
 from smdebug.cli import outcomes
 from smdebug.cli.rules_command import complete_rule
-from smdebug.cli.telling import Progress, bad, faint, good, json_option, say, tell_json
+from smdebug.cli.telling import Progress, bad, faint, good, json_option, opened, say, tell_json
 
 if TYPE_CHECKING:
     from smdebug.runs.evaluating import RuleResult
@@ -85,9 +85,8 @@ def command(
     Ends with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed.
     """
     from smdebug.runs.evaluating import evaluate
-    from smdebug.runs.opening import open_run
 
-    trial = open_run(path)
+    trial = opened(path)
     wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
     wanted = [_within(one, start_step, end_step) for one in wanted]
     bar = Progress("evaluating", len(wanted) * len(trial.steps()))

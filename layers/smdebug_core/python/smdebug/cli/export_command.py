@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from smdebug.cli.telling import json_option, plural, progress, say, tell_json
+from smdebug.cli.telling import json_option, opened, plural, progress, say, tell_json
 
 _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 
@@ -41,13 +41,12 @@ def command(
     """
     from smdebug import export
     from smdebug.export import Selection
-    from smdebug.runs.opening import open_run
 
     if regexes and collection:
         raise click.UsageError("Choose by --tensors or by --collection, not by both")
     if values and form != "parquet":
         raise click.UsageError("--values goes with parquet: the other forms hold values anyway")
-    trial = open_run(path)
+    trial = opened(path)
     output = output or _place(trial.name, form)
     selection = Selection(regexes or None, collection, steps or None, worker)
     bar = progress("exporting")

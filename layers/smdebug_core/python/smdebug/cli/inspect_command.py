@@ -13,6 +13,7 @@ from smdebug.cli.telling import (
     json_option,
     moment,
     number,
+    opened,
     plural,
     progress,
     say,
@@ -43,12 +44,9 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
       smdebug inspect s3://bucket/my-run --tensors
       smdebug inspect ./my-run --json | jq '.tensors[].name'
     """
-    from smdebug.runs.opening import open_run
     from smdebug.runs.overview import overview_of
 
-    run = overview_of(
-        open_run(path), with_values=not no_values, progress=progress("reading tensors")
-    )
+    run = overview_of(opened(path), with_values=not no_values, progress=progress("reading tensors"))
     if as_json:
         tell_json(run.to_dict())
         return

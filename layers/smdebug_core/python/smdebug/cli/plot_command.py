@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smdebug.cli.telling import json_option, say, size, tell_json
+from smdebug.cli.telling import json_option, opened, say, size, tell_json
 
 if TYPE_CHECKING:
     from smdebug.plots import Picture
@@ -70,17 +70,16 @@ def command(
 
     from smdebug import plots
     from smdebug.plots.picture import form_of
-    from smdebug.runs.opening import open_run
 
     form = form_of(output)
     if form == "gif" and kind != "histogram":
         raise click.UsageError("A .gif is an animation of histograms: --kind histogram")
-    runs = {"": open_run(run)}
+    runs = {"": opened(run)}
     if other is not None:
         one, another = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
         if one == another:
             one, another = "one", "other"
-        runs = {one: runs[""], another: open_run(other)}
+        runs = {one: runs[""], another: opened(other)}
     regex = list(regexes)
     where = runs if other is not None else runs[""]
     if form == "gif":

@@ -11,7 +11,17 @@ from smdebug.cli import outcomes
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.service_options import stack_option
-from smdebug.cli.telling import Progress, bad, faint, good, json_option, say, size, tell_json
+from smdebug.cli.telling import (
+    Progress,
+    bad,
+    faint,
+    good,
+    json_option,
+    opened,
+    say,
+    size,
+    tell_json,
+)
 
 if TYPE_CHECKING:
     from smdebug.reports import Verdict
@@ -75,7 +85,6 @@ def command(
     from smdebug.reports import gather, page_of
     from smdebug.reports.writing import evaluated, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
-    from smdebug.runs.opening import open_run
 
     asked = bool(rules or settings or rules_file)
     if deployed and (asked or no_rules):
@@ -88,7 +97,7 @@ def command(
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
         else:
-            trial = open_run(run)
+            trial = opened(run)
             if not no_rules:
                 wanted = (
                     wanted_rules(trial, rules, settings, None, rules_file, ()) if asked else None
@@ -98,7 +107,7 @@ def command(
                     trial, wanted, jobs=jobs, most_steps=most, progress=bar.advance
                 )
                 notes = notes_on(trial, verdicts, most)
-        comparison = None if other is None else compare(trial, other)
+        comparison = None if other is None else compare(trial, opened(other))
         found = gather(trial, verdicts, latency=latency, notes=notes, progress=bar.advance)
         page = page_of(found, comparison=comparison)
     finally:

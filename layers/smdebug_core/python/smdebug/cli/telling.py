@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from smdebug.service.tables import cell, plain
+
+if TYPE_CHECKING:
+    from smdebug.trials import Trial
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -204,6 +209,41 @@ class Progress:
         if self._shown:
             click.echo("\r\033[K", nl=False, err=True, color=True)
             self._shown = False
+
+
+@contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Tells on stderr for how long something takes that cannot say how far it has come."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+    begun = time.monotonic()
+
+    def tell() -> None:
+        pause = _PATIENCE
+        while not done.wait(pause):
+            pause = 0.5
+            seconds = time.monotonic() - begun
+            click.echo(f"\r\033[K{label}, {seconds:.0f} s", nl=False, err=True, color=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+        if time.monotonic() - begun >= _PATIENCE:
+            click.echo("\r\033[K", nl=False, err=True, color=True)
+
+
+def opened(path: str) -> Trial:
+    """The run at that path; a long one takes a while."""
+    from smdebug.runs.opening import open_run
+
+    with waiting(f"opening {path}"):
+        return open_run(path)
 
 
 def _printable(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from smdebug.cli.telling import faint, json_option, progress, say, table, tell_json
+from smdebug.cli.telling import faint, json_option, opened, progress, say, table, tell_json
 
 if TYPE_CHECKING:
     from smdebug.mode_keys import ModeKeys
@@ -48,9 +48,8 @@ def command(
       smdebug tensor ./my-run loss --json | jq '.steps[-1].mean'
     """
     from smdebug.mode_keys import str_to_mode_keys
-    from smdebug.runs.opening import open_run
 
-    trial = open_run(path)
+    trial = opened(path)
     if not trial.has_tensor(name):
         raise click.UsageError(_unknown(name, trial.tensor_names()))
     tensor = trial.tensor(name)

@@ -159,7 +159,7 @@ def _evidence(verdict: Verdict) -> str:
         else _plural(total, "step")
     )
     return (
-        f"<details><summary>The evidence, {shown}</summary><div class=scroll tabindex=0><table>"
+        f"<details><summary>The evidence, {shown}</summary><div class=scroll tabindex=0 role=region aria-label=table><table>"
         "<thead><tr><th class=n>step</th><th>the worst of it</th><th class=n>findings</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div></details>"
     )
@@ -258,7 +258,7 @@ def _section(section: Section, offset: int) -> str:
     return (
         f'<section class="group"><h3>{escape(section.title)} <small>{len(section.series)}</small></h3>'
         f'<div class="multiples">{figures}</div>'
-        f"<details><summary>Their numbers at the last step drawn</summary><div class=scroll tabindex=0><table>"
+        f"<details><summary>Their numbers at the last step drawn</summary><div class=scroll tabindex=0 role=region aria-label=table><table>"
         f"<thead><tr><th>tensor</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div></details></section>"
     )
 
@@ -346,7 +346,7 @@ def _workers(found: Gathered) -> str:
     return (
         '<section id="workers"><h2>Where workers disagree</h2><p class=faint>How far the mean |x| of a tensor is '
         f"apart between workers, relative to their mean.</p><div class=multiples>{figures}</div>"
-        "<div class=scroll tabindex=0><table><thead><tr><th>tensor</th><th class=n>last</th><th class=n>largest</th>"
+        "<div class=scroll tabindex=0 role=region aria-label=table><table><thead><tr><th>tensor</th><th class=n>last</th><th class=n>largest</th>"
         f"<th class=n>at step</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
 
@@ -409,7 +409,7 @@ def _compared(comparison: Comparison) -> str:
     told = "".join(f"<th class=n>{one}</th>" for one in heads)
     return (
         f'<section id="comparison"><h2>Compared with {escape(comparison.other)}</h2><p>{escape(verdict)}</p>'
-        f"<div class=scroll tabindex=0><table><thead><tr><th>collection</th>{told}</tr></thead>"
+        f"<div class=scroll tabindex=0 role=region aria-label=table><table><thead><tr><th>collection</th>{told}</tr></thead>"
         f"<tbody>{rows}</tbody></table></div></section>"
     )
 

@@ -19,6 +19,7 @@ from smdebug.exceptions import (
     NoMoreData,
     RuleEvaluationConditionMet,
     SMDebugError,
+    SMDebugRuntimeError,
     SMDebugValueError,
     StepUnavailable,
     TensorUnavailable,
@@ -369,17 +370,24 @@ def _go_on(
         said.join(_in_order(rule, rest, progress))
         return said, 1
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     size = max(1, -(-len(rest) // (processes * _CHUNKS_PER_PROCESS)))
     chunks = list(_pieces(rest, size))
     # Not forked: a fork would take this process's threads' locks with it, held for ever.
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin_quietly) as pool:
         for _ in range(_ATTEMPTS):
             expected = said.state
             coming = [pool.submit(_look_from, asked, expected, chunk) for chunk in chunks]
             for chunk, future in zip(list(chunks), coming, strict=True):
-                said.join(future.result())
+                try:
+                    said.join(future.result())
+                except BrokenProcessPool as error:
+                    raise SMDebugRuntimeError(
+                        f"A process in which {rule.rule_name} looked at steps from {chunk[0]} on has died; "
+                        "there may be too little memory for several. Ask for one: jobs=1"
+                    ) from error
                 progress(len(chunk))
                 chunks.pop(0)
                 if said.is_over or said.state != expected:
@@ -406,12 +414,19 @@ def _in_order(rule: Rule, steps: list[int], progress: Callable[[int], Any]) -> L
 _trial_of_this_process: list[Trial] = []
 
 
+def _begin_quietly() -> None:
+    """What a process does first: Ctrl-C ends it at once, and the one who began it tells of that."""
+    import signal
+
+    from smdebug.logger import get_logger
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    get_logger().setLevel("CRITICAL")
+
+
 def _look_from(asked: Asked, state: RuleState, steps: list[int]) -> Looked:
     """In another process: what the rule says of these steps if that is what it remembers."""
     if not _trial_of_this_process:
-        from smdebug.logger import get_logger
-
-        get_logger().setLevel("CRITICAL")
         _trial_of_this_process.append(open_run(open_storage(asked.path)))
     (trial,) = _trial_of_this_process
     rule = made(asked, trial)
