@@ -239,7 +239,7 @@ class LocalAws:
         return found
 
     def wait_until(
-        self, holds: Callable[[], Any], *, what: str, seconds: float = 30.0, pause: float = 0.05
+        self, holds: Callable[[], Any], *, what: str, seconds: float = 60.0, pause: float = 0.05
     ) -> Any:
         """Wait until `holds` gives something that is true, and give it."""
         until = time.monotonic() + seconds

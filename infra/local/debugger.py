@@ -73,7 +73,7 @@ class LocalDebugger:
         told = {"version": VERSION, "rules": entries}
         self.storage(name).write(RULES_FILE, json.dumps(told).encode())
 
-    def run(self, name: str, *, seconds: float = 20.0) -> WatchedRun:
+    def run(self, name: str, *, seconds: float = 60.0) -> WatchedRun:
         """The run as the debugger knows it, once it does."""
         from smdebug.exceptions import RunUnknown
 
@@ -85,7 +85,7 @@ class LocalDebugger:
 
         return self.aws.wait_until(known, what=f"the run {name} to be known", seconds=seconds)  # type: ignore[no-any-return]
 
-    def wait(self, name: str, *, through: int, seconds: float = 60.0) -> WatchedRun:
+    def wait(self, name: str, *, through: int, seconds: float = 120.0) -> WatchedRun:
         """Wait until every rule of the run has looked at the steps up to that one."""
         run = self.run(name)
 
@@ -102,7 +102,7 @@ class LocalDebugger:
         )
         return run
 
-    def finish(self, name: str, *, seconds: float = 60.0) -> WatchedRun:
+    def finish(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
         """Wait for the end of a run that has written its end marker; its grace period passes at once."""
         run = self.run(name)
         self.aws.wait_until(
