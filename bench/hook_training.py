@@ -24,6 +24,8 @@ from torch import nn
 
 import smdebug.pytorch as smd
 
+# The training's own thread, on a machine where others work, too: HOOK_CLOCK=thread
+CLOCK = time.thread_time if os.environ.get("HOOK_CLOCK") == "thread" else time.perf_counter
 FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 SMALL, MEDIUM = (32, 64, 64, 10), (256, 1024, 1024, 1024, 10)
 NEVER = 10**9
@@ -50,10 +52,10 @@ class Training:
         self.optimizer.step()
 
     def run(self, iterations):
-        begin = time.perf_counter()
+        begin = CLOCK()
         for _ in range(iterations):
             self.step()
-        return time.perf_counter() - begin
+        return CLOCK() - begin
 
 
 def hooked(training, **settings):
@@ -77,10 +79,10 @@ def measure(sizes, batch, iterations, rounds, *, first=0, **settings):
             gc.disable()
             seconds = training.run(iterations)
             if hook is not None:
-                begin = time.perf_counter()
+                begin = CLOCK()
                 if not first:  # else it is the steps alone that are asked about
                     hook.close()
-                    seconds += time.perf_counter() - begin
+                    seconds += CLOCK() - begin
                 else:
                     hook.close()
                 shutil.rmtree(folder, ignore_errors=True)
