@@ -178,10 +178,10 @@ def asked(rule: Rule) -> Rule:
     return rule
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--out-dir", default="images", help="where runs and pictures go")
-    folder = Path(arguments.parse_args().out_dir)
+# The story
+
+
+def story(folder: Path) -> None:
     os.environ.setdefault("SMDEBUG_LOG_LEVEL", "error")
     train(str(folder / "bad"), initializer="uniform", rate=0.001)
     train(str(folder / "good"), initializer="he", rate=0.01)
@@ -227,6 +227,12 @@ def main() -> None:
         loss = trial.tensor("softmaxcrossentropyloss0_output_0")
         for step in (trial.steps()[0], trial.steps()[-1]):
             print(f"{name:5} step {step:4}: loss {loss.value(step)[0]:.3f}")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--out-dir", default="images", help="where runs and pictures go")
+    story(Path(arguments.parse_args().out_dir))
 
 
 if __name__ == "__main__":
