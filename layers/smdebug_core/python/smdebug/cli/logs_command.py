@@ -13,24 +13,22 @@ from smdebug.service.tables import cell
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-class Span(click.ParamType[float]):
+def _span(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
     """So long ago: `90`, `30s`, `15m`, `2h`, `7d`."""
-
-    name = "span"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip().lower())
-        if found is None:
-            self.fail(f"{value!r} is no span of time: write 30s, 15m, 2h or 7d.", param, ctx)
-        return float(found[1]) * _UNITS[found[2] or "s"]
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", value.strip().lower())
+    if found is None:
+        raise click.BadParameter(
+            f"{value!r} is no span of time: write 30s, 15m, 2h or 7d.", ctx, parameter
+        )
+    return float(found[1]) * _UNITS[found[2] or "s"]
 
 
 @click.command("logs")
 @click.argument("run")
 @click.argument("rule")
-@click.option("--since", type=Span(), metavar="SPAN", help="The last 30s, 15m, 2h, 7d (all).")
+@click.option("--since", callback=_span, metavar="SPAN", help="The last 30s, 15m, 2h, 7d (all).")
 @stack_option
 @json_option
 def command(run: str, rule: str, since: float | None, stack: str | None, as_json: bool) -> None:
