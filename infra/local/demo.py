@@ -76,7 +76,7 @@ def demo(*, keep: Path | None = None, out: IO[str] | None = None) -> int:
         stopped, finished = (run.was_stopped for run in runs)
         with screen.waiting("\nTelling the rules that the trainings are over"):
             for run in runs:
-                debugger.finish(run.name, seconds=30)
+                debugger.finish(run.name)
         _tell_times(runs, screen)
         place = _summary(runs, debugger)
         if keep is not None:
@@ -96,6 +96,7 @@ class Run:
     told_findings: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     alerted_after: dict[str, float] = field(default_factory=dict)
     alerts: set[str] = field(default_factory=set)
+    told_actions: set[str] = field(default_factory=set)
     has_told_end: bool = False
 
     @property
@@ -224,10 +225,15 @@ def _tell_of(run: Run, debugger: LocalDebugger, screen: Screen) -> bool:
             together.append(one)
     _tell_steps(run, together, statuses, screen)
     run.told_steps.update(one.step for one in new)
+    for action in known.actions():
+        if action.finding_id not in run.told_actions:
+            run.told_actions.add(action.finding_id)
+            said = screen.bold("is asked to stop, by an object that its hook looks for")
+            screen.happen(run.name, f"the training {said}")
     if is_over and not run.has_told_end:
         run.has_told_end = True
         if run.was_stopped:
-            how = screen.bold("has stopped itself: its hook saw the request at a saved step")
+            how = screen.bold("has stopped")
         else:
             how = "has ended" if run.process.returncode == 0 else "has failed"
         screen.happen(run.name, f"the training {how}")
@@ -273,9 +279,9 @@ def _tell_alert(
         if f"{debugger.bucket}/{debugger.key(run.name)}" not in message["message"]:
             continue
         subject = message["subject"].partition(" of ")[0] or "an alert"
-        if message["message"] in run.alerts:  # what is published at least once may come twice
+        if subject in run.alerts:  # what is published at least once may come twice
             return
-        run.alerts.add(message["message"])
+        run.alerts.add(subject)
         after = ""
         for event in debugger.events(run.name, FOUND):
             detail = event["detail"]

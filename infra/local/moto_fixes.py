@@ -10,12 +10,15 @@ import functools
 import itertools
 import json
 import threading
+import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 Invoke = Callable[[str, bytes], tuple[bytes, bool]]
 Deliver = Callable[[str, Mapping[str, Any], Mapping[str, Any]], None]
 _locked = threading.RLock()
+_writes = itertools.count(1)
+_MOTOS_SEQUENCER = "617f08299329d189"
 
 
 def make_dynamodb_thread_safe() -> None:
@@ -73,6 +76,7 @@ def deliver_events(deliver: Deliver, see: Callable[[Mapping[str, Any]], None]) -
     from moto.events.models import Rule
 
     def send(rule: Any, event: Mapping[str, Any], transform_input: bool = True) -> None:
+        _number(event)
         see(event)
         pattern = getattr(rule.event_pattern, "_raw_pattern", None) or rule.event_pattern.dump()
         if rule.state == "DISABLED" or not pattern or not rule.event_pattern.matches_event(event):
@@ -90,7 +94,6 @@ def tell_of_objects_as_s3_does(deliver: Callable[[str, str, str], None]) -> None
     """
     from moto.s3 import notifications
 
-    count = itertools.count(1)
     original = notifications._get_s3_event
     if hasattr(original, "as_s3_does"):
         original = original.as_s3_does
@@ -100,7 +103,7 @@ def tell_of_objects_as_s3_does(deliver: Callable[[str, str, str], None]) -> None
         for record in made["Records"]:
             written = record["s3"]["object"]
             written["key"] = written["key"].replace("%2F", "/")
-            written["sequencer"] = f"{next(count):016X}"
+            written["sequencer"] = f"{next(_writes):016X}"
         return made
 
     event.as_s3_does = original  # type: ignore[attr-defined]
@@ -148,6 +151,14 @@ def parse_paths_once() -> None:
     for module in (json_path, result_path):
         if not hasattr(module.parse, "cache_info"):
             module.parse = functools.lru_cache(4096)(module.parse)
+
+
+def _number(event: Mapping[str, Any]) -> None:
+    """Moto's events of S3 all have the same id and the same sequencer, which tells which write came last."""
+    written = event["detail"].get("object", {}) if event["source"] == "aws.s3" else {}
+    if written.get("sequencer") == _MOTOS_SEQUENCER:
+        written["sequencer"] = f"{next(_writes):016X}"
+        cast(dict[str, Any], event)["id"] = str(uuid.uuid4())
 
 
 def _one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from infra.local import LocalAws, LocalDebugger
 from infra.local.assembly import Assembly, synthesized
 from infra.local.errors import PortTaken, Unsupported
 from infra.local.serve import exports, serve
+from tests.e2e.test_rules import COUNTING
 from tests.functions.saver import ILL, Saver
 
 ROOT = Path(__file__).parents[3]
@@ -175,6 +176,30 @@ def test_a_webhook_gets_the_findings_with_its_token():
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def test_a_bucket_that_was_there_and_rules_of_a_folder_are_watched_all_the_same(tmp_path):
+    (tmp_path / "counting.py").write_text(COUNTING)
+    settings = {"bucket": "my-runs", "custom_rules": str(tmp_path), "workflow_type": "standard"}
+    with LocalAws(settings) as aws:
+        s3 = aws.client("s3")
+        s3.create_bucket(Bucket="my-runs")
+        s3.put_bucket_notification_configuration(
+            Bucket="my-runs", NotificationConfiguration={"EventBridgeConfiguration": {}}
+        )
+        debugger = LocalDebugger(aws)
+        rule = {"name": "Counting", "rule": "Counting", "parameters": {"limit": "2"}}
+        debugger.attach("run", ["VanishingGradient"])
+        debugger.attach("run", [rule, "ExplodingTensor"])  # the later one counts
+        saver = Saver(debugger.storage("run")).begin()
+        saver.save(0)
+        saver.save(1, ILL)
+        run = debugger.wait("run", through=1)
+        assert {(one.step, one.rule) for one in run.findings()} == {
+            (1, "Counting"),
+            (1, "ExplodingTensor"),
+        }
+        assert aws.refused() == []
 
 
 def test_a_stack_that_is_kept_up_says_what_to_set():

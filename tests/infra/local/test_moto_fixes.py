@@ -5,6 +5,7 @@ Nothing here runs patched: the stacks of other tests have processes of their own
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import threading
@@ -14,6 +15,9 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
+from moto.s3 import notifications
+
+from infra.local import moto_fixes
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
@@ -111,10 +115,13 @@ def test_a_notification_of_s3_has_no_sequencer_encodes_slashes_and_asks_nobody()
     assert "sequencer" not in written
 
 
+def test_the_events_of_s3_are_all_numbered_alike():
+    source = inspect.getsource(notifications._send_event_bridge_message)
+    assert f'"sequencer": "{moto_fixes._MOTOS_SEQUENCER}"' in source
+
+
 def test_messages_become_visible_by_the_clock_of_the_machine(monkeypatch: pytest.MonkeyPatch):
     from moto.sqs import models
-
-    from infra.local import moto_fixes
 
     client = boto3.client("sqs")
     url = client.create_queue(QueueName="q")["QueueUrl"]
