@@ -199,6 +199,15 @@ def test_asked_to_stop_fit_ends(run):
     assert len(trial_of(run).steps()) < 8
 
 
+def test_running_a_cell_again_begins_the_run_anew(run):
+    for _ in range(2):
+        hook = hook_in(run)
+        fit(small_model(), hook, epochs=1)
+    hook.close()
+    assert trial_of(run).steps() == [0, 1, 2, 3]
+    assert hook.training_run == 1
+
+
 # Loops with a tape
 
 

@@ -214,6 +214,16 @@ def test_asked_to_stop_the_training_returns_the_model(run):
     assert "enough" in str(hook.stopped)
 
 
+def test_running_a_cell_again_begins_the_run_anew(run):
+    for rounds in (3, 2):
+        hook = smd.Hook(str(run), save_config=EVERY_ROUND)
+        train(hook, rounds=rounds)
+    hook.close()
+    trial = smd.create_trial(str(run))
+    assert {0, 1} <= set(trial.steps())
+    assert hook.training_run == 1
+
+
 def test_data_may_be_given_as_files(run, tmp_path):
     csv, svm = tmp_path / "rows.csv", tmp_path / "rows.svm"
     csv.write_text("1,2,0.5,3\n0,1,0.25,4\n")

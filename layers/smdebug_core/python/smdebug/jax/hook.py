@@ -55,6 +55,8 @@ class Hook(CallbackHook):
     It takes what `smdebug.Hook` takes. Record outside of what is jitted: inside there are no values yet.
     """
 
+    _takes_over = True
+
     def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
         super().__init__(
             JaxCollections(create_default=True),

@@ -41,6 +41,8 @@ class Hook(CallbackHook):
     blocks inside of a hybridized net run in one piece, and are not seen.
     """
 
+    _takes_over = True
+
     def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
         self._blocks: list[Any] = []
         self._losses: list[Any] = []

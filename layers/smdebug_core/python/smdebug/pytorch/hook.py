@@ -73,6 +73,8 @@ class Hook(CallbackHook):
     are saved run uncompiled, which may change the last bits of results.
     """
 
+    _takes_over = True
+
     def __init__(
         self,
         out_dir: Any = None,

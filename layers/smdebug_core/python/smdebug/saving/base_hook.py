@@ -99,6 +99,8 @@ class BaseHook:
 
     #: TensorFlow's names end in `:0`, and there the names of reductions keep it.
     _keeps_colon_index = False
+    #: Does it end a hook of its kind that saves to the same place? So does a notebook's cell that is run again.
+    _takes_over = False
     _patience = PATIENCE
 
     def __init__(
@@ -543,6 +545,13 @@ class BaseHook:
         """Is nobody else writing there, as far as can be told? If somebody is, that is said loudly."""
         assert self.worker is not None
         other = _writing.get((self.out_dir, self.worker))
+        if self._takes_over and other is not self and type(other) is type(self):
+            self.logger.warning(
+                "Another hook saves to %s in this process, and ends here: its training was begun anew",
+                self.out_dir,
+            )
+            other._close(ended=False)
+            other = None
         if other is not None and other is not self:
             self.first_process = False
             self.logger.error(

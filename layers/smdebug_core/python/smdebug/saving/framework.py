@@ -1,13 +1,13 @@
-"""What the hooks of all frameworks share, as long as they do not capture tensors by themselves."""
+"""What the packages of all frameworks share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NoReturn
+from typing import Any
 
-from smdebug.exceptions import FrameworkMissing, SMDebugNotImplementedError
+from smdebug.exceptions import FrameworkMissing
 from smdebug.saving import singleton
 
 #: What every framework package offers without its framework.
@@ -31,21 +31,6 @@ def require(framework: str, module: str, extra: str) -> None:
         found = False
     if not found:
         raise FrameworkMissing(framework, extra)
-
-
-def later(framework: str, method: str) -> Callable[..., NoReturn]:
-    """A method that says what to do until the hook captures tensors by itself."""
-
-    def not_yet(*args: Any, **kwargs: Any) -> NoReturn:
-        raise SMDebugNotImplementedError(
-            f"{method}: this release does not capture {framework} tensors by itself. What works is "
-            "telling the hook: `with hook.step(modes.TRAIN): hook.record(name, tensor)`, "
-            "record_tensor_value, save_tensor and save_scalar."
-        )
-
-    not_yet.__name__ = method
-    not_yet.__doc__ = "Not offered by this release: it raises, and says what works instead."
-    return not_yet
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

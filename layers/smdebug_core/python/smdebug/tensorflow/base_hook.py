@@ -16,6 +16,7 @@ class TensorflowBaseHook(CallbackHook):
     """Names, collections and values of TensorFlow."""
 
     _keeps_colon_index = True
+    _takes_over = True
 
     def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
         self._kinds: dict[str, str] = {}  # the collection of a tensor whose name does not tell it

@@ -54,6 +54,8 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
     last, and `xgboost.train` returns the model; `hook.stopped` tells why.
     """
 
+    _takes_over = True
+
     def __init__(
         self,
         out_dir: Any = None,
