@@ -165,4 +165,5 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "bool": read.boolean,
     "list": _list,
     "mode": _mode,
+    "numbers": read.numbers,
 }
