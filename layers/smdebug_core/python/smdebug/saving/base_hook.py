@@ -99,7 +99,7 @@ class BaseHook:
 
     #: TensorFlow's names end in `:0`, and there the names of reductions keep it.
     _keeps_colon_index = False
-    #: Does it end a hook of its kind that saves to the same place? So does a notebook's cell that is run again.
+    #: Does it end another of its kind that saves to the same place, as a notebook's cell that is run again?
     _takes_over = False
     _patience = PATIENCE
 
