@@ -119,7 +119,7 @@ ILLNESSES = (
         {"samples": 40}, parameters={"patience": 2, "ratio_threshold": 0.5}),
     _net("Overtraining", "a training that goes on after it has learnt all",
         Setting(rate=0.02, evaluate_every=2, steps=60),
-        {"rate": 0.5, "steps": 300}, parameters={"delta": 0.02}),
+        {"rate": 0.5, "steps": 150}, parameters={"delta": 0.02}),
     Illness("StalledTrainingRule", "a pause of an hour", _at_times(3600), _at_times(0)),
     _net("ClassImbalance", "one class in fifty", Setting(samples=600, rate=0.5),
         {"frequencies": (30.0, 30.0, 1.0)}, first_step=15),
