@@ -8,6 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
+# Most tensors: of no special kind, and of a type that numpy has.
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN_DTYPES = frozenset(
+    {
+        *(torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.int16),
+        *(torch.int8, torch.uint8, torch.bool),
+    }
+)
 _HAS_ML_DTYPES = importlib.util.find_spec("ml_dtypes") is not None
 
 
@@ -22,6 +30,8 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     Of a sharded tensor it is this process's shard. Sparse and quantized tensors are written out; bfloat16
     stays what it is where `ml_dtypes` is installed; it is widened otherwise, as are the floats of 8 bits.
     """
+    if _is_plain(tensor):
+        return np.asarray(tensor.numpy(force=True))
     tensor = tensor.detach()
     if is_sharded(tensor):
         tensor = tensor.to_local()
@@ -43,9 +53,17 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
     """Was the array copied from the tensor, so that nobody else will change it?"""
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         return True
+    if _is_plain(tensor):
+        return False
     local = tensor.to_local() if is_sharded(tensor) else tensor
     if local.layout is not torch.strided or local.is_quantized:
         return True
     return bool(array.itemsize != local.element_size())
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return (
+        type(tensor) in _PLAIN and tensor.dtype in _PLAIN_DTYPES and tensor.layout is torch.strided
+    )
