@@ -199,7 +199,6 @@ class Environment:
             "HOME": self._home,
             "TMPDIR": self._home,
             "PYTHONPATH": os.pathsep.join(map(str, path)),
-            "PYTHONPYCACHEPREFIX": str(told.folder / "bytecode"),
             "LAMBDA_TASK_ROOT": str(function.code),
             "LAMBDA_RUNTIME_DIR": str(told.runtime),
             "_HANDLER": function.handler,
