@@ -31,6 +31,11 @@ def test_every_type_is_looked_at_alike(dtype):
     assert activity(value, -9, 9, 1) == (2, 0)
 
 
+def test_the_limits_themselves_are_outside():
+    value = np.array([[-9.0, -8.9, 8.9, 9.0]] * 3, np.float32)
+    assert activity(value, -9, 9, 1) == (4, 2)
+
+
 def test_what_is_not_a_number_counts_as_active():
     assert activity(np.full((3, 2), np.nan, np.float32), -1, 1, 1) == (2, 0)
 

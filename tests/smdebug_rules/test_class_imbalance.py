@@ -62,7 +62,7 @@ def test_every_worker_counts():
 
 def test_counting_can_begin_anew():
     run = made_run({0: {"labels": labels(500, 10)}, 1: {"labels": labels(250, 250)}}).trial()
-    assert fires_at(ClassImbalance(run, reset_samples="500")) == [0]
+    assert fires_at(ClassImbalance(run, threshold_imbalance=2, reset_samples="500")) == [0]
     assert fires_at(ClassImbalance(run, threshold_imbalance=2)) == [0, 1]
 
 

@@ -21,6 +21,13 @@ def test_it_fires_at_the_first_step_where_layers_differ_too_much():
     assert fires_at(PoorWeightInitialization(made_run(steps).trial(), threshold="17")) == []
 
 
+def test_as_many_times_the_variance_as_the_threshold_is_all_right():
+    pair = np.float32([-1, 1])
+    run = made_run({0: {"a_relu_input": pair, "b_relu_input": pair * 4}}).trial()
+    assert fires_at(PoorWeightInitialization(run, threshold=16)) == []
+    assert fires_at(PoorWeightInitialization(run, threshold=15.99)) == [0]
+
+
 def test_a_layer_without_variance_is_found():
     steps = {0: {"a_relu_input": EVEN, "b_relu_input": EVEN * 0}, 1: {"b_relu_input": EVEN * 0}}
     found = findings_by_step(PoorWeightInitialization(made_run(steps).trial()))
