@@ -39,7 +39,7 @@ class _Callback:
 class BeforeForward(_Callback):
     """Called before the forward of a model: a step begins."""
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def __call__(self, module: nn.Module, args: Any) -> None:
         if torch.compiler.is_compiling():
             _outside_the_graph(self, module)
         else:

@@ -123,7 +123,7 @@ class Hook(CallbackHook):
         if not self._models:
             before = BeforeForward(self)
             self._handles += [
-                module.register_forward_pre_hook(before, with_kwargs=True, prepend=True),
+                module.register_forward_pre_hook(before, prepend=True),
                 register_optimizer_step_pre_hook(BeforeOptimizer(self)),
             ]
         self._models.append(module)
@@ -140,9 +140,8 @@ class Hook(CallbackHook):
                 f"{loss_module!r}. Tell of any other: hook.record_tensor_value('my_loss', loss)"
             )
         if self._may_watch(loss_module):
-            around = AroundLayer(self, class_name(loss_module), inputs=True, outputs=True)
-            self._handles.append(loss_module.register_forward_hook(around, with_kwargs=True))
             self._losses.append(loss_module)
+            self._layers.clear()
 
     def detach(self) -> None:
         """Watch nothing any more: models are as they were before they were registered."""
@@ -271,13 +270,18 @@ class Hook(CallbackHook):
             self._stance = None
 
     def _layers_wanted(self, in_graph: bool) -> list[Layer]:
+        known = [layer for model in self._models for layer in layers_of(model)]
+        known += [Layer(class_name(loss), loss, False) for loss in self._losses]
         wanted = [
             layer
-            for model in self._models
-            for layer in layers_of(model)
+            for layer in known
             if self._wants_any(f"{layer.name}_input_") or self._wants_any(f"{layer.name}_output_")
         ]
-        hidden = [layer for layer in wanted if layer.is_in_graph or in_graph]
+        hidden = [
+            layer
+            for layer in wanted
+            if layer.is_in_graph or (in_graph and layer.module not in self._losses)
+        ]
         if hidden and not (self._runs_eagerly and not in_graph):
             self.say_once(
                 f"What the layer {hidden[0].name} is given and gives is not saved, nor of {len(hidden) - 1} "
