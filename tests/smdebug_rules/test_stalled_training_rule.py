@@ -13,6 +13,11 @@ from tests.smdebug_rules.support import findings_by_step, looked_at
 LOSS = {"loss": [1.0]}
 
 
+@pytest.fixture(autouse=True)
+def no_last_look_at_a_run_that_ends(monkeypatch):
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+
+
 class AtOnce(StalledTrainingRule):
     """Time passes while it waits, and what is planned happens then."""
 
