@@ -78,6 +78,12 @@ format: $(READY) ## put style and formatting right
 types: $(READY) ## check types, strictly
 	@$(BIN)/mypy
 
+simulate: $(READY) ## try a million schedules of the handlers (ARGS=20000 for fewer, ARGS="--seed 7" for the story of one)
+	@$(BIN)/python -m tests.simulation.many $(or $(ARGS),1000000)
+
+mutants: $(READY) ## break the handlers on purpose, in each way: the simulation has to notice
+	@$(BIN)/python -m tests.simulation.many --mutants $(ARGS)
+
 bench-core: $(READY) ## measure writing, reading and opening against numpy and the old library
 	@$(BIN)/python -m bench.core $(ARGS)
 
@@ -136,4 +142,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test simulate mutants frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean

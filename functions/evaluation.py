@@ -45,6 +45,7 @@ KEPT_STEPS = 500  # of those that were passed, or came late
 WAIT = 60  # seconds, for a run that is behind, or cannot be read
 DEATHS_BEFORE_ALONE = 2
 DEATHS_BEFORE_PASSING = 4
+_LATE_TOGETHER = 20  # one message may tell of several steps that come late
 
 
 def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any]:
@@ -142,11 +143,12 @@ class Evaluation:
             groups = dict.fromkeys([*known.groups, lane])
             return replace(known, groups=tuple(groups))
 
-        self.record = change(self.world, self.record, with_lane)
         begun = GroupRecord(
             lane, training_run=self.record.training_run, cursor=cursor, rules=(rule,)
         )
-        self.world.index.begin_group(self.record.run, begun)
+        # First the lane, then that it is known: whoever dies in between leaves one that nobody has looked at.
+        self.world.index.begin_lane(self.record.run, begun)
+        self.record = change(self.world, self.record, with_lane)
         others = tuple(one for one in self.group.rules if one.id != rule.id)
         self.group = replace(self.group, rules=others)
         leave_check(self.world, self.record, after=1)
@@ -173,6 +175,8 @@ class Evaluation:
             not lane.group.startswith(_LANE)
             or level is None
             or (level.cursor, level.training_run) != (lane.cursor, lane.training_run)
+            or not self.record.tells_previous_steps  # what came late is known by group then
+            or level.passed - level.late_done != lane.passed - lane.late_done
             or level.lease_until
             or any(self._configuration(rule).other_trials for rule in lane.rules)
         ):
@@ -246,26 +250,26 @@ class Evaluation:
         )
 
     def _late(self, hinted_step: int) -> list[StepRecord]:
-        """Those that the cursor has passed and that are complete by now: the one told of, at the end all."""
-        first, last = hinted_step, min(hinted_step, self.group.cursor)
+        """Those that are complete only after the cursor has passed: near the one told of, at the end all."""
+        known: list[StepRecord] = []
         if self.record.has_ended and not self.group.finished:
-            first, last = self._first_passed(), self.group.cursor
-        if last < first:
-            return []
-        known = self.world.index.steps
+            if self.group.passed or not self.record.tells_previous_steps:
+                known = self._steps_up_to(self.group.cursor)
+        elif hinted_step <= self.group.cursor:
+            known = self._steps_up_to(hinted_step, limit=_LATE_TOGETHER)
         return late_steps(
-            known(self.record.run, self.record.training_run, first=first, last=last),
+            known,
             self._settling(),
             group=self.group.group,
             passed=self.group.passed,
             done=self.group.late_done,
         )
 
-    def _first_passed(self) -> int:
-        """The first step that may have come late: of runs that tell what they saved, one was given up."""
-        if self.record.tells_previous_steps:
-            return min(self.group.passed - self.group.late_done, default=self.group.cursor + 1)
-        return 0
+    def _steps_up_to(self, step: int, limit: int | None = None) -> list[StepRecord]:
+        run = self.record
+        return self.world.index.steps(
+            run.run, run.training_run, last=step, limit=limit, newest_first=limit is not None
+        )
 
     def _has_enough(self) -> bool:
         size = sum(len(entry["detail"]) for entry in self.outbox.values())

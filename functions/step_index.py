@@ -268,6 +268,14 @@ class StepIndex:
             return False
         return True
 
+    def begin_lane(self, run: str, record: GroupRecord) -> None:
+        """Note a lane, in place of one that nobody has taken a lease of yet."""
+        if self.begin_group(run, record):
+            return
+        untouched = Only(equal={"token": 0})
+        with suppress(Refused):
+            self._store.put(items.item_of_group(run, record) | self._expires(), untouched)
+
     def lease(self, run: str, group: str, *, now: float, seconds: float) -> GroupRecord:
         """Take the group for so long; `GroupBusy` while somebody else has it, `GroupGone` if it is no more.
 

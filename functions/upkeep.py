@@ -27,7 +27,8 @@ from functions.world import World
 from smdebug.files.names import index_key
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
 
-_NEVER_NOTED = 86_400.0
+_NEVER_NOTED = 86_400.0  # seconds after which whoever was at it has died
+_NEVER_FINISHED = 600.0
 _EARLY = 5.0  # seconds that a message may come before its time, by the clocks of two machines
 
 
@@ -160,6 +161,9 @@ def sweep(world: World) -> int:
                 world.index.unlist_run(watched)
             continue
         missed += _sweep_run(world, record)
+        waits = world.clock.now() - (record.ended_at or 0.0)
+        if record.state is RunState.ENDING and waits > _NEVER_FINISHED:
+            world.checks.leave({"finish": record.run}, after_seconds=0)
         if record.state is RunState.FINISHED:
             world.index.unlist_run(watched)
     metrics({"MissedNotifications": (missed, "Count")})

@@ -104,9 +104,10 @@ def late_steps(
             continue
         if step.step in done:
             continue
-        evaluated = (
-            step.step not in passed if settling.tells_previous_steps else group in step.evaluated_by
-        )
+        if settling.tells_previous_steps:  # what nobody has looked into was not evaluated, either
+            evaluated = step.step not in passed and step.layout is not None
+        else:
+            evaluated = group in step.evaluated_by
         if not evaluated:
             late.append(step)
     return late

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -156,11 +157,18 @@ def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
 
 def test_a_step_that_was_passed_and_comes_after_all_is_late_once():
     after_ten = settling(1, cursor=10)
-    steps = [written(0, "a"), written(5, "a"), written(10, "a"), written(20, "a")]
+    seen = [replace(written(one, "a"), layout="of 10") for one in (0, 5, 10)]
     told = {"group": "builtin", "passed": {5}}
-    assert late_steps(steps, after_ten, **told, done=()) == [written(5, "a")]
-    assert late_steps(steps, after_ten, **told, done={5}) == []
+    assert late_steps([*seen, written(20, "a")], after_ten, **told, done=()) == [seen[1]]
+    assert late_steps(seen, after_ten, **told, done={5}) == []
     assert late_steps([StepRecord(5)], after_ten, **told, done=()) == []
+
+
+def test_a_step_that_nobody_has_looked_into_is_late_even_if_nobody_knew_that_it_was_passed():
+    three = written(3, "a")
+    told = {"group": "builtin", "passed": {5}}
+    assert late_steps([three], settling(1, cursor=10), **told, done=()) == [three]
+    assert late_steps([three], settling(1, cursor=10), **told, done={3}) == []
 
 
 @pytest.mark.parametrize("marked", [True, False])

@@ -1,0 +1,178 @@
+"""Deliberate breakages: each has to be caught, or the simulation proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import functions.batch
+import functions.decisions.events
+import functions.decisions.settling
+import functions.evaluate
+import functions.evaluation
+import functions.finishing
+import functions.ingest
+import functions.intake
+import functions.rule_bench
+import functions.starting
+import functions.step_index
+import functions.upkeep
+from functions.answers import answer
+from functions.evaluation import Evaluation
+from functions.step_index import StepIndex
+from smdebug.service.records import StepRecord
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One breakage: where, and what stands there instead."""
+
+    name: str
+    place: Any
+    attribute: str
+    instead: Callable[..., Any]
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        original = getattr(self.place, self.attribute)
+        setattr(self.place, self.attribute, self.instead(original))
+        try:
+            yield
+        finally:
+            setattr(self.place, self.attribute, original)
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(
+    name: str, place: Any, attribute: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(instead: Callable[..., Any]) -> Callable[..., Any]:
+        MUTANTS.append(Mutant(name, place, attribute, instead))
+        return instead
+
+    return add
+
+
+@mutant("no fencing: a commit counts whoever has taken over", StepIndex, "commit")
+def _(commit: Any) -> Any:
+    def anyway(self: StepIndex, run: str, record: Any, outbox: Any) -> None:
+        now = self.group(run, record.group)
+        commit(self, run, replace(record, token=now.token if now else record.token), outbox)
+
+    return anyway
+
+
+@mutant("no lease: two evaluate the same steps at once", StepIndex, "lease")
+def _(lease: Any) -> Any:
+    return lambda self, run, group, *, now, seconds: lease(
+        self, run, group, now=now + 1000, seconds=seconds - 1000
+    )
+
+
+@mutant("published without an outbox", StepIndex, "commit")
+def _(commit: Any) -> Any:
+    return lambda self, run, record, outbox: commit(self, run, record, {})
+
+
+@mutant("what an outbox still holds is not published again", functions.evaluation, "answer")
+def _(original: Any) -> Any:
+    def without_old(
+        world: Any, run: str, group: Any, outbox: Mapping[str, Any], **more: Any
+    ) -> Any:
+        held = world.index.group(run, group) if group else None
+        new = outbox if held is None or len(outbox) != len(held.outbox) else {}
+        return (
+            answer(world, run, group, outbox if new else {}, **more)
+            if new or not outbox
+            else {**answer(world, run, group, outbox, **more), "outbox": []}
+        )
+
+    return without_old
+
+
+@mutant("the id of a finding holds the time", functions.decisions.events, "_rule_event_id")
+def _(original: Any) -> Any:
+    import itertools
+
+    count = itertools.count()
+    return lambda *told: f"{original(*told)}-{next(count)}"
+
+
+@mutant("a step counts as complete by its event files alone", StepRecord, "is_complete")
+def _(original: Any) -> Any:
+    return lambda self, workers: workers is not None and len(self.with_event) >= workers
+
+
+@mutant("a step counts as complete when one worker is", StepRecord, "is_complete")
+def _(original: Any) -> Any:
+    return lambda self, workers: workers is not None and bool(self.complete_workers)
+
+
+@mutant("collections that come late start nothing", functions.intake, "start_what_is_complete")
+def _(original: Any) -> Any:
+    return lambda world, record, attempt: False
+
+
+@mutant("nobody checks later", functions.starting, "leave_check")
+def _(original: Any) -> Any:
+    return lambda world, record, **more: None
+
+
+@mutant("messages are deleted before they are handled", functions.batch.Batch, "answer")
+def _(original: Any) -> Any:
+    return lambda self: {"batchItemFailures": []}
+
+
+@mutant("a rule begins anew in each invocation", functions.rule_bench, "restore_state")
+def _(original: Any) -> Any:
+    return lambda rule, state: None
+
+
+@mutant("a large state overwrites the one before", functions.rule_bench, "state_key")
+def _(original: Any) -> Any:
+    return lambda group, rule, token: original(group, rule, 1)
+
+
+@mutant("the cursor moves where nothing was evaluated", Evaluation, "_ask_all")
+def _(original: Any) -> Any:
+    def skip(self: Evaluation, step: StepRecord, *, late: bool) -> bool:
+        if self.deaths:  # somebody has died here: let it be
+            return True
+        return bool(original(self, step, late=late))
+
+    return skip
+
+
+@mutant("order is the order of completion", functions.decisions.settling, "_between")
+def _(original: Any) -> Any:
+    return lambda *told: (frozenset(), frozenset())
+
+
+@mutant("late steps are not remembered as done", Evaluation, "_advance")
+def _(original: Any) -> Any:
+    def forget(self: Evaluation, step: StepRecord, passed: Any, *, late: bool) -> None:
+        original(self, step, passed, late=late)
+        self.group = replace(self.group, late_done=frozenset())
+
+    return forget
+
+
+@mutant("a run ends without a last listing", functions.upkeep, "list_run")
+def _(original: Any) -> Any:
+    return lambda *told, **more: 0
+
+
+@mutant("the sweeper unlists a run that is just being noted", functions.upkeep, "_NEVER_NOTED")
+def _(original: Any) -> Any:
+    return -1.0
+
+
+@mutant(
+    "a read that fails for a moment is taken as unreadable", functions.intake, "StorageUnavailable"
+)
+def _(original: Any) -> Any:
+    return type("NeverRaised", (Exception,), {})

@@ -1,0 +1,117 @@
+"""Schedules of the real handlers, as many as a test run has time for; `make simulate` runs more of them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.invariants import simulate, story_of
+from tests.simulation.many import CAUGHT_WITHIN, caught_at
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.simulation import HANDLERS, Schedule, Simulation
+from tests.simulation.state_machine import DEFINITION, TaskFailed, execute
+from tests.simulation.trainings import scenarios
+
+ROOT = Path(__file__).parents[2]
+# Each of these broke a promise once. What was wrong then is told by the tests of `functions`.
+ONCE_BROKEN = (
+    *(242, 435, 506, 701, 726, 952, 1006, 1510, 1518, 1529, 2620, 3028, 3351),
+    *(3757, 5193, 5248, 5301, 5393, 5627, 5782, 9134, 11252),
+)
+SCHEDULES = 440
+CHUNK = 44
+
+
+def test_the_handlers_are_those_that_are_deployed():
+    deployed = (ROOT / "infra" / "training_debugger.py").read_text(encoding="utf-8")
+    for name, handler in HANDLERS.items():
+        file = Path(inspect.getsourcefile(handler) or "")
+        assert file == ROOT / "functions" / f"{file.stem}.py"
+        assert re.search(rf'function\(\s*"{name}",\s*"{file.stem}"', deployed), name
+
+
+def test_the_state_machine_is_the_one_that_is_deployed():
+    told = DEFINITION.read_text(encoding="utf-8")
+    assert DEFINITION == ROOT / "infra" / "workflow.asl.json"
+    called = set(re.findall(r'"FunctionName": "\$\{(\w+)\}"', told))
+    assert called - HANDLERS.keys() == {
+        "Claim",
+        "Commit",
+    }  # of custom rules, which run in processes
+    assert json.loads(told)["TimeoutSeconds"] == 280
+
+
+def test_a_state_machine_that_fails_says_so():
+    class Broken:
+        def __init__(self) -> None:
+            self.asked = 0
+            self.left: list[object] = []
+
+        def invoke(self, function: str, payload: object) -> object:
+            self.asked += 1
+            raise TaskFailed("Runtime.ExitError")
+
+        def send(self, message: object, delay: float) -> None:
+            self.left.append(message)
+
+        def put_events(self, entries: object) -> None:
+            raise AssertionError("nothing was found")
+
+        def sleep(self, seconds: float) -> None:
+            pass
+
+    world = Broken()
+    groups = [{"group": "builtin", "kind": "builtin"}]
+    told = {"run": "b/r", "step": 3, "groups": groups, "finish": False}
+    assert execute(told, world) == "Fail"
+    assert world.asked == 3
+    assert world.left == [{"check": "b/r"}]
+
+
+@pytest.mark.parametrize("number", range(len(scenarios())), ids=lambda one: scenarios()[one].name)
+def test_where_nothing_goes_wrong_each_rule_sees_each_step_once(number):
+    scenario = scenarios()[number]
+    straight = Simulation(scenario, Schedule.orderly()).run()
+    for training in scenario.trainings:
+        statuses = {
+            rule.name: rule.status.value
+            for group in straight.index.groups(training.run)
+            for rule in group.rules
+        }
+        assert statuses.keys() == set(training.rules)
+        assert "InProgress" not in statuses.values() or not training.ends
+    assert not straight.dead_letters
+
+
+def test_the_same_seed_gives_the_same_story():
+    assert story_of(11) == story_of(11)
+    assert story_of(11) != story_of(12)
+
+
+@pytest.mark.parametrize("seed", ONCE_BROKEN)
+def test_a_schedule_that_once_broke_a_promise_breaks_none(seed):
+    simulate(seed)
+
+
+@pytest.mark.parametrize("first", range(0, SCHEDULES, CHUNK))
+def test_no_schedule_breaks_a_promise(first):
+    for seed in range(first, first + CHUNK):
+        simulate(seed)
+
+
+QUICKLY_CAUGHT = (
+    "messages are deleted before they are handled",
+    "a step counts as complete by its event files alone",
+    "a rule begins anew in each invocation",
+    "the id of a finding holds the time",
+)
+
+
+@pytest.mark.parametrize("name", QUICKLY_CAUGHT)
+def test_a_deliberate_breakage_is_caught(name):
+    (number,) = (n for n, one in enumerate(MUTANTS) if one.name == name)
+    assert caught_at(number, CAUGHT_WITHIN) is not None
