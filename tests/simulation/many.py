@@ -89,6 +89,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="tell the story of one seed")
     parser.add_argument("--mutants", action="store_true", help="try the deliberate breakages")
+    parser.add_argument("--third", action="store_true", help="a third of those, by the day")
     parser.add_argument(
         "--within", type=int, default=CAUGHT_WITHIN, help="schedules for each of them"
     )
