@@ -52,7 +52,11 @@ ARROWS = {
         around_torch: {"saving", "config", "trials", "logger", "pytorch"}
         for around_torch in ("huggingface", "lightning")
     },
-    "run": {"saving", "config", "logger"},  # it looks for the frameworks by name, when they are there
+    "run": {
+        "saving",
+        "config",
+        "logger",
+    },  # it looks for the frameworks by name, when they are there
 }
 PURE = [
     "files",
