@@ -62,9 +62,15 @@ def told(ours: Found, old: Found | None) -> Table:
         else:
             of_training = f"{found['added'] * 1e3:.3f} ms of {found['bare'] * 1e3:.2f}"
             table.row(what, of_training, f"{peer['added'] * 1e3:.3f} ms" if peer else "")
-            ratio = f"{found['added'] / peer['added']:.2f}" if peer and peer["added"] > 0 else ""
+            is_ratio = peer is not None and peer["added"] > 0 and "ms" not in promised
+            ratio = f"{found['added'] / peer['added']:.2f}" if peer and is_ratio else ""
         name, mine, others, _ = table.rows[-1]
-        table.rows[-1] = (name, mine, others, f"{ratio} ({promised})" if promised else ratio)
+        table.rows[-1] = (
+            name,
+            mine,
+            others,
+            f"{ratio} ({promised})".strip() if promised else ratio,
+        )
     return table
 
 
