@@ -93,16 +93,22 @@ def of_terminal(folder: Path, to: Path) -> None:
     height = 17 * len(lines) + 24
     colours = {"prompt": "#82b1ff", "answer": "#e8eaee", "faint": "#a4abb8"}
     rows = "".join(
-        f'<text x="14" y="{26 + 17 * at}" fill="{_colour(kind, line, colours)}">{escape(line[:112])}</text>'
+        f'<text x="14" y="{26 + 17 * at}" fill="{_colour(kind, line, colours)}">{escape(_shown(line))}</text>'
         for at, (kind, line) in enumerate(lines)
     )
     to.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {height}" role="img" '
         'aria-label="smdebug in a terminal" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" '
-        'font-size="12.5" style="white-space: pre" xml:space="preserve">'
+        'font-size="12.5" style="white-space: pre">'
         f'<rect width="900" height="{height}" rx="8" fill="#15171b"/>{rows}</svg>\n',
         encoding="utf-8",
     )
+
+
+def _shown(line: str, most: int = 112) -> str:
+    """As much as fits; browsers fold spaces in a picture unless they may not break."""
+    cut = line if len(line) <= most else f"{line[: most - 1]}…"
+    return cut.replace("  ", "\u00a0\u00a0")
 
 
 def _colour(kind: str, line: str, colours: dict[str, str]) -> str:
