@@ -92,7 +92,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
 
 _INSTALLS = "installs packages"
 _SAGEMAKER = "needs an AWS account and SageMaker's SDK"
-_PLOTS = "plots with the notebook's own helpers"
+_PLOTS = "made by `examples/tensor_analysis.py`, which tests run"
 _PICTURE = "shows a picture in a notebook"
 _KERAS = "needs TensorFlow: run by the tests of smdebug.tensorflow"
 
