@@ -94,7 +94,7 @@ _INSTALLS = "installs packages"
 _SAGEMAKER = "needs an AWS account and SageMaker's SDK"
 _PLOTS = "made by `examples/tensor_analysis.py`, which tests run"
 _PICTURE = "shows a picture in a notebook"
-_KERAS = "needs TensorFlow: run by the tests of smdebug.tensorflow"
+_KERAS = "needs TensorFlow: `tests/frameworks/tensorflow/test_seed_004.py`"
 
 NOT_RUN: dict[str, str] = {
     **dict.fromkeys(("000-01", "000-02", "001-01", "002-01", "004-02"), _INSTALLS),
