@@ -109,7 +109,7 @@ class ControlObject:
         except ObjectMissing:
             self._looked = True
             self._left_behind = None
-        except Exception as error:  # noqa: BLE001 - whoever cannot look goes on training
+        except BaseException as error:  # noqa: BLE001 - whoever cannot look goes on training
             if not self._complained:
                 self._complained = True
                 get_logger().warning(

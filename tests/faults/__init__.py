@@ -1,0 +1,1 @@
+"""The hook where everything goes wrong, at every call in turn."""
