@@ -11,7 +11,7 @@ from functions.world import Settings, World
 
 if TYPE_CHECKING:
     from functions.acting import Hands
-    from functions.ports import Topic
+    from functions.ports import ItemStore, Topic
 
 
 @cache
@@ -25,14 +25,13 @@ def world() -> World:
         SystemClock,
         Workflows,
     )
-    from functions.adapters.dynamodb import DynamoItems
     from functions.step_index import KEPT_FOR, StepIndex
     from smdebug.storage import open_storage
 
     told = os.environ
     return World(
         index=StepIndex(
-            DynamoItems(told["SMDEBUG_TABLE"], client("dynamodb")),
+            items(),
             kept_for=float(told.get("SMDEBUG_INDEX_RETENTION", KEPT_FOR)),
         ),
         objects=ObjectsInS3(lambda: client("s3")),
@@ -49,6 +48,14 @@ def world() -> World:
         lender=CredentialsOfRole(told.get("SMDEBUG_RULE_ROLE", ""), lambda: client("sts")),
         settings=settings(told),
     )
+
+
+@cache
+def items() -> ItemStore:
+    """The table behind the step index, item by item."""
+    from functions.adapters.dynamodb import DynamoItems
+
+    return DynamoItems(os.environ["SMDEBUG_TABLE"], client("dynamodb"))
 
 
 def settings(told: Any) -> Settings:
@@ -78,7 +85,6 @@ def hands() -> Hands:
     from functions.acting import Hands
     from functions.adapters.aws import CheckQueueInSqs, SystemClock
     from functions.adapters.control_objects import ControlObjectsInS3
-    from functions.adapters.dynamodb import DynamoItems
     from functions.adapters.training_jobs import SageMakerJobs
     from functions.decisions.actions import Endpoints
     from functions.outcomes import OutcomesInIndex
@@ -88,7 +94,7 @@ def hands() -> Hands:
         jobs=SageMakerJobs(lambda: client("sagemaker")),
         control=ControlObjectsInS3(lambda: client("s3")),
         topic=topic(),
-        outcomes=OutcomesInIndex(DynamoItems(told["SMDEBUG_TABLE"], client("dynamodb"))),
+        outcomes=OutcomesInIndex(items()),
         checks=CheckQueueInSqs(told.get("SMDEBUG_CHECKS_QUEUE", ""), lambda: client("sqs")),
         clock=SystemClock(),
         endpoints=Endpoints(

@@ -21,6 +21,7 @@ from infra.settings import Settings
 STATE = "state/*.state"
 EVIDENCE = "report/findings/*.finding"
 CONTROL = "control/stop"
+REPORT = "report/report.html"
 RULE_SOURCES = "rule-sources/"
 """The prefix of the bucket from where custom rules may be loaded."""
 
@@ -95,6 +96,10 @@ class RunBucket(Construct):
     def let_write_evidence(self, function: PythonFunction) -> None:
         """Write what of a finding is too long for an event."""
         self._let_write(function, EVIDENCE)
+
+    def let_write_report(self, function: PythonFunction) -> None:
+        """Write the page that tells of a finished run."""
+        self._let_write(function, REPORT)
 
     def let_control(self, function: PythonFunction) -> None:
         """Ask a training to stop, by an object that its hook looks for."""

@@ -67,6 +67,10 @@ class StepTable(Construct):
         """Write down what became of a finding's actions."""
         self._let(function, "Query", "PutItem", "UpdateItem")
 
+    def let_read(self, function: PythonFunction) -> None:
+        """See what is known of runs, and what was found in them."""
+        self._let(function, "Query")
+
     def let_mark_published(self, function: PythonFunction) -> None:
         """Take events out of an outbox, once the bus has them."""
         self._let(function, "UpdateItem")

@@ -18,7 +18,7 @@ from infra.custom_rules import CustomRules
 from infra.dead_letters import Undelivered
 from infra.evaluation_workflow import EvaluationWorkflow
 from infra.event_rule import EventRule
-from infra.findings_bus import FOUND, FindingsBus
+from infra.findings_bus import FOUND, RUN, FindingsBus
 from infra.outputs import Outputs
 from infra.python_function import PythonFunction, Shared
 from infra.run_bucket import RunBucket
@@ -29,6 +29,7 @@ from infra.watch_schedules import WatchSchedules
 
 QUICK = 60  # seconds that a function has which looks at notes, not at tensors
 EVALUATION = 120
+REPORT = 300
 
 
 class TrainingDebugger(Construct):
@@ -112,6 +113,13 @@ class TrainingDebugger(Construct):
         notify = function(
             "Notify", "notify", "Words what people are told", is_asynchronous=True, memory_mb=256
         )
+        write_report = function(
+            "WriteReport",
+            "write_report",
+            "Writes the page that tells of a finished run",
+            is_asynchronous=True,
+            **{**looks_at_tensors, "timeout": REPORT},
+        )
         custom = CustomRules(self, "CustomRules", shared=shared)
         workflow = EvaluationWorkflow(
             self,
@@ -166,6 +174,10 @@ class TrainingDebugger(Construct):
 
         alerts.let_publish(notify)
 
+        table.let_read(write_report)
+        bucket.let_read(write_report)
+        bucket.let_write_report(write_report)
+
         for starter in (ingest, sweep, watch):
             workflow.let_start(starter)
         for leaver in (
@@ -196,6 +208,13 @@ class TrainingDebugger(Construct):
             detail={"has_actions": [True]},
             target=act,
         )
+        bus.when(
+            "WriteReport",
+            does="Runs whose last words are published",
+            detail_types=[RUN],
+            detail={"state": ["Finished"]},
+            target=write_report,
+        )
         alerts.tell(bus, notify, settings)
         alarms = Alarms(
             self,
@@ -218,6 +237,7 @@ class TrainingDebugger(Construct):
             watch,
             act,
             notify,
+            write_report,
         ]
         dashboard = alarms.show({"arrivals": arrivals.queue}, functions)
 

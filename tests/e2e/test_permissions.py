@@ -19,7 +19,10 @@ LEFT = (
 JOB = "It is for SageMaker's jobs, which moto has no training for."
 AGAIN = "It is for a finished run that goes on, with nobody but the sweeper noticing."
 NOT_SHOWN = {
-    **{(role, "sqs:SendMessage"): FAILED for role in ("Act", "Notify", "Sweep", "Watch")},
+    **{
+        (role, "sqs:SendMessage"): FAILED
+        for role in ("Act", "Notify", "Sweep", "Watch", "WriteReport")
+    },
     ("UndeliveredQueue", "sqs:SendMessage"): FAILED,
     (
         "NotifyFunction",
@@ -134,6 +137,14 @@ def a_run_at_the_root_of_the_bucket(debugger) -> None:
         saver.save(step, WELL if step < 3 else {**WELL, **MANY})
     run = debugger.wait("", through=3)
     debugger.aws.wait_until(run.actions, what="the outcome of the action at the root")
+    saver.end()
+    debugger.finish("")
+    the_report_is_there(debugger, "")
+
+
+def the_report_is_there(debugger, name: str) -> None:
+    place = debugger.storage(name)
+    debugger.aws.wait_until(lambda: place.exists("report/report.html"), what="the report")
 
 
 def all_of_a_life(debugger) -> None:
@@ -183,6 +194,7 @@ def all_of_a_life(debugger) -> None:
     debugger.wait("all", through=6)
     saver.end()
     debugger.finish("all")
+    the_report_is_there(debugger, "all")
     aws.forward(301)  # the sweeper lists it no more
     aws.wait_until(
         lambda: run.run not in [one.run for one in aws.connect().runs(watched=True)],

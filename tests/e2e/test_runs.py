@@ -238,3 +238,23 @@ def test_a_hook_saves_to_the_local_bucket_and_hears_that_it_is_to_stop(local_deb
     (finding,) = local_debugger.findings("stopped")
     assert stopped.value.finding_id == finding.id
     assert "gradient/fc" in stopped.value.reason
+
+
+def test_a_run_that_has_finished_gets_a_page_that_tells_of_it(local_debugger):
+    local_debugger.attach("told", EXPLODING)
+    place = local_debugger.storage("told")
+    saver = Saver(place).begin()
+    for step, tensors in enumerate([WELL, ILL, WELL]):
+        saver.save(step, tensors)
+    saver.end()
+    local_debugger.finish("told")
+    aws = local_debugger.aws
+    aws.wait_until(lambda: place.exists("report/report.html"), what="the report")
+    page = place.read("report/report.html").decode()
+    assert "ExplodingTensor found something at step 1." in page
+    assert "gradient/fc" in page
+    assert aws.refused() == []
+    # What was written has not woken anybody: no step, no rule and no run has come of it.
+    run = local_debugger.run("told")
+    assert [one.step for one in run.steps()] == [0, 1, 2]
+    assert run.state is RunState.FINISHED

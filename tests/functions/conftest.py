@@ -79,4 +79,5 @@ _SERVICES = ("s3", "sqs", "dynamodb", "scheduler", "stepfunctions")
 
 def _forget(wiring: Any) -> None:
     wiring.world.cache_clear()
+    wiring.items.cache_clear()
     wiring.client.cache_clear()

@@ -240,6 +240,7 @@ def test_what_it_may_write_wakes_nobody(stack: Stack):
     assert keys == {
         *("*/state/*.state", "state/*.state", "*/control/stop", "control/stop"),
         *("*/report/findings/*.finding", "report/findings/*.finding"),
+        *("*/report/report.html", "report/report.html"),
     }
     assert not [key for key in keys if key.endswith(SUFFIXES)]
     for key in keys:
@@ -253,6 +254,18 @@ def test_what_it_may_write_wakes_nobody(stack: Stack):
                         assert not sample.endswith(suffix)
                     case exact:
                         assert sample != exact
+
+
+def test_what_writes_reports_writes_nothing_else(default_stack: Stack):
+    (role,) = [one for one in default_stack.of("AWS::IAM::Role") if "WriteReport" in one]
+    may = list(default_stack.statements_of(role))
+    actions = {action for one in may for action in listed(one["Action"])}
+    assert {one for one in actions if not one.startswith(("logs:", "sqs:"))} == {
+        *("dynamodb:Query", "s3:GetObject", "s3:ListBucket", "s3:PutObject"),
+    }
+    (put,) = [one for one in may if "s3:PutObject" in listed(one["Action"])]
+    keys = [default_stack.text(one) for one in listed(put["Resource"])]
+    assert all(one.endswith("/report/report.html") for one in keys)
 
 
 def test_no_secret_is_in_the_template(full_stack: Stack):

@@ -18,6 +18,7 @@ from infra.arrivals_queue import PATTERNS, SUFFIXES
 from infra.assets import ROOT
 from infra.settings import Architecture, Removal, Settings
 from infra.training_debugger import TrainingDebugger
+from smdebug.service.records import RunState
 from tests.infra.conftest import UNBUNDLED, Stack
 
 FUNCTIONS = ROOT / "functions"
@@ -91,7 +92,9 @@ def test_what_is_called_asynchronously_keeps_what_it_could_not_do(stack: Stack):
         for name, one in stack.of("AWS::Lambda::Function").items()
         if "DeadLetterConfig" in one and (name in called or "Watch" in name)
     ]
-    assert len(kept) == len(called) == 4  # sweep, act, notify; and watch, which a schedule calls
+    assert (
+        len(kept) == len(called) == 5
+    )  # sweep, act, notify, write_report; and watch, which a schedule calls
 
 
 def test_every_rule_keeps_what_its_target_did_not_take(stack: Stack):
@@ -310,6 +313,14 @@ def test_only_findings_with_actions_have_something_done(default_stack: Stack):
     pattern = default_stack.one("AWS::Events::Rule", "DebuggerFindingsAct")["EventPattern"]
     assert pattern["detail-type"] == ["Rule Evaluation Condition Met"]
     assert pattern["detail"] == {"has_actions": [True]}
+
+
+def test_a_report_is_written_of_a_run_whose_last_words_are_published(default_stack: Stack):
+    pattern = default_stack.one("AWS::Events::Rule", "DebuggerFindingsWriteReport")["EventPattern"]
+    assert pattern["detail-type"] == ["Run State Change"]
+    assert pattern["detail"] == {"state": [str(RunState.FINISHED)]}
+    function = default_stack.function("WriteReport")
+    assert (function["Timeout"], function["MemorySize"]) == (300, 1024)
 
 
 def test_the_detail_types_are_those_that_the_functions_publish():

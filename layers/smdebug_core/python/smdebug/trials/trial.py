@@ -56,6 +56,10 @@ class Trial:
     `mode`; without one they are global steps. Threads may share a trial.
     """
 
+    most_readers = (
+        64  # values that are read at the same time, where the storage is good for more than one
+    )
+
     def __init__(
         self,
         name: str,
@@ -516,7 +520,7 @@ class Trial:
 
     def in_parallel(self, read: Callable[[S], T], what: list[S]) -> list[T]:
         """`read` of each, as many at a time as the storage is good for."""
-        at_a_time = min(self.storage.concurrency, len(what))
+        at_a_time = min(self.storage.concurrency, self.most_readers, len(what))
         if at_a_time <= 1:
             return [read(one) for one in what]
         from concurrent.futures import ThreadPoolExecutor

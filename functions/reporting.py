@@ -1,0 +1,91 @@
+"""A finished run as a page, from what its rules found and from the run itself, in bounded time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from smdebug.exceptions import RunUnknown
+from smdebug.reports import Gathered, gather, of_service, page_of
+from smdebug.reports.verdicts import Verdict, latency_of
+from smdebug.runs.opening import IMPATIENT
+from smdebug.runs.overview import overview_of
+from smdebug.service.client import ItemReader, WatchedRun
+from smdebug.storage import Storage
+from smdebug.trials import Trial, create_trial
+
+KEY = "report/report.html"
+MOST_FINDINGS = 2000  # of a run, the last ones
+_OURS = 300 << 20  # bytes that are taken before any tensor is read
+_COPIES = 4  # of a value: as it lies in its file, decoded, and what statistics make of it
+_FEWEST_READERS = 4  # with fewer, a long curve alone would take longer than there is time
+
+
+class NoTime(Exception):
+    """The function would be ended before the page is whole."""
+
+
+def write_report(
+    index: ItemReader,
+    storage: Storage,
+    run: str,
+    *,
+    has_time: Callable[[], bool],
+    memory: int,
+) -> str | None:
+    """Write the page beside the run; its key, or None if the run was forgotten in between.
+
+    The verdicts are always on it. The drawings are left out, which the page says, where reading the
+    tensors takes longer than there is time, or more bytes than `memory`.
+    """
+    watched = WatchedRun(run, index, lambda _: storage)
+    try:
+        statuses = watched.statuses()
+    except RunUnknown:
+        return None
+    findings = watched.findings(limit=MOST_FINDINGS)
+    trial = create_trial(storage, name=run.rpartition("/")[2], patience=IMPATIENT)
+    verdicts = of_service(statuses, findings)
+
+    at_a_time = (memory - _OURS) // (_COPIES * max(1, _largest(trial)))
+
+    def go_on(_: int) -> None:
+        if not has_time():
+            raise NoTime
+
+    try:
+        if at_a_time < _FEWEST_READERS:
+            found = _verdicts_alone(trial, verdicts, run, "its tensors are too large")
+        else:
+            trial.most_readers = at_a_time
+            found = gather(trial, verdicts, latency=latency_of(findings), progress=go_on)
+    except NoTime:
+        found = _verdicts_alone(trial, verdicts, run, "there was no time to read its tensors")
+    storage.write(KEY, page_of(found).encode())
+    return KEY
+
+
+def _largest(trial: Trial) -> int:
+    """How many bytes the largest tensor has in a file."""
+    lengths = (
+        max(written.spans.lengths, default=0)
+        for workers in trial.index.at.values()
+        for written in workers.values()
+    )
+    return max(lengths, default=0)
+
+
+def _verdicts_alone(trial: Trial, verdicts: Sequence[Verdict], run: str, because: str) -> Gathered:
+    return Gathered(
+        overview=overview_of(trial, with_values=False),
+        verdicts=tuple(verdicts),
+        curves=(),
+        steps=(),
+        mode="GLOBAL",
+        sections=(),
+        distributions=(),
+        disagreements=(),
+        notes=(
+            f"Nothing of this run is drawn: {because}. "
+            f"`smdebug report s3://{run} --deployed` draws it, on a machine of yours.",
+        ),
+    )

@@ -1,0 +1,25 @@
+"""A run has finished, and its summary is published -> the page that tells of it, beside the run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from functions import wiring
+from functions.reporting import write_report
+from functions.telemetry import log
+
+_RESERVE = 45  # seconds for the step that is being read, and for writing
+
+
+def handler(event: dict[str, Any], context: Any) -> None:
+    run = event["detail"]["run"]
+    until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
+    key = write_report(
+        wiring.items(),
+        wiring.world().open_run(run),
+        run,
+        has_time=lambda: time.monotonic() < until,
+        memory=int(context.memory_limit_in_mb) << 20,
+    )
+    log("The report is written." if key else "The run is not known.", run=run, key=key)

@@ -1,0 +1,90 @@
+"""The page that tells of a finished run: what is on it, and what it may take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from functions import evaluate, finish_run, ingest, wiring, write_report
+from functions.reporting import KEY
+from functions.reporting import write_report as written
+from smdebug.storage import open_storage
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.test_handlers import tell_of_everything
+
+RUN = "runs/mnist"
+
+
+@dataclass
+class Context:
+    milliseconds: float = 300_000
+    memory_limit_in_mb: str = "1024"  # Lambda tells it as text
+
+    def get_remaining_time_in_millis(self) -> float:
+        return self.milliseconds
+
+
+@pytest.fixture
+def event(deployed):
+    """A run with a finding in its middle, over, and the event that says so."""
+    place = open_storage(f"s3://{RUN}")
+    worker = Saver(place).begin()
+    for step, tensors in enumerate([WELL, ILL, WELL]):
+        worker.save(step, {**tensors, "gradient/wide": np.ones(1000, np.float32)})
+    worker.end()
+    ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    reminder = {
+        "messageId": "r",
+        "body": json.dumps({"finish": RUN}),
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+    ingest.handler({"Records": [reminder]}, None)
+    evaluate.handler({"run": RUN, "step": 0, "group": "builtin"}, None)
+    said = finish_run.handler({"run": RUN}, None)
+    (told,) = [
+        one
+        for one in (json.loads(entry["Detail"]) for entry in said["outbox"])
+        if one.get("state") == "Finished"
+    ]
+    return {"detail-type": "Run State Change", "detail": told}
+
+
+def page() -> str:
+    return open_storage(f"s3://{RUN}").read(KEY).decode()
+
+
+def test_it_tells_what_the_rules_found_and_draws_the_tensors(event):
+    write_report.handler(event, Context())
+    assert "ExplodingTensor found something at step 1." in page()
+    assert 'id="distributions"' in page()
+    assert "Nothing of this run is drawn" not in page()
+
+
+def test_told_twice_it_is_one_page(event, deployed):
+    for _ in range(2):
+        write_report.handler(event, Context())
+    found = deployed.s3.list_objects_v2(Bucket="runs", Prefix="mnist/report/")["Contents"]
+    assert [one["Key"] for one in found] == [f"mnist/{KEY}"]
+
+
+def test_without_time_for_the_tensors_it_is_the_verdicts(event):
+    write_report.handler(event, Context(milliseconds=1000))
+    assert "ExplodingTensor found something at step 1." in page()
+    assert "there was no time to read its tensors" in page()
+    assert 'id="distributions"' not in page()
+
+
+def test_without_memory_for_the_tensors_it_is_the_verdicts(event):
+    storage = open_storage(f"s3://{RUN}")
+    enough = (300 << 20) + 4 * 4 * 5000
+    for memory, is_drawn in ((enough, True), (enough - 4 * 4 * 2000, False)):
+        written(wiring.items(), storage, RUN, has_time=lambda: True, memory=memory)
+        assert ("its tensors are too large" not in page()) is is_drawn
+
+
+def test_of_a_run_that_was_forgotten_nothing_is_written(deployed):
+    write_report.handler({"detail": {"run": "runs/gone"}}, Context())
+    assert "Contents" not in deployed.s3.list_objects_v2(Bucket="runs", Prefix="gone")
