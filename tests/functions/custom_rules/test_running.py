@@ -256,4 +256,5 @@ def test_the_child_is_not_of_our_group_and_runs_isolated(tmp_path):
 
 def test_a_function_with_little_memory_leaves_the_rule_at_least_some():
     assert running.memory_left(10) == 128
-    assert 500 < running.memory_left(1024) < 1024
+    for there in (8_192, 16_384):  # this process, which runs all tests, may hold a gigabyte itself
+        assert there - 4_096 < running.memory_left(there) < there
