@@ -17,7 +17,7 @@ MXNET_PYTHON ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
 TORCH := torch==2.13.0
 TORCH_FROM ?=# where pip is not set up to find a build for the CPU: --index-url https://download.pytorch.org/whl/cpu
-SOURCES := layers/smdebug_core/python functions infra rules tests bench examples
+SOURCES := layers/smdebug_core/python functions infra rules tests bench examples book
 ARGS ?=
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 CDK_CLI := 2.1148.1# a newer one may not read what our aws-cdk-lib writes
@@ -102,6 +102,9 @@ bench-kernels: $(READY) ## measure the statistics of a tensor against numpy
 rules-page: $(READY) ## write docs/rules.md from the catalog of the rules
 	@$(BIN)/python -m smdebug_rules.reference > docs/rules.md
 
+site: $(READY) ## make a book of docs/ in build/site/, if every link in it leads somewhere
+	@$(BIN)/python -m mkdocs build --quiet --strict -f book/mkdocs.yml && echo "The book begins at build/site/index.html"
+
 rules-report: $(READY) ## train small models that go wrong, and see which rules notice (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)
 
@@ -142,4 +145,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test simulate mutants frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test simulate mutants frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean

@@ -1,0 +1,62 @@
+"""What MkDocs has to be told so that the pages are the same here as on GitHub: a hook of `mkdocs.yml`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+BESIDE = ("ARCHITECTURE.md", "CHANGELOG.md")  # pages of the book that lie beside docs/
+_LINK = re.compile(r"\[(?P<text>[^\[\]]*)\]\((?P<target>[^()\s#:]+)\)")
+_BLOCK = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
+
+
+def on_config(config: Any) -> Any:
+    """Headings get the anchors that GitHub gives them."""
+    config["mdx_configs"]["toc"] = {
+        **config["mdx_configs"].get("toc", {}),
+        "permalink": True,
+        "slugify": anchor_of,
+    }
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """The pages beside docs/ belong to the book, and the files that pages lead to come along."""
+    for name in BESIDE:
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    for page in Path(config["docs_dir"]).glob("*.md"):
+        for link in _LINK.finditer(page.read_text(encoding="utf-8")):
+            name = link["target"].removeprefix("../")
+            source = ROOT / name
+            wanted = link["target"].startswith("../") and name not in BESIDE
+            if wanted and source.is_file() and files.get_file_from_path(name) is None:
+                files.append(File.generated(config, name, abs_src_path=str(source)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links lead to where things are in the book; a folder of the checkout is named, and no link."""
+    # What GitHub takes for a language and a remark, Python's Markdown takes for text.
+    markdown = re.sub(r"^```(\w+) .*$", r"```\1", markdown, flags=re.MULTILINE)
+    prose = _BLOCK.split(markdown)
+    if page.file.src_uri in BESIDE:
+        prose[::2] = [part.replace("](docs/", "](") for part in prose[::2]]
+    else:
+        prose[::2] = [_LINK.sub(_in_the_book, part) for part in prose[::2]]
+    return "".join(prose)
+
+
+def anchor_of(title: str, separator: str) -> str:
+    """As GitHub does it: words and dashes, and every blank a dash."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", separator)
+
+
+def _in_the_book(link: re.Match[str]) -> str:
+    """From docs/, which is the root of the book."""
+    if (ROOT / "docs" / link["target"]).is_dir():
+        return link["text"]
+    return f"[{link['text']}]({link['target'].removeprefix('../')})"

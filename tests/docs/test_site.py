@@ -1,0 +1,61 @@
+"""The pages as a book: all of them are in it, as they are, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, without_fences
+
+
+def build(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "book/mkdocs.yml"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """What the book is made of."""
+    root = tmp_path_factory.mktemp("checkout")
+    for folder in ("book", "docs", "examples"):
+        shutil.copytree(ROOT / folder, root / folder)
+    (root / "layers/smdebug_core/python/smdebug/files/proto").mkdir(parents=True)
+    for name in ("ARCHITECTURE.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, root / name)
+    return root
+
+
+def test_every_page_is_in_the_book_with_all_its_headings(checkout):
+    done = build(checkout)
+    assert done.returncode == 0, done.stderr
+    site = checkout / "build" / "site"
+    for page in [*(ROOT / "docs").glob("*.md"), ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"]:
+        name = "index" if page.name == "README.md" else page.stem
+        made = (site / f"{name}.html").read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ ", without_fences(page), re.MULTILINE)
+        assert len(re.findall(r"<h[1-6] id=", made)) == len(headings), page.name
+    assert (site / "examples" / "custom_rule" / "sudden_jump.py").exists()
+
+
+def test_the_book_asks_no_other_host_for_anything(checkout):
+    assert build(checkout).returncode == 0
+    for page in (checkout / "build" / "site").glob("*.html"):
+        made = page.read_text(encoding="utf-8")
+        assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"?(?:https?:)?//[^>]*", made)
+
+
+@pytest.mark.parametrize(
+    "link", ["saving.md#nowhere", "nowhere.md", "../examples/nowhere.py", "../nowhere/"]
+)
+def test_a_link_that_leads_nowhere_is_found(checkout, tmp_path, link):
+    shutil.copytree(checkout, tmp_path / "checkout")
+    page = tmp_path / "checkout" / "docs" / "rules-of-a-run.md"
+    page.write_text(page.read_text(encoding="utf-8") + f"\n[there]({link})\n", encoding="utf-8")
+    done = build(tmp_path / "checkout")
+    assert done.returncode != 0
+    assert link.removeprefix("../").rstrip("/") in done.stderr
