@@ -100,6 +100,25 @@ def test_the_numbers_on_the_page_are_the_trials(run):
             assert float(told) == pytest.approx(exact, rel=1e-3, abs=1e-30)
 
 
+def test_a_curve_has_that_of_the_run_it_is_compared_with_behind_it(run):
+    page = visit(run / "page.html").html
+    assert re.search(
+        r'<g [^>]*aria-description="the other run"[^>]*>\s*<path[^>]* d="M[\d.,-]+L', page
+    )
+    other = create_trial(str(run / "short")).tensor("loss")
+    first, last = (other.steps()[at] for at in (0, -1))
+    told = next(label for label in Reader(page).labels if "the other run: " in label)
+    _, _, of_other = told.partition("the other run: ")
+    numbers = re.fullmatch(r"(\S+) at step (\d+), (\S+) at step (\d+)", of_other)
+    assert numbers is not None
+    assert [int(numbers[2]), int(numbers[4])] == [first, last]
+    assert float(numbers[1]) == pytest.approx(other.value(first).item(), rel=1e-3)
+    assert float(numbers[3]) == pytest.approx(other.value(last).item(), rel=1e-3)
+    alone = run / "alone.html"
+    write_report(run / "ill", alone, rules=["VanishingGradient"], jobs=1)
+    assert 'aria-description="the other run"' not in visit(alone).html
+
+
 @pytest.mark.parametrize("options", [["--blink-settings=preferredColorScheme=0"], []])
 def test_it_draws_on_a_phone_in_the_dark_and_in_the_light(run, options):
     page = visit(run / "page.html", *options, width=390, height=800)

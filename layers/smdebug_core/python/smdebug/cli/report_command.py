@@ -83,6 +83,7 @@ def command(
     Ends with 0 if nothing was found, and with 1 if something was.
     """
     from smdebug.reports import gather, page_of
+    from smdebug.reports.gathering import curves_of
     from smdebug.reports.writing import evaluated, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
 
@@ -107,9 +108,11 @@ def command(
                     trial, wanted, jobs=jobs, most_steps=most, progress=bar.advance
                 )
                 notes = notes_on(trial, verdicts, most)
-        comparison = None if other is None else compare(trial, opened(other))
+        against = None if other is None else opened(other)
+        comparison = None if against is None else compare(trial, against)
         found = gather(trial, verdicts, latency=latency, notes=notes, progress=bar.advance)
-        page = page_of(found, comparison=comparison)
+        others = () if against is None else curves_of(against, bar.advance)
+        page = page_of(found, comparison=comparison, others=others)
     finally:
         bar.clear()
     place = Path(output or f"{trial.name}-report.html").expanduser()

@@ -108,7 +108,7 @@ def gather(
     """What the page tells of this run. One step's values at a time are in memory."""
     overview = overview_of(trial, with_values=False)
     named = list(dict.fromkeys(name for verdict in verdicts for name in verdict.tensors))
-    curves = _curves(trial, progress)
+    curves = curves_of(trial, progress)
     members = collections_of(trial)
     scalars = {curve.name for curve in curves}
     drawn, left_out = _drawn(overview, members, scalars, named)
@@ -135,7 +135,7 @@ def gather(
 # Curves
 
 
-def _curves(trial: Trial, progress: Progress) -> tuple[Curve, ...]:
+def curves_of(trial: Trial, progress: Progress = lambda done: None) -> tuple[Curve, ...]:
     """Losses and metrics, at every step that they have."""
     names: dict[str, None] = {}
     known = trial.collections()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from html import escape
@@ -29,9 +29,14 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inl
 
 
 def page_of(
-    found: Gathered, *, made: datetime | None = None, comparison: Comparison | None = None
+    found: Gathered,
+    *,
+    made: datetime | None = None,
+    comparison: Comparison | None = None,
+    others: Sequence[Curve] = (),
 ) -> str:
-    """The page as text."""
+    """The page as text; `others` are curves of the run that it is compared with, drawn behind its own."""
+    behind = {(one.name, one.mode): one for one in others}
     name = found.overview.path.rstrip("/").rpartition("/")[2] or found.overview.path
     bad = [one for one in found.verdicts if one.is_bad]
     parts = [
@@ -42,7 +47,7 @@ def page_of(
         "<main>",
         _verdict(found.verdicts, bad),
         *([_compared(comparison)] if comparison else []),
-        _curves(found.curves, found.verdicts),
+        _curves(found.curves, found.verdicts, behind),
         *(_sections(found)),
         _distributions(found),
         _workers(found),
@@ -50,7 +55,7 @@ def page_of(
         _notes(found),
         "</main>",
         _footer(),
-        f'<script type="application/json" id="data">{_data(found)}</script>',
+        f'<script type="application/json" id="data">{_data(found, behind)}</script>',
         *(f"<script>{_asset(one)}</script>" for one in _LIBRARIES),
         f"<script>{_asset('report.js')}</script>",
         "</body></html>\n",
@@ -172,26 +177,41 @@ def _more(count: int) -> str:
 # Curves, sections, distributions, workers
 
 
-def _curves(curves: Sequence[Curve], verdicts: Sequence[Verdict]) -> str:
+_Behind = Mapping[tuple[str, str], Curve]
+
+
+def _curves(curves: Sequence[Curve], verdicts: Sequence[Verdict], behind: _Behind) -> str:
     if not curves:
         return ""
     marked = any(one.steps_found for one in verdicts)
-    figures = "".join(_curve(at, one) for at, one in enumerate(curves))
+    figures = "".join(
+        _curve(at, one, behind.get((one.name, one.mode))) for at, one in enumerate(curves)
+    )
     hint = " A triangle marks a step at which a rule found something." * marked
+    hint += " The dashed line is the run that it is compared with." * bool(behind)
     return (
         f'<section id="curves"><h2>Loss and metrics</h2><p class=faint>{_capital(hint.strip())}</p>'
         f'<div class="wide">{figures}</div></section>'
     )
 
 
-def _curve(at: int, curve: Curve) -> str:
+def _ends(curve: Curve) -> str:
+    return (
+        f"{number(curve.values[0])} at step {curve.steps[0]}, "
+        f"{number(curve.values[-1])} at step {curve.steps[-1]}"
+    )
+
+
+def _curve(at: int, curve: Curve, behind: Curve | None) -> str:
     finite = [value for value in curve.values if math.isfinite(value)]
     odd = len(curve.values) - len(finite)
-    text = f"{curve.name}: {number(curve.values[0])} at step {curve.steps[0]}, {number(curve.values[-1])} at step {curve.steps[-1]}"
+    text = f"{curve.name}: {_ends(curve)}"
     if finite:
         text += f"; smallest {number(min(finite))}, largest {number(max(finite))}"
     if odd:
         text += f"; {odd} not finite"
+    if behind is not None:
+        text += f"; the other run: {_ends(behind)}"
     mode = "" if curve.mode == "GLOBAL" else f" <small>{curve.mode}</small>"
     return (
         f'<figure class="chart" data-kind="curve" data-at="{at}" data-name="{escape(curve.name, quote=True)}">'
@@ -425,7 +445,7 @@ def _footer() -> str:
 # Data and assets
 
 
-def _data(found: Gathered) -> str:
+def _data(found: Gathered, behind: _Behind) -> str:
     """The data of the drawings; `<` cannot end the script."""
     told = {
         "steps": list(found.steps),
@@ -438,8 +458,8 @@ def _data(found: Gathered) -> str:
             {
                 "name": one.name,
                 "mode": one.mode,
-                "steps": list(one.steps),
-                "values": [_json_number(value) for value in one.values],
+                **_line(one),
+                "other": _line(behind.get((one.name, one.mode))),
             }
             for one in found.curves
         ],
@@ -476,6 +496,15 @@ def _data(found: Gathered) -> str:
     }
     text = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _line(curve: Curve | None) -> dict[str, Any]:
+    if curve is None:
+        return {"steps": [], "values": []}
+    return {
+        "steps": list(curve.steps),
+        "values": [_json_number(value) for value in curve.values],
+    }
 
 
 def _with_offsets(sections: Sequence[Section]) -> Iterable[tuple[int, Section]]:

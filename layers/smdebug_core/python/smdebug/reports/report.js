@@ -30,14 +30,16 @@
   function curve(at, width) {
     const one = data.curves[at];
     const points = one.steps.map((step, i) => ({ step, value: one.values[i] }));
+    const behind = one.other.steps.map((step, i) => ({ step, value: one.other.values[i] }));
     const known = points.filter((p) => p.value !== null);
-    const values = known.map((p) => p.value);
+    const values = [...points, ...behind].map((p) => p.value).filter((v) => v !== null);
     const positive = values.length > 0 && d3.min(values) > 0;
     const isLog = positive && d3.max(values) / d3.min(values) > 50;
     const [low, high] = values.length ? d3.extent(values) : [0, 1];
     const odd = points.filter((p) => p.value === null);
     const marks = [
       Plot.gridY({ strokeOpacity: 0.12 }),
+      ...(behind.length ? [Plot.lineY(behind, { x: "step", y: "value", stroke: "var(--second)", strokeDasharray: "4 3", ariaDescription: "the other run" })] : []),
       Plot.lineY(points, { x: "step", y: "value", stroke: "var(--accent)", strokeWidth: 1.6 }),
       Plot.dot(allMarks, { x: "step", frameAnchor: "bottom", dy: 5, symbol: "triangle", fill: "var(--bad)", r: 3.5 }),
       Plot.dot(odd, { x: "step", frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 4 }),
@@ -46,7 +48,7 @@
     if (known.length === 1) marks.push(Plot.dot(known, { x: "step", y: "value", fill: "var(--accent)" }));
     return Plot.plot({
       width, height: 220, style, marginLeft: 52, marginBottom: 36,
-      x: { domain: span(data.curves.flatMap((c) => [c.steps[0], c.steps[c.steps.length - 1]])), label: "step", ticks: ticks(width), tickFormat: d3.format("~s") },
+      x: { domain: span(data.curves.flatMap((c) => [c, c.other]).filter((c) => c.steps.length).flatMap((c) => [c.steps[0], c.steps[c.steps.length - 1]])), label: "step", ticks: ticks(width), tickFormat: d3.format("~s") },
       y: { type: isLog ? "log" : "linear", domain: low === high ? [low - 0.5 * (Math.abs(low) || 1), high + 0.5 * (Math.abs(high) || 1)] : [low, high],
         label: null, tickFormat: short, ...(isLog ? { ticks: logTicks([low, high]) } : { ticks: 5, nice: true }) },
       marks,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smdebug.exceptions import SMDebugError
-from smdebug.reports.gathering import gather
+from smdebug.reports.gathering import curves_of, gather
 from smdebug.reports.page import page_of
 from smdebug.reports.verdicts import Verdict, of_results
 from smdebug.runs.comparing import compare
@@ -47,9 +47,13 @@ def write_report(
     trial = open_run(run)
     most = None if every_step else steps_worth(trial)
     verdicts = evaluated(trial, rules, jobs=jobs, most_steps=most, progress=progress)
-    comparison = None if other is None else compare(trial, other)
+    against = None if other is None else open_run(other)
+    comparison = None if against is None else compare(trial, against)
     found = gather(trial, verdicts, notes=notes_on(trial, verdicts, most), progress=progress)
-    write_page(to, page_of(found, comparison=comparison))
+    write_page(
+        to,
+        page_of(found, comparison=comparison, others=() if against is None else curves_of(against)),
+    )
     return verdicts
 
 
