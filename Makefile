@@ -12,6 +12,9 @@ FRAMEWORKS_READY := $(FRAMEWORKS_VENV)/.ready
 MXNET_VENV ?= .venv-mxnet
 MXNET := $(MXNET_VENV)/bin
 MXNET_READY := $(MXNET_VENV)/.ready
+FUZZ_VENV ?= .venv-fuzz
+FUZZ := $(FUZZ_VENV)/bin
+FUZZ_READY := $(FUZZ_VENV)/.ready
 MXNET_PYTHON ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
@@ -78,6 +81,14 @@ format: $(READY) ## put style and formatting right
 types: $(READY) ## check types, strictly
 	@$(BIN)/mypy
 
+$(FUZZ_READY): requirements/fuzz.txt
+	@test -x $(FUZZ)/python || $(PYTHON) -m venv $(FUZZ_VENV)
+	@$(FUZZ)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@touch $@
+
+fuzz: $(FUZZ_READY) ## feed the readers of files and messages with nonsense (ARGS="--seconds 600 index")
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FUZZ)/python -m tests.fuzz.run $(ARGS)
+
 simulate: $(READY) ## try a million schedules of the handlers (ARGS=20000 for fewer, ARGS="--seed 7" for the story of one)
 	@$(BIN)/python -m tests.simulation.many $(or $(ARGS),1000000)
 
@@ -141,8 +152,10 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 		requirements/frameworks.in -o requirements/frameworks.txt
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		requirements/mxnet.in -o requirements/mxnet.txt
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		requirements/fuzz.in -o requirements/fuzz.txt
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test simulate mutants frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean

@@ -163,7 +163,7 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[Arrival]:
         return
     told = record["s3"]
     arrival = arrival_of(
-        _text(told["bucket"]["name"]),
+        _bucket(told["bucket"]["name"]),
         unquote_plus(_text(told["object"]["key"]), errors="strict"),
         uploaded=_seconds(record.get("eventTime")),
         sequencer=str(told["object"].get("sequencer", "")),
@@ -177,7 +177,7 @@ def _of_event(told: Mapping[str, Any]) -> Iterator[Arrival]:
         return
     detail = told["detail"]
     arrival = arrival_of(
-        _text(detail["bucket"]["name"]),
+        _bucket(detail["bucket"]["name"]),
         _text(detail["object"]["key"]),
         uploaded=_seconds(told.get("time")),
         sequencer=str(detail["object"].get("sequencer", "")),
@@ -195,6 +195,13 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.80} is no text")
     return value
+
+
+def _bucket(name: Any) -> str:
+    """The bucket's name: without it or with a slash in it, the run would be another's."""
+    if not _text(name) or "/" in name:
+        raise ValueError(f"{name!r:.80} is no bucket")
+    return str(name)
 
 
 def _seconds(time: Any) -> float:

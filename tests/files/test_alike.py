@@ -92,6 +92,17 @@ def test_a_file_that_only_looks_alike_is_looked_at_closely(changed):
     assert answer(parse, changed(data)) == answer(parse_index, changed(data))
 
 
+def test_checksums_of_a_list_that_does_not_count_are_nobodys():
+    tensors = b'[{"tensorname": "a", "start_idx": 0, "length": 20}, '
+    tensors += b'{"tensorname": "b", "start_idx": 20, "length": 20, "crc32c": 7}]'
+    twice = b', "tensor_payload": ' + tensors
+    meta = b'{"meta": {"mode": "TRAIN", "mode_step": 0, "event_file_name": "events/1"}'
+    data = meta + twice + twice + b"}"  # of a key that comes twice, the last counts
+    parse = AlikeIndexFiles().parse
+    for _ in range(2):
+        assert parse(data, file="x").crcs == (None, 7)
+
+
 def test_the_same_tail_is_parsed_once(monkeypatch):
     parsed = []
 

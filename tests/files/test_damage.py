@@ -208,6 +208,7 @@ LIES = {
         b"\x2a", delimited(b"\x0a", delimited(b"\x0a", b"x") + b"\x15abcd")
     ),
     "no tag": event_of(FLOAT + shape_of(0), name=b""),
+    "a tag that holds a NUL": event_of(FLOAT + shape_of(0), name=b"a\0b"),
     "a tag that is no UTF-8": event_of(FLOAT + shape_of(0), name=b"\xff"),
     "less content than the shape": event_of(FLOAT + shape_of(3) + delimited(b"\x22", bytes(8))),
     "more content than the shape": event_of(FLOAT + shape_of(3) + delimited(b"\x22", bytes(16))),

@@ -135,6 +135,8 @@ def test_the_end_of_a_training_job_is_told_by_sagemaker(status):
         '{"Records": [{"eventName": 3}]}',
         '{"Records": [{"eventName": "ObjectCreated:Put", "s3": []}]}',
         notification("b", "x").replace('{"name": "b"}', '{"name": 1}'),
+        notification("b", "x").replace('{"name": "b"}', '{"name": ""}'),
+        notification("b", "x").replace('{"name": "b"}', '{"name": "b/m"}'),
         notification("b", "x").replace('"key": "x"', '"key": 2'),
         notification("b", "x").replace('"key": "x"', '"key": "%FF"'),
         '{"source": "aws.s3", "detail-type": "Object Created"}',

@@ -51,7 +51,7 @@ class AlikeIndexFiles:
                 )
         says = parse_index(data, file=file)
         self._in_vain += 1
-        if _stands_alone(data[at:], says, len(checksums)):
+        if _stands_alone(data[at:], says, checksums):
             self._tails = (_Tail(pieces, says), *self._tails[: _REMEMBERED - 1])
         return says
 
@@ -70,10 +70,10 @@ def _with_head(head: bytes, says: IndexFile, checksums: list[bytes], file: str) 
     return says._replace(meta=first.meta, crcs=crcs)
 
 
-def _stands_alone(tail: bytes, says: IndexFile, checksums: int) -> bool:
+def _stands_alone(tail: bytes, says: IndexFile, checksums: list[bytes]) -> bool:
     """Does the tail say all of that whatever the head, with a checksum for each tensor or for none?"""
-    if checksums not in (0, len(says.names)) or (checksums == 0) != (says.crcs is None):
-        return False
+    if (tuple(map(int, checksums)) or None) != says.crcs:
+        return False  # some have none, or what looks like one belongs to no tensor
     try:
         alone = parse_index(_SOME_HEAD + tail, file="e")
     except IndexReaderException:

@@ -626,6 +626,8 @@ def _parse_value(buffer: Buffer, start: int, stop: int, step: int, wall_time: fl
                     mode_step = _mode_step(content)
     if not name:
         raise Malformed("the value has no tag")
+    if "\0" in name:
+        raise Malformed(f"the tag {name!r} holds a NUL")
     if tensor is None:
         raise Malformed(f"the value {name!r} is no tensor")
     return _Parsed(name, step, wall_time, *_parse_tensor(buffer, *tensor), mode, mode_step)
