@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,31 +40,6 @@ def copied(*folders: Path) -> Callable[[Path], None]:
             shutil.copytree(folder, target / folder.name, ignore=_NOT_SHIPPED)
 
     return fill
-
-
-def fingerprint_of(paths: Iterable[Path], *told: str) -> str:
-    """The same for the same files and words, wherever the checkout lies."""
-    digest = hashlib.sha256("\0".join(told).encode())
-    for path in paths:
-        for file in sorted(files_of(path)):
-            digest.update(f"\0{path.name}/{file.relative_to(path)}\0".encode())
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def files_of(path: Path) -> Iterable[Path]:
-    """The file itself, or what of a folder is shipped."""
-    if path.is_file():
-        return [path]
-    return [
-        file
-        for file in path.rglob("*")
-        if file.is_file()
-        and file.suffix != ".pyc"
-        and not any(
-            part.startswith(".") or part == "__pycache__" for part in file.relative_to(path).parts
-        )
-    ]
 
 
 @jsii.implements(cdk.ILocalBundling)

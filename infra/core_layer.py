@@ -15,7 +15,8 @@ from pathlib import Path
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.assets import ROOT, bundle, copied, fingerprint_of
+from infra.assets import ROOT, bundle, copied
+from infra.fingerprints import fingerprint_of
 from infra.settings import Architecture
 
 PYTHON = "3.13"

@@ -18,8 +18,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.assets import ROOT, bundle, copied, fingerprint_of
+from infra.assets import ROOT, bundle, copied
 from infra.core_layer import PYTHON, install
+from infra.fingerprints import fingerprint_of
 from infra.names import CUSTOM_RULE_SANDBOX, CUSTOM_RULES, RULE_FILE, RULE_ROLE, RULE_SOURCES
 from infra.python_function import PythonFunction, Shared, allow
 from infra.run_bucket import RULE_SOURCES as OWN_SOURCES

@@ -13,7 +13,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
-from infra.assets import ROOT, bundle, copied, fingerprint_of
+from infra.assets import ROOT, bundle, copied
+from infra.fingerprints import fingerprint_of
 from infra.settings import Architecture, Settings
 
 _FUNCTIONS = ROOT / "functions"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -15,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from infra.local.errors import NotSynthesized
+from infra.fingerprints import fingerprint_of
+from infra.local.errors import NotSynthesized, in_words
 
 ROOT = Path(__file__).parents[2]
 KEPT = 4  # assemblies, the newest
@@ -57,22 +59,24 @@ class Assembly:
 
 def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = None) -> Assembly:
     """The assembly of these settings (as `cdk -c` takes them), from the cache if nothing has changed."""
-    # Only here: it brings the CDK along.
-    from infra.assets import fingerprint_of
-
     settings = dict(settings or {})
     custom = Path(settings.get("custom_rules") or ROOT / "rules" / "custom")
     sources = [*(ROOT / "infra").glob("*.*"), ROOT / "functions", ROOT / "rules", ROOT / "layers"]
     sources += [custom, ROOT / "requirements" / "layer.txt"]
     told = json.dumps(settings, sort_keys=True, default=str)
     place = cache or ROOT / "build" / "local"
-    place.mkdir(parents=True, exist_ok=True)
     folder = place / f"assembly-{fingerprint_of(sorted(sources), told, sys.version)[:24]}"
-    with _alone(place / ".lock"):
-        if not folder.exists():
-            _synthesize(told, folder)
-            _forget_old(place, folder)
-        os.utime(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with _alone(place / ".lock"):
+            if not folder.exists():
+                _synthesize(told, folder)
+                _forget_old(place, folder)
+            os.utime(folder)
+    except OSError as error:
+        if (known := in_words(error, str(place))) is None:
+            raise
+        raise known from error
     return Assembly(folder)
 
 
@@ -81,10 +85,17 @@ def _synthesize(settings: str, folder: Path) -> None:
         command = [sys.executable, "-c", SYNTHESIZE, settings, f"{made}/assembly"]
         known = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
         done = subprocess.run(  # noqa: S603 - our own interpreter
-            command, capture_output=True, text=True, check=False, env=known
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=known,
+            start_new_session=True,  # Ctrl-C is for us: node would end before the one who speaks to it
         )
         if done.returncode:
             said = done.stderr.strip()
+            if "ENOSPC" in said or "No space left" in said:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if "node" in said.lower() and "FileNotFoundError" in said:
                 raise NotSynthesized(
                     "The CDK needs node, and found none: run `make setup`, which brings it, or put "

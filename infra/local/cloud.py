@@ -30,7 +30,7 @@ from infra.local.calls import Asked
 from infra.local.clock import MovableClock
 from infra.local.delivery import Deliveries
 from infra.local.deploying import Deployed, deploy
-from infra.local.errors import LocalStackError, PortTaken, Unsupported
+from infra.local.errors import LocalStackError, PortClosed, PortTaken, Unsupported, in_words
 from infra.local.functions import (
     Function,
     InThisProcess,
@@ -88,8 +88,10 @@ class Cloud:
         Cloud._open = self
         try:
             self._start()
-        except BaseException:
+        except BaseException as error:
             self.__exit__()
+            if isinstance(error, OSError) and (known := in_words(error, tempfile.gettempdir())):
+                raise known from error
             raise
         return self
 
@@ -172,6 +174,10 @@ class Cloud:
                     HOST, self._port, self._gate, threaded=True, request_handler=Quiet
                 )
         except (OSError, SystemExit) as error:
+            if isinstance(error, OSError) and error.errno == errno.EACCES:
+                raise PortClosed(
+                    f"Port {self._port} is not for everybody: choose one above 1023, or none for a free one"
+                ) from error
             taken = isinstance(error, SystemExit) or error.errno == errno.EADDRINUSE
             if not taken:
                 raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class LocalStackError(RuntimeError):
     """The stack on this machine could not be started, or cannot do what was asked of it."""
@@ -15,6 +17,14 @@ class PortTaken(LocalStackError):
     """Somebody listens on that port already: choose another, or none for a free one."""
 
 
+class PortClosed(LocalStackError):
+    """The system keeps that port for others: choose another, or none for a free one."""
+
+
+class DiskFull(LocalStackError):
+    """There is no room for the template, or for what the functions are given."""
+
+
 class NotSynthesized(LocalStackError):
     """The template could not be made: the text is what the CDK said."""
 
@@ -23,5 +33,24 @@ class DidNotStart(LocalStackError):
     """The process that plays AWS ended before it was ready: the text is the last thing it said."""
 
 
+class FolderClosed(LocalStackError):
+    """A folder that is needed may not be written to."""
+
+
 class WaitedTooLong(LocalStackError):
     """What was waited for did not happen in time: the text says what is known instead."""
+
+
+def in_words(error: OSError, folder: str) -> LocalStackError | None:
+    """What kept us from writing below the folder, in a sentence; None if it is something else."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(
+            f"The disk is full: nothing more fits into {folder}. Free about 200 MB there, or set "
+            "TMPDIR to a folder on another disk"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return FolderClosed(
+            f"{error.filename or folder} may not be written to ({error.strerror}): have a checkout, "
+            "and a TMPDIR, of your own"
+        )
+    return None

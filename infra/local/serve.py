@@ -2,40 +2,85 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from infra.local.aws import LocalAws
 
+INTERRUPTED = 130
+
 
 def serve(
     *,
     port: int = 0,
     settings: Mapping[str, Any] | None = None,
-    say: Callable[[str], None] = print,
+    as_json: bool = False,
+    say: Callable[[str], None] | None = None,
     until: threading.Event | None = None,
 ) -> int:
-    """Start the stack, say what to set in other terminals, and wait for Ctrl-C (or for `until`)."""
+    """Start the stack, say what to set in other terminals, and wait for Ctrl-C (or for `until`).
+
+    As JSON it is one line, when the stack is up, and nothing else.
+    """
+    say = say or _say
     stop = until or threading.Event()
-    say("Starting the debugger on this machine ...")
-    if until is None:
-        for asked in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(asked, lambda *_: stop.set())
-    with LocalAws(settings, port=port) as aws:
-        say(f"It is up at {aws.endpoint}. In another terminal, set:\n")
-        for line in exports(aws.environment):
-            say(f"  {line}")
-        say(
-            f"\nSave to s3://{aws.bucket}/<run>, and the rules look. Ctrl-C ends it, and removes all of it."
-        )
+    starting = True
+
+    def end(*_: object) -> None:
+        stop.set()
+        if starting:
+            raise KeyboardInterrupt
+
+    aws = LocalAws(settings, port=port)
+    try:
+        if until is None:
+            for asked in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(asked, end)
+        if not as_json:
+            say("Starting the debugger on this machine ...")
+        aws.start()
+        starting = False
+        for line in [as_data(aws)] if as_json else in_words(aws):
+            say(line)
         stop.wait()
-    say("\nStopped. Nothing was left behind.")
+    except KeyboardInterrupt:
+        print("Interrupted. Nothing was left behind.", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        aws.stop()
+    if not as_json:
+        say("\nStopped. Nothing was left behind.")
     return 0
+
+
+def as_data(aws: LocalAws) -> str:
+    """What a program that has started the stack has to know, in one line."""
+    told = {"endpoint": aws.endpoint, "bucket": aws.bucket, "environment": aws.environment}
+    return json.dumps(told)
+
+
+def in_words(aws: LocalAws) -> list[str]:
+    """What a person does next."""
+    return [
+        f"It is up at {aws.endpoint}. In another terminal, set:\n",
+        *(f"  {line}" for line in exports(aws.environment)),
+        f"\nSave to s3://{aws.bucket}/<run>, and the rules look; then ask there:\n",
+        "  smdebug runs",
+        "  smdebug status <run> --watch",
+        "  smdebug findings <run>",
+        "\nCtrl-C ends it, and removes all of it.",
+    ]
 
 
 def exports(environment: Mapping[str, str]) -> list[str]:
     """The environment as lines for a shell."""
     return [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # whoever reads this from a pipe waits for it

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from infra import core_layer
-from infra.assets import bundle, copied, fingerprint_of
+from infra.assets import bundle, copied
 from infra.core_layer import LOCK, SOURCES, LayerBuildError, install
+from infra.fingerprints import fingerprint_of
 from infra.settings import Architecture
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,9 +19,17 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import LocalAws, LocalDebugger
+from infra.local import LocalAws, LocalDebugger, cloud
+from infra.local import assembly as making
 from infra.local.assembly import Assembly, synthesized
-from infra.local.errors import PortTaken, Unsupported
+from infra.local.errors import (
+    DiskFull,
+    FolderClosed,
+    NotSynthesized,
+    PortTaken,
+    Unsupported,
+    in_words,
+)
 from infra.local.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
 from tests.functions.saver import ILL, Saver
@@ -215,6 +225,77 @@ def test_a_stack_that_is_kept_up_says_what_to_set():
     assert any(re.search(r"export AWS_ENDPOINT_URL=http://127.0.0.1:\d+", line) for line in said)
     assert "Nothing was left behind" in said[-1]
     assert exports({"A": "b c"}) == ["export A='b c'"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_stack_that_is_ended_while_it_starts_says_so_in_a_line_and_leaves_nothing(tmp_path, how):
+    command = [sys.executable, "-m", "smdebug.cli.main", "local"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**environment(), "TMPDIR": str(tmp_path)},
+        cwd=ROOT,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("Starting")
+    if how is signal.SIGINT:
+        os.killpg(process.pid, how)  # as a terminal does
+    else:
+        process.send_signal(how)
+    _, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint) == (130, "Interrupted. Nothing was left behind.\n")
+    assert [one for one in tmp_path.iterdir() if one.name.startswith("smdebug-local-")] == []
+    assert processes_of(str(tmp_path)) == []
+
+
+def test_a_stack_that_is_up_tells_a_program_where_it_is_in_one_line():
+    said: list[str] = []
+    stop = threading.Event()
+    stop.set()
+    assert serve(as_json=True, say=said.append, until=stop) == 0
+    (line,) = said
+    told = json.loads(line)
+    assert told["environment"]["AWS_ENDPOINT_URL"] == told["endpoint"]
+    assert told["environment"]["SMDEBUG_BUCKET"] == told["bucket"]
+
+
+def test_without_node_it_is_said_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("JSII_NODE", str(tmp_path / "no-node"))
+    with pytest.raises(NotSynthesized, match="make setup"):
+        synthesized(cache=tmp_path)
+
+
+def test_a_disk_that_is_full_at_synthesis_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        making, "SYNTHESIZE", "__import__('pathlib').Path('/dev/full').write_text('x')"
+    )
+    with pytest.raises(DiskFull, match=re.escape(str(tmp_path))):
+        synthesized(cache=tmp_path)
+
+
+def test_a_disk_that_is_full_when_the_stack_starts_is_named_and_all_is_removed(
+    assembly, tmp_path, monkeypatch
+):
+    def full(folder: Path) -> None:
+        Path("/dev/full").write_text("x", encoding="utf-8")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cloud, "link_layer", full)
+    with pytest.raises(DiskFull, match=re.escape(str(tmp_path))):
+        LocalAws(assembly=assembly, in_process=True).start()
+    assert [one for one in tmp_path.iterdir() if one.name.startswith("smdebug-local-")] == []
+
+
+def test_a_folder_that_may_not_be_written_to_is_named(tmp_path):
+    place = tmp_path / "checkout"
+    place.write_text("a file where a folder has to be", encoding="utf-8")
+    told = in_words(PermissionError(errno.EACCES, "Permission denied", str(place)), "elsewhere")
+    assert isinstance(told, FolderClosed)
+    assert str(place) in str(told)
+    assert in_words(FileNotFoundError(errno.ENOENT, "No such file"), str(place)) is None
 
 
 def test_the_page_tells_how_rules_are_tested_with_the_plugin(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,11 @@ from smdebug.cli.outcomes import CANNOT_LOOK
 # Not -m: the package may have imported the module already, and Python would warn of that.
 _CALL = """
 import json, sys
-from infra.local.errors import LocalStackError
-from {module} import {function}
+try:
+    from infra.local.errors import LocalStackError
+    from {module} import {function}
+except KeyboardInterrupt:
+    sys.exit("Interrupted.")
 given = json.loads(sys.argv.pop())
 try:
     sys.exit({function}(*given["args"], **given["kwargs"]))
@@ -60,8 +64,13 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
         [sys.executable, "-c", call, json.dumps({"args": args, "kwargs": kwargs})],
         env={**os.environ, "PYTHONPATH": path},
     )
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue  # it has heard the same Ctrl-C, and is cleaning up
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())  # we alone were told
+    try:
+        while True:
+            try:
+                code = process.wait()
+            except KeyboardInterrupt:
+                continue  # it has heard the same Ctrl-C, and is cleaning up
+            return code if code >= 0 else 128 - code
+    finally:
+        signal.signal(signal.SIGTERM, before)

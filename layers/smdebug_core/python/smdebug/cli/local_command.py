@@ -9,7 +9,8 @@ from smdebug.cli.checkout import run_from_checkout
 
 @click.command("local")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of its AWS (any free one).")
-def command(port: int) -> int:
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON, once it is up.")
+def command(port: int, as_json: bool) -> int:
     """Keep a local stack up for a training in another terminal, and print what to set there.
 
     The real handlers evaluate the rules; AWS itself is played by moto. Ctrl-C ends it, and removes all of it.
@@ -18,5 +19,6 @@ def command(port: int) -> int:
     Examples:
       smdebug local
       smdebug local --port 4566
+      smdebug local --json > stack.json
     """
-    return run_from_checkout("infra.local.serve", "serve", port=port)
+    return run_from_checkout("infra.local.serve", "serve", port=port, as_json=as_json)
