@@ -11,6 +11,7 @@ from functions.world import Settings, World
 
 if TYPE_CHECKING:
     from functions.acting import Hands
+    from functions.letters import Writer
     from functions.ports import ItemStore, Topic
 
 
@@ -110,6 +111,15 @@ def topic() -> Topic:
     from functions.adapters.topic import SnsTopic
 
     return SnsTopic(os.environ["SMDEBUG_ALERTS_TOPIC"], lambda: client("sns"))
+
+
+@cache
+def writer() -> Writer:
+    """What telling people once needs."""
+    from functions.adapters.aws import SystemClock
+    from functions.letters import Writer
+
+    return Writer(topic(), items(), SystemClock())
 
 
 def _words(told: str) -> tuple[str, ...]:

@@ -71,6 +71,10 @@ class StepTable(Construct):
         """See what is known of runs, and what was found in them."""
         self._let(function, "Query")
 
+    def let_note_what_was_sent(self, function: PythonFunction) -> None:
+        """Own a message to people: who else has the same event keeps quiet."""
+        self._let(function, "UpdateItem")
+
     def let_mark_published(self, function: PythonFunction) -> None:
         """Take events out of an outbox, once the bus has them."""
         self._let(function, "UpdateItem")

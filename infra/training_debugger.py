@@ -173,6 +173,7 @@ class TrainingDebugger(Construct):
         alerts.let_know_who(act)
 
         alerts.let_publish(notify)
+        table.let_note_what_was_sent(notify)
 
         table.let_read(write_report)
         bucket.let_read(write_report)

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from functions import notify, wiring
+from functions.adapters.in_memory import HandClock, MemoryItems
 from functions.decisions.alerts import is_worth_a_message
+from functions.letters import KEPT_FOR, Writer, tell_once
+from functions.ports import TooMuch
 from tests.functions.decisions.told import every_kind
 
 KINDS = every_kind()
@@ -36,19 +39,46 @@ def inbox(deployed, monkeypatch):
         Attributes={"FilterPolicy": policy},
     )
     monkeypatch.setenv("SMDEBUG_ALERTS_TOPIC", topic)
-    wiring.topic.cache_clear()
+    forget()
 
     def read():
         answer = deployed.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
         return [json.loads(message["Body"]) for message in answer.get("Messages", [])]
 
     yield read
-    wiring.topic.cache_clear()
+    forget()
 
 
-def event(kind):
-    entry = KINDS[kind]
-    return {"source": "smdebug", "detail-type": entry.detail_type, "detail": dict(entry.detail)}
+def forget():
+    for made in (wiring.writer, wiring.topic):
+        made.cache_clear()
+
+
+def event(kind, delivery="first"):
+    entry, told = KINDS[kind], {"source": "smdebug", "id": delivery}
+    return {**told, "detail-type": entry.detail_type, "detail": dict(entry.detail)}
+
+
+class Letters:
+    """A topic that keeps what it is given, or has trouble."""
+
+    def __init__(self):
+        self.sent = []
+        self.trouble = None
+
+    def publish(self, *, subject, email, sms, to=None):
+        if self.trouble:
+            raise self.trouble
+        self.sent.append(subject)
+
+
+@pytest.fixture
+def writer():
+    return Writer(Letters(), MemoryItems(), HandClock())
+
+
+def tell(writer, kind, delivery):
+    return tell_once(writer, delivery, KINDS[kind].detail_type, KINDS[kind].detail)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +120,40 @@ def test_a_finding_becomes_an_e_mail_with_its_evidence(inbox):
 def test_what_is_not_worth_a_message_is_none(inbox):
     notify.handler(event("issues found"), None)
     assert inbox() == []
+
+
+def test_an_event_that_was_published_twice_is_one_message(inbox):
+    for delivery in ("first", "second", "third"):
+        notify.handler(event("found", delivery), None)
+    assert len(inbox()) == 1
+
+
+def test_another_event_of_the_same_rule_is_another_message(writer):
+    assert tell(writer, "found", "first")
+    assert tell(writer, "resolved", "second")
+    assert len(writer.topic.sent) == 2
+
+
+def test_a_delivery_that_failed_sends_the_message_when_it_comes_again(writer):
+    writer.topic.trouble = TooMuch("slow down")
+    with pytest.raises(TooMuch):
+        tell(writer, "found", "first")
+    writer.topic.trouble = None
+    assert not tell(writer, "found", "second")
+    assert tell(writer, "found", "first")
+    assert len(writer.topic.sent) == 1
+
+
+def test_who_has_told_is_forgotten_when_nothing_can_deliver_the_event_any_more(writer):
+    tell(writer, "found", "first")
+    (note,) = writer.store.query(f"SENT#{KINDS['found'].detail['id']}")
+    assert note["expires"] == int(writer.clock.now() + KEPT_FOR)
+
+
+def test_an_alarm_is_told_each_time(inbox):
+    for delivery in ("first", "second"):
+        notify.handler({**ALARM, "id": delivery}, None)
+    assert len(inbox()) == 2
 
 
 def test_an_alarm_of_the_stack_itself_is_told(inbox):
