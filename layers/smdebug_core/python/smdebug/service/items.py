@@ -10,6 +10,7 @@
     RUNS        <run>                                     the runs that are being watched
     PAST        <run>                                     the runs that were
     JOB#<job>   <run>                                     the runs of a SageMaker training job
+    SENT#<id>   SENT                                      who has told people of an event
 
 What is compared or added to is an attribute of its own; the rest is packed into one, `body`, so that an
 item of ten rules that found nothing fits into one write unit.
