@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_custom_rule_is_uploaded_finds_what_it_looks_for_and_somebody_is_told():
     path = os.pathsep.join([str(ROOT / "layers/smdebug_core/python"), str(ROOT / "rules")])
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples/custom_rule/story.py")],
+        [sys.executable, str(ROOT / "examples/writing_custom_rules/story.py")],
         check=True,
         capture_output=True,
         text=True,

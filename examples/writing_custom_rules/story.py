@@ -1,6 +1,6 @@
 """The original's notebook "Writing Custom Rules", on this machine: from the rule's file to the alert.
 
-    python examples/custom_rule/story.py
+    python examples/writing_custom_rules/story.py
 
 The debugger's own template is deployed into a local stand-in of AWS. `my_custom_rule.py` is uploaded, a
 training names it as the notebook's estimator did, in `rules_specification`, and diverges. Its status is then
