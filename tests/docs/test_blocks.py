@@ -93,6 +93,7 @@ def run(command: str) -> str:
     done = subprocess.run(
         shlex.split(command),
         check=False,
+        timeout=120,  # a command that waits for somebody belongs into a block of kind sh
         capture_output=True,
         text=True,
         env={**os.environ, "PATH": path, "PYTHONWARNINGS": "error"},
