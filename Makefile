@@ -122,6 +122,9 @@ rules-report: $(READY) ## train small models that go wrong, and see which rules 
 bench-latency: $(READY) ## measure how long it takes from the upload of a step to the event
 	@$(BIN)/python -W ignore -m bench.latency $(ARGS)
 
+load-test: $(READY) ## put many runs through the local stack at once (ARGS="--runs 16 --workers 1 --steps 200")
+	@$(BIN)/python -W ignore -m bench.load $(ARGS)
+
 wheel: $(READY) ## build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 
@@ -158,4 +161,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency load-test bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
