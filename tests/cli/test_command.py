@@ -17,7 +17,7 @@ from smdebug.cli.telling import Progress, table
 from smdebug.exceptions import AccessDenied, SMDebugError, StorageUnavailable
 
 PASSED_ON = {"run"}  # what it takes, the program behind it says
-GO_ON = {"demo", "local"}  # they tell a story, not an answer
+GO_ON = {"demo"}  # it tells a story, not an answer
 PATHS = [
     str(Path(__file__).parents[2] / "layers/smdebug_core/python"),
     str(Path(__file__).parents[2] / "rules"),

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import LocalAws, LocalDebugger, cloud
+from infra.local import LocalAws, LocalDebugger
 from infra.local import assembly as making
 from infra.local.assembly import Assembly, synthesized
 from infra.local.errors import (
@@ -276,16 +275,22 @@ def test_a_disk_that_is_full_at_synthesis_is_named(tmp_path, monkeypatch):
         synthesized(cache=tmp_path)
 
 
-def test_a_disk_that_is_full_when_the_stack_starts_is_named_and_all_is_removed(
-    assembly, tmp_path, monkeypatch
-):
-    def full(folder: Path) -> None:
-        Path("/dev/full").write_text("x", encoding="utf-8")
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cloud, "link_layer", full)
-    with pytest.raises(DiskFull, match=re.escape(str(tmp_path))):
-        LocalAws(assembly=assembly, in_process=True).start()
+def test_a_disk_that_is_full_when_the_stack_starts_is_named_and_all_is_removed(tmp_path):
+    # In a process of its own: what is replaced in moto stays replaced.
+    program = (
+        "import tempfile\n"
+        "from pathlib import Path\n"
+        "from infra.local import LocalAws, cloud\n"
+        "from infra.local.errors import DiskFull\n"
+        f"tempfile.tempdir = {str(tmp_path)!r}\n"
+        "cloud.link_layer = lambda folder: Path('/dev/full').write_text('x')\n"
+        "try:\n"
+        "    LocalAws(in_process=True).start()\n"
+        "except DiskFull as problem:\n"
+        "    print(problem)\n"
+    )
+    said, _ = started(program).communicate(timeout=120)
+    assert str(tmp_path) in said
     assert [one for one in tmp_path.iterdir() if one.name.startswith("smdebug-local-")] == []
 
 
