@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import threading
@@ -456,3 +457,22 @@ def test_pieces_read_like_one_file(size):
     assert body.seek(-2, os.SEEK_END) == 8
     assert body.read() == b"ij"
     assert body.read(3) == b""
+
+
+def test_a_large_object_passes_through_memory_in_pieces(monkeypatch):
+    from smdebug.storage.s3 import PIECE, S3Storage
+
+    content, asked = bytes(range(256)) * (PIECE // 64), []
+
+    class Body(io.BytesIO):
+        """As urllib3's: it first reads as much into memory as it is given room for."""
+
+        def readinto(self, room):
+            asked.append(len(room))
+            return super().readinto(room)
+
+    storage = S3Storage("runs", "big")
+    answer = {"ContentLength": len(content), "Body": Body(content)}
+    monkeypatch.setattr(storage, "_get", lambda key, span: answer)
+    assert bytes(storage.view("events/x")) == content
+    assert max(asked) <= PIECE

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SCHEME = "s3://"
 ONE_PUT_UP_TO = 64 << 20
 PART = 32 << 20
+PIECE = 4 << 20
 PARTS_ON_THEIR_WAY = 3
 REQUESTS_AT_A_TIME = 32
 
@@ -143,7 +144,8 @@ class S3Storage:
         with Landing(answer["ContentLength"]) as landing:
             free = landing.room
             with _speaking_of(self._place(key), "read"), answer["Body"] as body:
-                while free and (count := body.readinto(free)):
+                # In pieces: urllib3 takes as much into memory as it is given room for.
+                while free and (count := body.readinto(free[:PIECE])):
                     free = free[count:]
                 if not free:
                     body.read()  # the end, where the checksum and the length are verified
