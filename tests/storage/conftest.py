@@ -26,9 +26,9 @@ CREDENTIALS = {
 numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def s3() -> Iterator[Any]:
-    """A client of an S3 in this process. Making one takes long, so all tests share it."""
+    """A client of an S3 in this process. Making one takes long, so all tests here share it."""
     with patch.dict(os.environ, CREDENTIALS), mock_aws():
         yield boto3.client("s3")
 
