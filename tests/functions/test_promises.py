@@ -861,7 +861,8 @@ def test_executions_that_fail_leave_no_more_checks_than_there_were():
     assert max(waiting) <= 2
 
 
-def test_a_run_that_waits_for_one_that_goes_on_is_not_given_up():
+def ahead_of_the_run_it_is_compared_with() -> tuple[SmallWorld, Saver, Saver]:
+    """A stack, a run with two steps, and the other one that has only saved the first."""
     small = SmallWorld()
     other = Saver(small.place("before")).begin()
     other.save(0, {"w": 1.0})
@@ -873,6 +874,11 @@ def test_a_run_that_waits_for_one_that_goes_on_is_not_given_up():
     worker = Saver(small.place()).begin()
     worker.save(0, {"w": 1.0})
     worker.save(1, {"w": 2.0})
+    return small, worker, other
+
+
+def test_a_run_that_waits_for_one_that_goes_on_is_not_given_up():
+    small, worker, other = ahead_of_the_run_it_is_compared_with()
     worker.end()
     small.settle()
     small.pass_time(5 * 3600)
@@ -1084,17 +1090,7 @@ def test_two_runs_do_not_touch():
 
 
 def test_a_rule_that_compares_two_runs_waits_for_the_other_and_holds_nobody_up():
-    small = SmallWorld()
-    other = Saver(small.place("before")).begin()
-    other.save(0, {"w": 1.0})
-    small.place().write(
-        "rules.json",
-        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
-        b'{"name": "same", "rule": "SimilarAcrossRuns", "other_trials": ["s3://runs/before"]}]}',
-    )
-    worker = Saver(small.place()).begin()
-    worker.save(0, {"w": 1.0})
-    worker.save(1, {"w": 2.0})
+    small, _, other = ahead_of_the_run_it_is_compared_with()
     small.settle()
     assert cursor(small) == 1
     assert found_steps(small) == []
