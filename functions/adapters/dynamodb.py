@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from functions.ports import ALWAYS, Change, Item, Only, Refused, TooMuch
-from smdebug.service.attributes import as_attribute, as_attributes, item_in, range_request
+from smdebug.service.attributes import (
+    as_attribute,
+    as_attributes,
+    item_in,
+    page_by_page,
+    range_request,
+)
 
 _SLOW_DOWN = frozenset(
     {
@@ -40,16 +46,7 @@ class DynamoItems:
         newest_first: bool = False,
     ) -> list[Item]:
         request = range_request(pk, first=first, last=last, newest_first=newest_first)
-        items: list[Item] = []
-        while limit is None or len(items) < limit:
-            if limit is not None:
-                request["Limit"] = limit - len(items)
-            answer = self._ask("query", **request)
-            items += map(item_in, answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                break
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        return items
+        return page_by_page(lambda **page: self._ask("query", **page), request, limit)
 
     def put(self, item: Item, only: Only = ALWAYS) -> None:
         words = _Words()

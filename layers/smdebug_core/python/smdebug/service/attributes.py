@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError
@@ -30,6 +30,23 @@ def range_request(
         "ConsistentRead": True,
         "ScanIndexForward": not newest_first,
     }
+
+
+def page_by_page(
+    ask: Callable[..., Mapping[str, Any]], request: Mapping[str, Any], limit: int | None
+) -> list[dict[str, Any]]:
+    """The items that a query gives, `limit` at most: each call of `ask` brings as many as fit into a page."""
+    items: list[dict[str, Any]] = []
+    page = dict(request)
+    while limit is None or len(items) < limit:
+        if limit is not None:
+            page["Limit"] = limit - len(items)
+        answer = ask(**page)
+        items += map(item_in, answer["Items"])
+        if "LastEvaluatedKey" not in answer:
+            break
+        page["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    return items
 
 
 def as_attributes(item: Mapping[str, Any]) -> dict[str, Any]:

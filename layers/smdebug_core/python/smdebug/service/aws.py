@@ -21,7 +21,7 @@ from smdebug.exceptions import (
     StackUnknown,
     StorageUnavailable,
 )
-from smdebug.service.attributes import as_attributes, item_in, range_request
+from smdebug.service.attributes import as_attributes, item_in, page_by_page, range_request
 from smdebug.service.items import Item
 from smdebug.service.reading import LogLine, log_line
 
@@ -136,16 +136,9 @@ class Table:
     ) -> list[Item]:
         """The items whose sort keys lie from `first` to `last`, both included, in their order."""
         request = range_request(pk, first=first, last=last, newest_first=newest_first)
-        items: list[Item] = []
-        while limit is None or len(items) < limit:
-            if limit is not None:
-                request["Limit"] = limit - len(items)
-            answer = self._ask("query", "dynamodb:Query", **request)
-            items += map(item_in, answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                break
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        return items
+        return page_by_page(
+            lambda **page: self._ask("query", "dynamodb:Query", **page), request, limit
+        )
 
     def _ask(self, what: str, right: str, **request: Any) -> Any:
         client = self._clients("dynamodb")
