@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from smdebug.rules import Finding
+from smdebug.rules.evidence import Judged
 from smdebug.rules.looking import Seen, single
 
 
@@ -69,3 +71,28 @@ def percent_inactive(
     ):
         return None
     return activity(seen.value, above, below, threshold, channel).percent_inactive
+
+
+def judged_layer(
+    name: str,
+    seen: Seen,
+    inactive: float | None,
+    *,
+    word: str,
+    threshold: float,
+    because: str = "",
+) -> Judged:
+    """What is to be said of a layer of whose units so many percent are `word`; None: that is not known."""
+    if inactive is None:
+        reason = "its units cannot be told from what was saved of it"
+        return Judged(seen.name, seen.worker, skipped=reason)
+    finding = None
+    if inactive > threshold:
+        finding = Finding(
+            statistic=f"percent of {word} units",
+            value=inactive,
+            threshold=threshold,
+            message=f"{name}: {inactive:.4g} % of the units are {word}, "
+            f"more than {threshold:g} %{because}",
+        )
+    return Judged(seen.name, seen.worker, finding, badness=inactive)

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.looking import TensorSelection, look, named
 from smdebug.rules.parameters import integer, number, one_of
-from smdebug_rules.activity import percent_inactive
+from smdebug_rules.activity import judged_layer, percent_inactive
 
 
 class DeadRelu(TensorRule):
@@ -44,17 +43,5 @@ class DeadRelu(TensorRule):
         trial = self.base_trial
         for seen in look(trial, self.selection.names(trial, step), step):
             dead = percent_inactive(seen, 0.0, math.inf, self.threshold_inactivity, self.channel)
-            if dead is None:
-                reason = "its units cannot be told from what was saved of it"
-                yield Judged(seen.name, seen.worker, skipped=reason)
-                continue
-            finding = None
-            if dead > self.threshold_layer:
-                finding = Finding(
-                    statistic="percent of dead units",
-                    value=dead,
-                    threshold=self.threshold_layer,
-                    message=f"{named(seen.name, seen.worker, trial)}: {dead:.4g} % of the units are "
-                    f"dead, more than {self.threshold_layer:g} %",
-                )
-            yield Judged(seen.name, seen.worker, finding, badness=dead)
+            where = named(seen.name, seen.worker, trial)
+            yield judged_layer(where, seen, dead, word="dead", threshold=self.threshold_layer)

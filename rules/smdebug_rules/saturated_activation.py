@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.looking import TensorSelection, look, named
 from smdebug.rules.parameters import number
-from smdebug_rules.activity import percent_inactive
+from smdebug_rules.activity import judged_layer, percent_inactive
 
 _BOTH = ".*tanh_input|.*sigmoid_input"
 
@@ -57,21 +56,14 @@ class SaturatedActivation(TensorRule):
                 yield Judged(seen.name, seen.worker, skipped=reason)
                 continue
             saturated = percent_inactive(seen, *limits, self.threshold_inactivity)
-            if saturated is None:
-                reason = "its units cannot be told from what was saved of it"
-                yield Judged(seen.name, seen.worker, skipped=reason)
-                continue
-            finding = None
-            if saturated > self.threshold_layer:
-                finding = Finding(
-                    statistic="percent of saturated units",
-                    value=saturated,
-                    threshold=self.threshold_layer,
-                    message=f"{named(seen.name, seen.worker, trial)}: {saturated:.4g} % of the units "
-                    f"are saturated, more than {self.threshold_layer:g} %: their inputs are not between "
-                    f"{limits[0]:g} and {limits[1]:g}",
-                )
-            yield Judged(seen.name, seen.worker, finding, badness=saturated)
+            yield judged_layer(
+                named(seen.name, seen.worker, trial),
+                seen,
+                saturated,
+                word="saturated",
+                threshold=self.threshold_layer,
+                because=f": their inputs are not between {limits[0]:g} and {limits[1]:g}",
+            )
 
     def _limits_of(self, name: str) -> tuple[float, float] | None:
         name = name.lower()
