@@ -25,7 +25,7 @@ from functions.decisions.configuration import (
     what_changed,
 )
 from functions.decisions.events import run_entry
-from functions.starting import start_evaluation
+from functions.starting import leave_check, start_evaluation
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, RulesFileError, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
@@ -198,16 +198,21 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
         return in_trouble(world, record, str(problem))
     meta = content["_meta"]
     world.index.put_collections(record.run, content, arrival.sequencer)
+    if record.num_workers is None:  # steps may be complete by it, and nothing else will say so
+        leave_check(world, record)
     before = record
     record = change(
         world,
         record,
         lambda known: _with_collections(known, arrival, meta, world.clock.now()),
     )
-    if record.training_run != before.training_run:
+    is_another = record.training_run != before.training_run
+    # Whoever noted them may have died before doing what follows.
+    is_told_again = arrival.sequencer == before.collections_version
+    if is_another or (is_told_again and record.training_run):
         watch_again(world, record.run)
         list_run(world, record, since=arrival.uploaded)
-    if before.num_workers is None or record.training_run != before.training_run:
+    if before.num_workers is None or is_another or is_told_again:
         start_what_is_complete(world, record, attempt)
     return record
 

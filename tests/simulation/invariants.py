@@ -77,14 +77,14 @@ def _saw_everything(
     simulation: Simulation, training: Training, rule: RuleRecord, late: list[int]
 ) -> None:
     expected = training.seen()
+    seen = _remembered(simulation, training, rule)
     if rule.status is RuleStatus.ERROR:
         at = RULES[rule.name].get("parameters", {}).get("at")  # type: ignore[attr-defined]
         assert rule.name == "breaks", f"{rule.name} is in error: {rule.reason}"
+        assert at not in [one[0] for one in seen], f"it saw {seen}, and was to break at {at}"
         # What it remembered since the last commit went with it; nothing will ever ask for that again.
-        expected = [one for one in expected if one[0] < at][
-            : len(_remembered(simulation, training, rule))
-        ]
-    seen = _remembered(simulation, training, rule)
+        expected = [one for one in expected if one[0] in {step for step, *_ in seen}]
+        assert late or len(seen) <= at, f"it saw {seen}, and was to break at {at}"
     if not late:
         in_order = [one[:2] for one in seen] == [one[:2] for one in expected]
         assert in_order, f"{rule.name} saw {seen}, not {expected}"
