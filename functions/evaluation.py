@@ -427,7 +427,7 @@ class Evaluation:
 
     def _say(self, problem: str) -> None:
         """Something is wrong with the run's files: it is said once, and the rest goes on."""
-        self.record = in_trouble(self.world, self.record, problem)
+        self.record = in_trouble(self.world, self.record, "steps", problem)
 
     def _moment(self, step: StepRecord | None = None, *, late: bool = False) -> Moment:
         about: Mapping[str, Any] = {}

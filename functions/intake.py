@@ -42,6 +42,10 @@ from smdebug.service.records import (
     StepRecord,
 )
 
+_RULES_FILE = "rules.json"
+_COLLECTIONS_FILE = "collections"
+_TRAINING = "training"  # two write to one place
+
 
 def take_in(world: World, run: str, arrivals: Sequence[Arrival], *, attempt: str = "") -> None:
     """Note what has arrived of one run, and start what is complete by it."""
@@ -80,8 +84,8 @@ def begin(world: World, run: str) -> RunRecord:
     groups = _groups_of(world, rules)
     for group in groups:
         world.index.begin_group(run, GroupRecord(group))
-    record = RunRecord(run, groups=groups, job=job, first_seen=now, trouble=trouble)
-    record = _told(record, "begin", now)
+    record = RunRecord(run, groups=groups, job=job, first_seen=now)
+    record = _told(record.with_trouble(_RULES_FILE, trouble), "begin", now)
     if not world.index.begin_run(record):  # somebody else was faster, and did the same
         return world.index.run(run) or record
     return record
@@ -195,7 +199,7 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
     except StorageUnavailable:  # it may be there at the next try
         raise
     except SMDebugError as problem:
-        return in_trouble(world, record, str(problem))
+        return in_trouble(world, record, _COLLECTIONS_FILE, str(problem))
     meta = content["_meta"]
     world.index.put_collections(record.run, content, arrival.sequencer)
     if record.num_workers is None:  # steps may be complete by it, and nothing else will say so
@@ -233,8 +237,9 @@ def _with_collections(
                 f"Another training ({run_id}) writes to {record.location}, where {record.run_id} is "
                 "still running: their steps overwrite each other. Give each training its own prefix."
             )
-            return _told(replace(record, trouble=trouble), f"another-{run_id}", now)
+            return _told(record.with_trouble(_TRAINING, trouble), f"another-{run_id}", now)
         base = record.training_run + 1
+    record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(_TRAINING, "")
     return replace(
         record,
         num_workers=workers,
@@ -272,8 +277,7 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     if _is_older(arrival.sequencer, record.rules_version):
         return record
     rules, trouble = _rules_of(world, record.run)
-    if trouble:
-        record = in_trouble(world, record, trouble)
+    record = in_trouble(world, record, _RULES_FILE, trouble)
     if rules is None:  # those that watch go on
         return change(world, record, lambda one: replace(one, rules_version=arrival.sequencer))
     before = world.index.rules(record.run)
@@ -334,14 +338,15 @@ def _begun(
         yield begun
 
 
-def in_trouble(world: World, record: RunRecord, problem: str) -> RunRecord:
-    """Say once what is wrong with the run's files; the rest goes on."""
+def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> RunRecord:
+    """Say once what is wrong with the run's files, and forget what was; the rest goes on."""
     now = world.clock.now()
 
     def troubled(known: RunRecord) -> RunRecord:
-        if known.trouble == problem:
+        if known.troubles.get(about, "") == problem:
             return known
-        return _told(replace(known, trouble=problem), problem, now)
+        now_known = known.with_trouble(about, problem)
+        return _told(now_known, problem, now) if problem else now_known
 
     return change(world, record, troubled)
 

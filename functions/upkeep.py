@@ -81,7 +81,9 @@ def _tell_what_never_came(world: World, record: RunRecord, steps: list[StepRecor
         timeout=settings.incomplete_step_timeout,
         now=world.clock.now(),
     )
-    return record if problem is None else in_trouble(world, record, problem)
+    if not problem and record.has_ended:  # nothing more will come: what was missing then is so now
+        return record
+    return in_trouble(world, record, "missing files", problem)
 
 
 def _start_again(

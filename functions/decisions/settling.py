@@ -115,8 +115,8 @@ def late_steps(
 
 def never_came(
     steps: Collection[StepRecord], num_workers: int | None, *, timeout: float, now: float
-) -> str | None:
-    """What is wrong with a run whose first step has been waiting for so long; None if nothing is.
+) -> str:
+    """What is wrong with a run whose first step has been waiting for so long; "" if nothing is.
 
     The sentence is the same for as long as the same is missing, so it is told once.
     """
@@ -126,7 +126,7 @@ def never_came(
         if not step.is_complete(num_workers) and now - step.indexed >= timeout
     ]
     if not waiting:
-        return None
+        return ""
     first = waiting[0]
     if num_workers is None:
         return (

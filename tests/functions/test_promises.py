@@ -548,6 +548,23 @@ def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_
     assert troubles == [small.index.run(RUN).trouble]
 
 
+def test_what_was_wrong_with_a_run_is_not_told_of_it_when_it_has_been_put_right():
+    small = SmallWorld(EXPLODING)
+    small.place().write("rules.json", b'{"rules": ')
+    first = Saver(small.place(), num_workers=2).begin()
+    first.save(0, WELL)
+    small.settle()
+    small.pass_time(1300)
+    wrong = small.index.run(RUN).trouble
+    assert "it is not JSON" in wrong
+    assert "worker_1 is missing" in wrong
+    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    Saver(small.place(), "worker_1", num_workers=2).save(0, WELL)
+    small.settle()
+    small.pass_time(1300)
+    assert small.index.run(RUN).trouble == ""
+
+
 def test_a_place_that_another_training_uses_after_the_first_has_ended_is_a_new_attempt():
     small = SmallWorld(EXPLODING)
     every_step_told(small)

@@ -584,7 +584,7 @@ def test_everything_is_plain_data_too(stock):
 
 
 def test_a_run_reads_well(stock):
-    stock.begin(trouble="rules.json: it is not JSON")
+    stock.begin(troubles={"rules.json": "rules.json: it is not JSON"})
     stock.group(ill(VANISHING, 2), rule(LOSS), cursor=2)
     run = stock.run()
     assert repr(run) == f"<the run s3://{RUN}>"

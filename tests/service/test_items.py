@@ -83,7 +83,7 @@ RUN_RECORDS = built(
     rules_version=TEXT,
     collections_version=TEXT,
     collections_worker=TEXT,
-    trouble=TEXT,
+    troubles=st.dictionaries(NAMES, TEXT, max_size=2),
     summary=TEXT,
     progress=TEXT,
     in_vain=st.integers(0, 100),

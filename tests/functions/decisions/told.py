@@ -89,7 +89,12 @@ def every_kind() -> dict[str, OutboxEntry]:
         ),
         "in trouble": run_state_changed(
             RunRecord(
-                **{**vars(RUN), "trouble": "s3://my-bucket/mnist-1/rules.json: it is not JSON: …"}
+                **{
+                    **vars(RUN),
+                    "troubles": {
+                        "rules.json": "s3://my-bucket/mnist-1/rules.json: it is not JSON: …"
+                    },
+                }
             ),
             "trouble",
             NOON,

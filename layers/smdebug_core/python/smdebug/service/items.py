@@ -196,7 +196,7 @@ def run_of(item: Item) -> RunRecord:
 
 _RUN_APART = ("run", "state", "version", "check_until", "outbox")
 _RUN_BODY = tuple(one.name for one in fields(RunRecord) if one.name not in _RUN_APART)
-_RUN_DEFAULTS = {one.name: one.default for one in fields(RunRecord)}
+_RUN_DEFAULTS = vars(RunRecord(""))
 
 
 # Groups of rules

@@ -110,7 +110,7 @@ class RunRecord:
     rules_version: str = ""  # the S3 sequencer of the rules.json that counts
     collections_version: str = ""  # the sequencer of the collections file that counts
     collections_worker: str = ""  # whose it is: all workers write the same, one is read
-    trouble: str = ""  # what is wrong with the run's files, for a person
+    troubles: Mapping[str, str] = field(default_factory=dict)  # about what: what is wrong with it
     summary: str = ""  # the digest of the last summary that was told
     progress: str = ""  # how far the rules were when an ended run was checked last
     in_vain: int = 0  # checks of it since then that found them no further
@@ -120,6 +120,16 @@ class RunRecord:
     @property
     def location(self) -> str:
         return f"s3://{self.run}"
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the run's files now, for a person."""
+        return "\n".join(self.troubles.values())
+
+    def with_trouble(self, about: str, problem: str) -> RunRecord:
+        """The run with that problem in place of what was wrong in this respect; "" if it is right now."""
+        others = {key: value for key, value in self.troubles.items() if key != about}
+        return replace(self, troubles={**others, about: problem} if problem else others)
 
     @property
     def tells_previous_steps(self) -> bool:
