@@ -127,10 +127,17 @@ class _Partition:
         return self.keys[begin:end]
 
 
+_UNCHANGEABLE = frozenset({str, int, float, bool, bytes, frozenset, type(None)})
+
+
 def _copy(value: Any) -> Any:
     """The same plain data, with nothing in common that could be changed."""
-    if isinstance(value, Mapping):
-        return {key: _copy(one) for key, one in value.items()}
+    if type(value) in _UNCHANGEABLE:
+        return value
+    if isinstance(value, dict | Mapping):
+        return {
+            key: one if type(one) in _UNCHANGEABLE else _copy(one) for key, one in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_copy(one) for one in value]
     return value
@@ -165,7 +172,8 @@ class MemoryObjects:
         self.buckets: dict[str, dict[str, MemoryObject]] = {}
 
     def write(self, bucket: str, key: str, content: bytes, modified: float = 0.0) -> None:
-        self.buckets.setdefault(bucket, {})[key] = MemoryObject(key, modified, content)
+        whole_seconds = float(int(modified))  # S3 tells no more
+        self.buckets.setdefault(bucket, {})[key] = MemoryObject(key, whole_seconds, content)
 
     def read(self, bucket: str, key: str) -> bytes:
         known = self.buckets.get(bucket, {}).get(key)
@@ -175,8 +183,10 @@ class MemoryObjects:
 
     def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterator[MemoryObject]:
         objects = self.buckets.get(bucket, {})
-        for key in sorted(objects, key=str.encode):
-            if key.startswith(prefix) and (after is None or key.encode() > after.encode()):
+        behind = None if after is None else after.encode()
+        found = [key for key in objects if key.startswith(prefix)]
+        for key in sorted(found, key=str.encode):
+            if behind is None or key.encode() > behind:
                 yield objects[key]
 
 
