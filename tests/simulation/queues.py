@@ -68,11 +68,11 @@ class MemoryQueue:
 
     def receive(self, ids: Iterable[str] | None = None, *, at_most: int = 10) -> list[Received]:
         """Some of what is visible, which is hidden from now on; or those, chosen by a scheduler."""
-        received = []
-        for id in list(self.visible() if ids is None else ids):
-            message = self._messages[id]
+        received: list[Received] = []
+        for chosen in list(self.visible() if ids is None else ids):
+            message = self._messages[chosen]
             if message.received == self._receives and self._dead_letters is not None:
-                del self._messages[id]
+                del self._messages[chosen]
                 message.visible_at = self._now()
                 self._dead_letters._take(message)
                 continue
@@ -80,7 +80,7 @@ class MemoryQueue:
                 break
             message.received += 1
             message.visible_at = self._now() + self._visibility
-            receipt = f"{id}-{next(self._numbers)}"
+            receipt = f"{chosen}-{next(self._numbers)}"
             message.receipts.add(receipt)
             self._by_receipt[receipt] = message
             received.append(Received(message.id, message.body, message.received, receipt))
