@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 from smdebug import plots
+from smdebug.cli import telling
 from smdebug.cli.main import main
 from smdebug.exceptions import SMDebugValueError
 from tests.cli.conftest import ill_run
@@ -97,6 +99,42 @@ def test_a_long_training_has_a_hundred_frames(tmp_path):
         assert picture.n_frames == 100
 
 
+def test_a_picture_tells_how_far_it_has_come(tmp_path):
+    read, drawn = [], []
+    tensors = plots.values_of(trial(), "fc", progress=read.append)
+    plots.create_interactive_matplotlib_histogram(
+        tensors, tmp_path / "a.gif", progress=drawn.append
+    )
+    assert read == [1] * 20  # two tensors at ten steps
+    assert drawn == [1] * 10
+
+
+def test_who_waits_at_a_terminal_sees_values_read_and_frames_drawn(tmp_path, monkeypatch, capsys):
+    ill_run(tmp_path / "a")
+    monkeypatch.setattr(telling, "_PATIENCE", -1.0)
+    monkeypatch.setattr(telling, "_PAUSE", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    words = ["plot", str(tmp_path / "a"), "--tensor", "fc", "--kind", "histogram"]
+    assert main([*words, "-o", str(tmp_path / "x.gif")]) == 0
+    told = capsys.readouterr().err
+    assert "reading 20" in told
+    assert "drawing ████████████████████████ 100%" in told
+    assert told.endswith("\r\033[K")  # and nothing of it stays
+    assert main([*words, "-o", str(tmp_path / "x.png")]) == 0
+    assert "reading 20" in capsys.readouterr().err
+
+
+def test_runs_that_are_far_apart_are_seen_on_one_scale():
+    (axis,) = plots.line({"loss": {0: [200.0], 9: [2.0]}}, statistic="mean").figure.axes
+    assert axis.get_yscale() == "log"
+    (axis,) = plots.line({"loss": {0: [2.0], 9: [1.0]}}).figure.axes
+    assert axis.get_yscale() == "linear"
+    runs = {"bad": trial(), "good": made_run({0: {"gradient/fc": [[1e3, -1e3]]}}).trial()}
+    bad, good = plots.variance_across_layers(runs, "gradient").figure.axes
+    assert bad.get_ylim() == good.get_ylim()
+    assert good.get_ylim()[1] >= 1e6
+
+
 def test_nothing_to_draw_is_an_error_and_leaves_no_file(tmp_path):
     for wrong in (
         lambda: plots.create_interactive_matplotlib_histogram({}, tmp_path / "a.gif"),
@@ -114,8 +152,6 @@ def test_nothing_to_draw_is_an_error_and_leaves_no_file(tmp_path):
 
 
 def test_a_notebook_shows_a_picture_and_pyplot_is_not_touched():
-    import sys
-
     before = "matplotlib.pyplot" in sys.modules
     picture = plots.line(trial(), "loss")
     assert picture._repr_png_().startswith(b"\x89PNG")

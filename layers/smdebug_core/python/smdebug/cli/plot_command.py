@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smdebug.cli.telling import json_option, opened, say, size, tell_json
+from smdebug.cli.telling import Progress, json_option, opened, say, size, tell_json, waiting
 
 if TYPE_CHECKING:
     from smdebug.plots import Picture
+    from smdebug.plots.values import Values
 
 
 @click.command("plot")
@@ -66,6 +67,7 @@ def command(
       smdebug plot ./my-run --tensor '^gradient' --kind histogram -o gradients.gif
       smdebug plot ./bad --with ./good --tensor '^gradient' --kind variance -o variance.png
     """
+    from functools import partial
     from pathlib import Path
 
     from smdebug import plots
@@ -82,23 +84,43 @@ def command(
         runs = {one: runs[""], another: opened(other)}
     regex = list(regexes)
     where = runs if other is not None else runs[""]
+    reading = Progress("reading", None)
+    chosen = {"worker": worker, "progress": reading.advance}
     if form == "gif":
-        values = plots.values_of(where, regex, worker=worker)
-        plots.create_interactive_matplotlib_histogram(values, output)
+        try:
+            values = plots.values_of(where, regex, **chosen)
+        finally:
+            reading.clear()
+        _animate(values, output)
     else:
         draw: dict[str, Callable[..., Picture]] = {
             "histogram": plots.histogram,
             "ridge": plots.ridge,
+            "line": partial(plots.line, statistic=statistic),
             "heatmap": plots.heatmap,
             "variance": plots.variance_across_layers,
             "dead-units": plots.dead_units,
         }
-        if kind == "line":
-            plots.line(where, regex, statistic=statistic, worker=worker).save(output)
-        else:
-            draw[kind](where, regex, worker=worker).save(output)
+        try:
+            picture = draw[kind](where, regex, **chosen)
+        finally:
+            reading.clear()
+        with waiting("drawing"):
+            picture.save(output)
     written = Path(output).expanduser().stat().st_size
     if as_json:
         tell_json({"output": output, "bytes": written})
     else:
         say(f"{size(written)} written to {output}")
+
+
+def _animate(values: Values, output: str) -> None:
+    from smdebug import plots
+    from smdebug.plots.animation import MOST_FRAMES
+
+    steps = {step for over_steps in values.values() for step in over_steps}
+    drawing = Progress("drawing", min(len(steps), MOST_FRAMES))
+    try:
+        plots.create_interactive_matplotlib_histogram(values, output, progress=drawing.advance)
+    finally:
+        drawing.clear()

@@ -24,6 +24,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PATIENCE = 2.0  # seconds before progress is shown
+_PAUSE = 0.1  # and between two times that it is
 _WIDEST = 72
 
 
@@ -191,7 +192,7 @@ class Progress:
     def advance(self, by: int) -> None:
         self._done += by
         now = time.monotonic()
-        if not self._visible or now - self._begun < _PATIENCE or now - self._told < 0.1:
+        if not self._visible or now - self._begun < _PATIENCE or now - self._told < _PAUSE:
             return
         self._told = now
         self._shown = True

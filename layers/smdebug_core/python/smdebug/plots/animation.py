@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ def create_interactive_matplotlib_histogram(
     *,
     most_frames: int = MOST_FRAMES,
     milliseconds: int = 120,
+    progress: Callable[[int], Any] = lambda done: None,
 ) -> Path:
     """An animation with a histogram for each tensor and a frame for each step; where it was written.
 
     `tensors` is `{name: {step: value}}`, as a rule collects them. Every panel keeps its axes, so that a
     distribution is seen to move. A folder that is not there is made. Of more steps than `most_frames`, so
-    many are shown, evenly spread.
+    many are shown, evenly spread. `progress` is called with 1 for each frame that is drawn.
     """
     place = Path(filename).expanduser()
     if form_of(place) != "gif":
@@ -42,11 +43,11 @@ def create_interactive_matplotlib_histogram(
     if len(steps) > most_frames:
         last = len(steps) - 1
         steps = [steps[round(at * last / max(1, most_frames - 1))] for at in range(most_frames)]
-    frames = _frames(known, steps)
+    frames = _frames(known, steps, progress)
+    first = next(frames)
     place.parent.mkdir(parents=True, exist_ok=True)
-    first, *rest = frames
-    first.save(
-        place, format="GIF", save_all=True, append_images=rest, duration=milliseconds, loop=0
+    first.save(  # which draws the other frames, one after the other
+        place, format="GIF", save_all=True, append_images=frames, duration=milliseconds, loop=0
     )
     return place
 
@@ -56,7 +57,9 @@ def _numbers(over_steps: Mapping[int, Any]) -> dict[int, Any]:
     return {step: value for step, value in told.items() if value.size}
 
 
-def _frames(known: Mapping[str, Mapping[int, Any]], steps: list[int]) -> list[Any]:
+def _frames(
+    known: Mapping[str, Mapping[int, Any]], steps: list[int], progress: Callable[[int], Any]
+) -> Iterator[Any]:
     """A picture for each step. The panels are drawn once; each frame puts its bars upon them."""
     figure, axes = panels(list(known), size=(3.0, 2.2))
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -81,7 +84,6 @@ def _frames(known: Mapping[str, Mapping[int, Any]], steps: list[int]) -> list[An
     canvas.draw()
     background = canvas.copy_from_bbox(figure.bbox)
     renderer = canvas.get_renderer()
-    frames = []
     for step in steps:
         canvas.restore_region(background)
         title.set_text(f"step {step}")
@@ -92,8 +94,8 @@ def _frames(known: Mapping[str, Mapping[int, Any]], steps: list[int]) -> list[An
                 axis.draw_artist(patch)
         pixels = np.asarray(renderer.buffer_rgba())[..., :3]
         picture = Image.fromarray(np.ascontiguousarray(pixels))
-        frames.append(picture.quantize(colors=48, method=Image.Quantize.FASTOCTREE))
-    return frames
+        yield picture.quantize(colors=48, method=Image.Quantize.FASTOCTREE)
+        progress(1)
 
 
 def _edges(over_steps: Mapping[int, Any]) -> Any:

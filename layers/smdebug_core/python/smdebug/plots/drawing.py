@@ -12,6 +12,7 @@ from smdebug.plots.picture import ACCENT, SECOND, Picture, panels
 from smdebug.plots.values import Runs, Values, flat, named, values_of
 
 _BINS = 50
+_FAR_APART = 50  # as in reports
 
 
 def histogram(
@@ -99,7 +100,8 @@ def line(
 ) -> Picture:
     """A statistic of each tensor over its steps: mean, abs_mean, std, min, max, l2, or a scalar itself.
 
-    Several runs share a panel for each tensor.
+    Several runs share a panel for each tensor. The scale is logarithmic where the numbers are positive and
+    far apart: a loss that begins at 200 is not all that is seen of it.
     """
     compute = _STATISTICS.get(statistic)
     if compute is None:
@@ -116,10 +118,14 @@ def line(
         tensors.setdefault(name, {})[label] = over_steps
     figure, axes = panels(list(tensors))
     for axis, by_run in zip(axes, tensors.values(), strict=True):
+        drawn: list[float] = []
         for label, over_steps in by_run.items():
             steps = sorted(over_steps)
-            numbers = [compute(np.asarray(over_steps[step], np.float64)) for step in steps]
+            numbers = [float(compute(np.asarray(over_steps[step], np.float64))) for step in steps]
             axis.plot(steps, numbers, linewidth=1.2, label=label, marker="." * (len(steps) < 3))
+            drawn += filter(math.isfinite, numbers)
+        if drawn and min(drawn) > 0 and max(drawn) > _FAR_APART * min(drawn):
+            axis.set_yscale("log")
         if len(by_run) > 1:
             axis.legend(fontsize=6, frameon=False)
         axis.set_xlabel("step", fontsize=7)
@@ -131,7 +137,8 @@ def variance_across_layers(
 ) -> Picture:
     """The variance of each tensor over steps, all in one panel: layers that learn alike lie together.
 
-    The layers in order are coloured from dark to light; several runs have a panel each.
+    The layers in order are coloured from dark to light; several runs have a panel each, on
+    one scale.
     """
     values = _values(runs, regex, chosen)
     several = not _are_values(runs) and len(named(runs)) > 1  # type: ignore[arg-type]
@@ -156,7 +163,10 @@ def variance_across_layers(
         axis.set_yscale("symlog", linthresh=1e-30)
         axis.set_xlabel("step", fontsize=7)
         if len(tensors) <= 12:
-            axis.legend(fontsize=5, frameon=False)
+            axis.legend(fontsize=6, frameon=False)
+    lows, highs = zip(*(axis.get_ylim() for axis in axes), strict=True)
+    for axis in axes:  # or what differs by a factor of a thousand would look the same
+        axis.set_ylim(min(lows), max(highs))
     return Picture(figure)
 
 

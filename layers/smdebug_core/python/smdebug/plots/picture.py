@@ -86,7 +86,7 @@ def panels(
     for unused in axes[len(titles) :]:
         unused.set_axis_off()
     for axis, title in zip(axes, titles, strict=False):
-        axis.set_title(_short(title), fontsize=8)
+        axis.set_title(_short(title), fontsize=8 if len(title) <= 36 else 6.5)
         axis.tick_params(labelsize=7)
         axis.locator_params(nbins=5)
         axis.ticklabel_format(style="sci", scilimits=(-3, 4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,16 +31,18 @@ def values_of(
     most_steps: int = MOST_STEPS,
     most_tensors: int = MOST_TENSORS,
     worker: str | None = None,
+    progress: Callable[[int], Any] = lambda done: None,
 ) -> Values:
     """`{tensor: {step: value}}`; of several runs, the tensors carry the name of theirs.
 
     `SMDebugValueError` if nothing matches. At most so many tensors, and of each so many steps, evenly spread.
+    `progress` is called with 1 for each value that is read.
     """
     found: Values = {}
     for label, run in named(runs).items():
         trial = run if isinstance(run, Trial) else open_run(run)
         for name in trial.tensor_names(regex=regex)[:most_tensors]:
-            over_steps = _over_steps(trial, name, steps, most_steps, worker)
+            over_steps = _over_steps(trial, name, steps, most_steps, worker, progress)
             if over_steps:
                 found[f"{label}: {name}" if label else name] = over_steps
     if not found:
@@ -65,7 +67,12 @@ def flat(value: Any) -> NDArray[np.float64]:
 
 
 def _over_steps(
-    trial: Trial, name: str, steps: list[int] | None, most: int, worker: str | None
+    trial: Trial,
+    name: str,
+    steps: list[int] | None,
+    most: int,
+    worker: str | None,
+    progress: Callable[[int], Any],
 ) -> dict[int, NDArray[Any]]:
     tensor = trial.tensor(name)
     known = tensor.steps()
@@ -73,6 +80,7 @@ def _over_steps(
         known = [step for step in known if step in set(steps)]
     values: dict[int, NDArray[Any]] = {}
     for step in thinned(known, most):
+        progress(1)
         try:
             value = tensor.value(step, worker=worker)
         except SMDebugError:
