@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -85,7 +85,7 @@ def command(
     regex = list(regexes)
     where = runs if other is not None else runs[""]
     reading = Progress("reading", None)
-    chosen = {"worker": worker, "progress": reading.advance}
+    chosen: dict[str, Any] = {"worker": worker, "progress": reading.advance}
     if form == "gif":
         try:
             values = plots.values_of(where, regex, **chosen)
