@@ -42,6 +42,7 @@ from smdebug.service.records import (
 )
 
 KEPT_STEPS = 500  # of those that were passed, or came late
+KEPT_GAPS = 50
 WAIT = 60  # seconds, for a run that is behind, or cannot be read
 DEATHS_BEFORE_ALONE = 2
 DEATHS_BEFORE_PASSING = 4
@@ -163,6 +164,7 @@ class Evaluation:
             training_run=self.record.training_run,
             cursor=NOTHING_EVALUATED,
             passed=frozenset(),
+            gaps=(),
             late_done=frozenset(),
             finished=False,
         )
@@ -177,6 +179,7 @@ class Evaluation:
             or (level.cursor, level.training_run) != (lane.cursor, lane.training_run)
             or not self.record.tells_previous_steps  # what came late is known by group then
             or level.passed - level.late_done != lane.passed - lane.late_done
+            or level.gaps != lane.gaps
             or level.lease_until
             or any(self._configuration(rule).other_trials for rule in lane.rules)
         ):
@@ -196,7 +199,7 @@ class Evaluation:
             self._give_up_on(self.group.alone[-1])
             return True
         for step in self._late(hinted_step):
-            self._evaluate(step, late=True)
+            self._evaluate(step)
             if self._has_enough():
                 return True
         for verdict in self._due():
@@ -204,7 +207,7 @@ class Evaluation:
                 wait = verdict.until - self.world.clock.now()
                 leave_check(self.world, self.record, after=wait)
                 return False
-            if not self._evaluate(verdict.step, passed=verdict.passed):
+            if not self._evaluate(verdict.step, verdict):
                 self._wait()
                 return False
             if self._has_enough():
@@ -253,17 +256,11 @@ class Evaluation:
         """Those that are complete only after the cursor has passed: near the one told of, at the end all."""
         known: list[StepRecord] = []
         if self.record.has_ended and not self.group.finished:
-            if self.group.passed or not self.record.tells_previous_steps:
+            if self.group.passed or self.group.gaps or not self.record.tells_previous_steps:
                 known = self._steps_up_to(self.group.cursor)
         elif hinted_step <= self.group.cursor:
             known = self._steps_up_to(hinted_step, limit=_LATE_TOGETHER)
-        return late_steps(
-            known,
-            self._settling(),
-            group=self.group.group,
-            passed=self.group.passed,
-            done=self.group.late_done,
-        )
+        return late_steps(known, self._settling(), group=self.group)
 
     def _steps_up_to(self, step: int, limit: int | None = None) -> list[StepRecord]:
         run = self.record
@@ -279,10 +276,12 @@ class Evaluation:
             or self.world.clock.now() - self.begun >= self.world.settings.work
         )
 
-    def _evaluate(
-        self, step: StepRecord, *, passed: Iterable[int] = (), late: bool = False
-    ) -> bool:
-        """Every rule looks at the step. False if a rule has to wait for another run: nothing counts then."""
+    def _evaluate(self, step: StepRecord, due: Ready | None = None) -> bool:
+        """Every rule looks at the step, which is late if it is not due.
+
+        False if a rule has to wait for another run: nothing counts then.
+        """
+        late = due is None
         if self.deaths >= DEATHS_BEFORE_PASSING:
             self._say(
                 f"Step {step.step} was given up: the function died {self.deaths} times when it "
@@ -296,7 +295,7 @@ class Evaluation:
                 self._describe(step, late=late)
                 if not self._ask_all(step, late=late):
                     return False
-        self._advance(step, passed, late=late)
+        self._advance(step, due)
         return True
 
     def _ask_all(self, step: StepRecord, *, late: bool) -> bool:
@@ -336,14 +335,18 @@ class Evaluation:
                 evaluated_by=by,
             )
 
-    def _advance(self, step: StepRecord, passed: Iterable[int], *, late: bool) -> None:
+    def _advance(self, step: StepRecord, due: Ready | None) -> None:
         self.evaluated += 1
-        if late:
-            done = frozenset(sorted(self.group.late_done | {step.step})[-KEPT_STEPS:])
-            self.group = replace(self.group, late_done=done, finished=False)
+        if due is None:
+            self.group = with_late_done(self.group, step.step)
             return
-        given_up = frozenset(sorted(self.group.passed.union(passed))[-KEPT_STEPS:])
-        self.group = replace(self.group, cursor=step.step, passed=given_up, finished=False)
+        given_up = frozenset(sorted(self.group.passed | due.passed)[-KEPT_STEPS:])
+        gaps = self.group.gaps
+        if due.missing is not None:
+            gaps = (*gaps, (self.group.cursor, due.missing))[-KEPT_GAPS:]
+        self.group = replace(
+            self.group, cursor=step.step, passed=given_up, gaps=gaps, finished=False
+        )
 
     def _give_up_on(self, rule_id: str) -> None:
         """The function died when this rule looked alone: it was this one."""
@@ -448,6 +451,16 @@ class Evaluation:
             group=self.group.group,
             **about,
         )
+
+
+def with_late_done(group: GroupRecord, step: int) -> GroupRecord:
+    """The group after a step that came late. What it can no longer tell from others counts as done."""
+    done = sorted(group.late_done | {step})
+    forgotten = done[:-KEPT_STEPS]
+    gaps = group.gaps
+    if forgotten:
+        gaps = tuple((max(first, forgotten[-1]), last) for first, last in gaps)
+    return replace(group, late_done=frozenset(done[-KEPT_STEPS:]), gaps=gaps, finished=False)
 
 
 def wants(configuration: RuleConfiguration, step: int) -> bool:

@@ -112,13 +112,14 @@ class Claiming(Evaluation):
         self._asks = rule is not None and wants(self._configuration(rule), step.step)
         return True
 
-    def _advance(self, step: StepRecord, passed: Any, *, late: bool) -> None:
+    def _advance(self, step: StepRecord, due: Ready | None) -> None:
         told = self.bench.summary
         self._steps.append(
             ClaimedStep(
                 step=step.step,
-                passed=tuple(sorted(passed)),
-                late=late,
+                passed=tuple(sorted(due.passed)) if due else (),
+                missing=due.missing if due else None,
+                late=due is None,
                 asked=self._asks,
                 mode=told.mode.name if told else None,
                 mode_step=told.mode_step if told else None,
@@ -129,7 +130,7 @@ class Claiming(Evaluation):
             )
         )
         self._asks = False
-        super()._advance(step, passed, late=late)
+        super()._advance(step, due)
 
     # What is handed over
 

@@ -13,6 +13,7 @@ from typing import Any
 from functions.answers import answer
 from functions.custom_rules.answers import AnswerRefused, Died, Said, read_answer
 from functions.custom_rules.jobs import Claimed, ClaimedStep
+from functions.decisions.settling import Ready
 from functions.decisions.verdicts import Raised, fail, judge
 from functions.evaluation import Evaluation
 from functions.rule_call import Behind
@@ -89,7 +90,8 @@ class Committing(Evaluation):
                 self._judge(claimed.rule, outcome, step, late=one.late)
                 if isinstance(outcome, Raised):
                     more = True
-            self._advance(step, one.passed, late=one.late)
+            due = None if one.late else Ready(step, frozenset(one.passed), one.missing)
+            self._advance(step, due)
         self._remember(claimed.rule, said)
         return more
 

@@ -30,6 +30,7 @@ class ClaimedStep:
 
     step: int
     passed: tuple[int, ...] = ()  # those before it that were given up
+    missing: int | None = None  # below this one, nobody can tell which those are
     late: bool = False
     asked: bool = True  # does the rule look at it?
     mode: str | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smdebug.service.records import StepRecord
+from smdebug.service.records import GroupRecord, StepRecord
 
 #: The step a worker saved before, as its index file of a step says; None: that one was its first.
 PreviousStep = Callable[[int, str], int | None]
@@ -31,10 +31,14 @@ class Settling:
 
 
 class Ready(NamedTuple):
-    """A step that is due, and the ones before it that are given up."""
+    """A step that is due, and the ones before it that are given up.
+
+    Below `missing`, if there is such a step, nobody can tell which those are: only its own files could.
+    """
 
     step: StepRecord
     passed: frozenset[int] = frozenset()
+    missing: int | None = None
 
 
 class Waiting(NamedTuple):
@@ -63,7 +67,7 @@ def next_step(
     until = step.indexed + settling.timeout
     if missing and not settling.ended and settling.now < until:
         return Waiting(step, min(missing), until)
-    return Ready(step, between)
+    return Ready(step, between, max(missing, default=None))
 
 
 def _between(
@@ -93,21 +97,19 @@ def late_steps(
     steps: Collection[StepRecord],
     settling: Settling,
     *,
-    group: str,
-    passed: Collection[int],
-    done: Collection[int],
+    group: GroupRecord,
 ) -> list[StepRecord]:
     """Those of the steps up to the cursor that have become complete only after it had passed them."""
     late = []
     for step in sorted(steps, key=lambda one: one.step):
         if step.step > settling.cursor or not step.is_complete(settling.num_workers):
             continue
-        if step.step in done:
+        if step.step in group.late_done:
             continue
-        if settling.tells_previous_steps:  # what nobody has looked into was not evaluated, either
-            evaluated = step.step not in passed and step.layout is not None
+        if settling.tells_previous_steps:
+            evaluated = not group.gave_up(step.step)
         else:
-            evaluated = group in step.evaluated_by
+            evaluated = group.group in step.evaluated_by
         if not evaluated:
             late.append(step)
     return late

@@ -118,6 +118,7 @@ GROUP_RECORDS = built(
     cursor=st.integers(-1, 10**12),
     rules=st.lists(RULE_RECORDS, max_size=3).map(tuple),
     passed=st.frozensets(STEPS, max_size=4),
+    gaps=st.lists(st.tuples(STEPS, STEPS), max_size=2).map(tuple),
     late_done=st.frozensets(STEPS, max_size=4),
     alone=st.lists(NAMES, max_size=2).map(tuple),
     finished=st.booleans(),

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.decisions.settling import Ready, Settling, Waiting, late_steps, never_came, next_step
-from smdebug.service.records import StepRecord
+from functions.evaluation import KEPT_STEPS, with_late_done
+from smdebug.service.records import GroupRecord, StepRecord
 
 
 def written(step: int, *workers: str, indexed: float = 100.0, **more) -> StepRecord:
@@ -94,7 +95,7 @@ def test_a_chain_is_followed_through_steps_that_others_skipped():
 def test_time_or_the_end_settles_what_does_not_come():
     ten = written(10, "a", "b", indexed=100)
     for given_up in (settling(2, now=1000.0), settling(2, ended=True)):
-        assert next_step([ten], given_up, BOTH) == Ready(ten, frozenset({0}))
+        assert next_step([ten], given_up, BOTH) == Ready(ten, frozenset({0}), missing=0)
 
 
 def test_runs_of_the_old_library_are_taken_in_the_order_of_completion():
@@ -158,17 +159,35 @@ def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
 def test_a_step_that_was_passed_and_comes_after_all_is_late_once():
     after_ten = settling(1, cursor=10)
     seen = [replace(written(one, "a"), layout="of 10") for one in (0, 5, 10)]
-    told = {"group": "builtin", "passed": {5}}
-    assert late_steps([*seen, written(20, "a")], after_ten, **told, done=()) == [seen[1]]
-    assert late_steps(seen, after_ten, **told, done={5}) == []
-    assert late_steps([StepRecord(5)], after_ten, **told, done=()) == []
+    group = GroupRecord("builtin", cursor=10, passed=frozenset({5}))
+    done = replace(group, late_done=frozenset({5}))
+    assert late_steps([*seen, written(20, "a")], after_ten, group=group) == [seen[1]]
+    assert late_steps(seen, after_ten, group=done) == []
+    assert late_steps([StepRecord(5)], after_ten, group=group) == []
 
 
-def test_a_step_that_nobody_has_looked_into_is_late_even_if_nobody_knew_that_it_was_passed():
-    three = written(3, "a")
-    told = {"group": "builtin", "passed": {5}}
-    assert late_steps([three], settling(1, cursor=10), **told, done=()) == [three]
-    assert late_steps([three], settling(1, cursor=10), **told, done={3}) == []
+def test_what_came_before_a_step_that_is_missing_cannot_be_told():
+    verdict = next_step(
+        [written(10, "a")], settling(1, now=2000), lambda step, worker: step - 2 if step else None
+    )
+    assert (verdict.passed, verdict.missing) == ({8}, 8)
+
+
+def test_a_step_of_which_nobody_knew_that_it_was_passed_is_late_whoever_has_looked_into_it():
+    steps = [replace(written(one, "a"), layout="of another group") for one in (2, 3, 5, 10)]
+    group = GroupRecord("builtin", cursor=10, passed=frozenset({5}), gaps=((2, 5),))
+    assert late_steps(steps, settling(1, cursor=10), group=group) == [steps[1], steps[2]]
+
+
+def test_late_steps_that_are_forgotten_are_not_late_again():
+    group = GroupRecord("builtin", cursor=9000, gaps=((-1, 5000),))
+    for step in range(0, 4 * KEPT_STEPS, 2):
+        group = with_late_done(group, step)
+    assert len(group.late_done) == KEPT_STEPS
+    every = [written(step, "a") for step in range(4 * KEPT_STEPS)]
+    late = late_steps(every, settling(1, cursor=9000), group=group)
+    assert not [one.step for one in late if one.step % 2 == 0]
+    assert 4 * KEPT_STEPS - 1 in [one.step for one in late]
 
 
 @pytest.mark.parametrize("marked", [True, False])
@@ -176,7 +195,7 @@ def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
     by = frozenset({"builtin"}) if marked else frozenset({"custom-x"})
     five = written(5, "a", evaluated_by=by)
     old = settling(1, cursor=10, tells_previous_steps=False)
-    late = late_steps([five], old, group="builtin", passed=(), done=())
+    late = late_steps([five], old, group=GroupRecord("builtin", cursor=10))
     assert late == ([] if marked else [five])
 
 

@@ -221,6 +221,7 @@ def progress_of_group(record: GroupRecord) -> Item:
     body = {
         "rules": [_told_of_rule(rule) for rule in record.rules],
         "passed": sorted(record.passed),
+        "gaps": record.gaps,
         "late": sorted(record.late_done),
         "finished": record.finished,
     }
@@ -243,6 +244,7 @@ def group_of(item: Item) -> GroupRecord:
         cursor=int(item["cursor"]),
         rules=tuple(_rule_told(rule) for rule in body.get("rules", ())),
         passed=frozenset(body.get("passed", ())),
+        gaps=tuple((first, last) for first, last in body.get("gaps", ())),
         late_done=frozenset(body.get("late", ())),
         alone=tuple(item.get("alone", ())),
         finished=bool(body.get("finished", False)),

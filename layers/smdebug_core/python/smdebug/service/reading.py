@@ -345,7 +345,7 @@ def _has_evaluated(record: RunRecord, group: GroupRecord, step: StepRecord) -> b
     if step.step in group.late_done:
         return True
     if record.tells_previous_steps:
-        return step.step <= group.cursor and step.step not in group.passed
+        return step.step <= group.cursor and not group.gave_up(step.step)
     # There steps may come in any order: each says itself who has looked at it.
     return group.group in step.evaluated_by
 

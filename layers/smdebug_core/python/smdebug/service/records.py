@@ -202,12 +202,17 @@ class GroupRecord:
     cursor: int = NOTHING_EVALUATED  # every due step up to here was evaluated
     rules: tuple[RuleRecord, ...] = ()
     passed: frozenset[int] = frozenset()  # steps below the cursor that were given up, not evaluated
+    gaps: tuple[tuple[int, int], ...] = ()  # between these nobody could tell what was given up
     late_done: frozenset[int] = frozenset()  # those of them that came after all and were evaluated
     alone: tuple[
         str, ...
     ] = ()  # after two deaths: the rules that were tried alone at the next step
     finished: bool = False  # every rule has its last status
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def gave_up(self, step: int) -> bool:
+        """Was the step passed over, as far as one knew of it at all?"""
+        return step in self.passed or any(first < step < last for first, last in self.gaps)
 
     def rule(self, id: str) -> RuleRecord:
         return next(rule for rule in self.rules if rule.id == id)
