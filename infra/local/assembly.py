@@ -17,10 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from infra.fingerprints import fingerprint_of
-from infra.local.errors import NotSynthesized, in_words
+from infra.local.errors import NotSynthesized, in_words, missing_module
 
 ROOT = Path(__file__).parents[2]
 KEPT = 4  # assemblies, the newest
+ALONE = """
+import os, signal, sys, threading
+
+def end_with_parent():
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)  # and node with us
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+"""
 SYNTHESIZE = """
 import json, sys
 from infra.app import app_with
@@ -81,19 +90,30 @@ def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = 
 
 
 def _synthesize(settings: str, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="synth-", dir=folder.parent) as made:
-        command = [sys.executable, "-c", SYNTHESIZE, settings, f"{made}/assembly"]
-        known = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(  # noqa: S603 - our own interpreter
-            command,
-            capture_output=True,
+    for left in folder.parent.glob("synth-*"):  # by somebody who was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(
+        prefix="synth-", dir=folder.parent, ignore_cleanup_errors=True
+    ) as made:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", ALONE + SYNTHESIZE, settings, f"{made}/assembly"],
+            stdin=subprocess.PIPE,  # whatever ends us closes it, and that ends the process
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            env=known,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "PYTHONWARNINGS": "ignore",
+                "TMPDIR": made,  # the CDK leaves its node's files there when it is killed
+            },
             start_new_session=True,  # Ctrl-C is for us: node would end before the one who speaks to it
         )
-        if done.returncode:
-            said = done.stderr.strip()
+        with process:
+            assert process.stderr is not None
+            said = process.stderr.read().strip()
+            failed = process.wait()
+        if failed:
             if "ENOSPC" in said or "No space left" in said:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if "node" in said.lower() and "FileNotFoundError" in said:
@@ -102,6 +122,8 @@ def _synthesize(settings: str, folder: Path) -> None:
                     "Node.js 20 or newer on the PATH."
                 )
             short = said.splitlines()[-1] if "Traceback" in said else said
+            if missing := missing_module(short):
+                raise NotSynthesized(missing)
             raise NotSynthesized(f"The template could not be made: {short or 'no reason told'}")
         Path(f"{made}/assembly").rename(folder)
 

@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any, cast
 
 from infra.local import errors
 from infra.local.assembly import ROOT, Assembly, synthesized
-from infra.local.errors import DidNotStart, LocalStackError, WaitedTooLong
+from infra.local.errors import DidNotStart, LocalStackError, WaitedTooLong, missing_module
 from infra.local.template import REGION
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
@@ -90,9 +92,9 @@ class LocalAws:
     def start(self) -> None:
         """Deploy the template, and be ready for trainings."""
         assembly = self._assembly or synthesized(self._settings)
+        self.folder = f"{tempfile.gettempdir()}/smdebug-local-{uuid.uuid4().hex[:12]}"
         told = self._within(assembly) if self._in_process else self._beside(assembly)
         self.endpoint = told["endpoint"]
-        self.folder = told["folder"]
         self.outputs = told["outputs"]
         self.log_groups = told["log_groups"]
 
@@ -287,12 +289,13 @@ class LocalAws:
                 in_this_process=True,
                 environment=asked["environment"],
                 secrets=asked["secrets"],
+                folder=self.folder,
             )
         )
         return self._cloud.told()  # type: ignore[no-any-return]
 
     def _beside(self, assembly: Assembly) -> dict[str, Any]:
-        told = json.dumps({**self._asked, "assembly": str(assembly.folder)})
+        told = json.dumps({**self._asked, "assembly": str(assembly.folder), "folder": self.folder})
         known = {
             name: value
             for name, value in os.environ.items()
@@ -321,7 +324,9 @@ class LocalAws:
                 cloud.wait()
                 reader.join(2)
                 last = "".join(said).strip()[-2000:] or f"exit code {cloud.returncode}"
-                raise DidNotStart(f"The local AWS ended before it was ready: {last}")
+                raise DidNotStart(
+                    missing_module(last) or f"The local AWS ended before it was ready: {last}"
+                )
             answer: dict[str, Any] = json.loads(line)
             if "error" in answer:
                 raise getattr(errors, answer["error"], LocalStackError)(answer["message"])

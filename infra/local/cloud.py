@@ -64,6 +64,7 @@ class Cloud:
         in_this_process: bool = False,
         environment: Mapping[str, str] | None = None,
         secrets: Mapping[str, Mapping[str, str]] | None = None,
+        folder: str,
     ):
         if Cloud._open is not None:
             raise LocalStackError(
@@ -75,6 +76,7 @@ class Cloud:
         self._environment = dict(environment or {})
         self._secrets = dict(secrets or {})
         self._port = port
+        self._place = folder  # there is none yet
         self._closing = contextlib.ExitStack()
         self._stopping = threading.Event()
         self._clients: dict[tuple[str, str], Any] = {}
@@ -105,7 +107,6 @@ class Cloud:
         groups = sorted({one.log_group for one in self.deployed.functions.values()})
         return {
             "endpoint": self.endpoint,
-            "folder": str(self.folder),
             "outputs": self.deployed.outputs,
             "log_groups": groups,
         }
@@ -113,7 +114,7 @@ class Cloud:
     # Starting
 
     def _start(self) -> None:
-        self.folder = self._closing.enter_context(_folder())
+        self.folder = self._closing.enter_context(_folder(self._place))
         self.clock = MovableClock(self.folder / "clock")
         self.deployed = Deployed()
         self.deliveries = Deliveries(
@@ -419,9 +420,9 @@ def _told(done: Invocation) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _folder() -> Any:
+def _folder(place: str) -> Any:
     """A folder that is gone afterwards, whatever ends this process."""
-    folder = Path(tempfile.mkdtemp(prefix="smdebug-local-"))
+    folder = Path(place)
     janitor = subprocess.Popen(  # noqa: S603 - our own interpreter and script
         [sys.executable, "-S", "-s", "-P", str(JANITOR), str(folder)],
         stdin=subprocess.PIPE,
@@ -430,6 +431,7 @@ def _folder() -> Any:
         start_new_session=True,
     )
     try:
+        folder.mkdir(mode=0o700)  # only now: whoever is ended before leaves none
         yield folder
     finally:
         assert janitor.stdin is not None
@@ -444,6 +446,7 @@ def _folder() -> Any:
 
 def main() -> None:
     """Play AWS until the one who asked for it lets go."""
+    threading.Thread(target=_end_with_whoever_asked, daemon=True).start()
     asked = json.loads(sys.argv[1])
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us tells when it is over
@@ -452,6 +455,7 @@ def main() -> None:
         port=asked["port"],
         environment=asked["environment"],
         secrets=asked["secrets"],
+        folder=asked["folder"],
     )
 
     def say(told: Mapping[str, Any]) -> None:
@@ -460,12 +464,16 @@ def main() -> None:
     try:
         with cloud:
             say(cloud.told())
-            sys.stdin.buffer.read()
-            # As abruptly as in a crash: the handlers die with us, and the janitor sees to the rest.
-            os._exit(0)
+            threading.Event().wait()
     except (LocalStackError, Refused) as error:
         say({"error": type(error).__name__, "message": str(error)})
         sys.exit(1)
+
+
+def _end_with_whoever_asked() -> None:
+    """As abruptly as in a crash: the handlers die with us, and the janitor sees to the rest."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,15 @@ two real trainings in processes of their own save their tensors to its bucket, a
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,13 +23,23 @@ from typing import IO, Any
 
 from infra.local.aws import LocalAws
 from infra.local.debugger import LocalDebugger
-from infra.local.errors import LocalStackError
+from infra.local.errors import (
+    INTERRUPTED,
+    LocalStackError,
+    WaitedTooLong,
+    complain,
+    in_words,
+)
+from infra.local.screen import Screen
 
 ROOT = Path(__file__).parents[2]
+PLACE = ROOT / ".demo"
+REPORT = "report/report.html"
 TRAINING = ROOT / "examples" / "train_numpy.py"
 STEPS = {"ill": 1200, "healthy": 300}
 SAVE_INTERVAL, PAUSE = 20, 0.05
 PATIENCE = 80.0  # seconds for all that happens once the trainings run
+PAGES_PATIENCE = 30.0  # and for the two reports at the end
 FOUND = "Rule Evaluation Condition Met"
 RULES: list[Any] = [
     {"name": "VanishingGradient", "rule": "VanishingGradient", "actions": ["stoptraining"]},
@@ -42,22 +52,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.add_argument(
         "--keep", metavar="FOLDER", help="leave the two runs there, to look at them afterwards"
     )
+    arguments.add_argument(
+        "--json", action="store_true", help="tell all of it in one document, at the end"
+    )
     asked = arguments.parse_args(argv)
     for stopping in (signal.SIGTERM, signal.SIGINT):  # a shell may have us ignore the second
         signal.signal(stopping, _as_interrupt)
     try:
-        return demo(keep=Path(asked.keep) if asked.keep else None)
+        with ExitStack() as stack:
+            out = sys.stdout
+            if asked.json:  # whoever waits at a terminal sees the story all the same
+                unseen = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+                out = sys.stderr if sys.stderr.isatty() else unseen
+            told = demo(keep=Path(asked.keep) if asked.keep else None, out=out)
     except KeyboardInterrupt:
-        print("\nInterrupted. Nothing was left behind.", file=sys.stderr)
-        return 130
+        print("Interrupted. Nothing was left behind.", file=sys.stderr)
+        return INTERRUPTED
     except LocalStackError as error:
-        print(f"\n{error}", file=sys.stderr)
-        return 1
+        return complain(error, as_json=asked.json)
+    if asked.json:
+        print(json.dumps(told, ensure_ascii=False, indent=2))
+    return 0 if told["as_it_should_be"] else 1
 
 
-def demo(*, keep: Path | None = None, out: IO[str] | None = None) -> int:
-    """Show it all; 0 if the ill training was stopped and the healthy one was not."""
+def demo(*, keep: Path | None = None, out: IO[str] | None = None) -> dict[str, Any]:
+    """Show it all, and give it as data: whether it went as it should, and what was seen of each run."""
     screen = Screen(out or sys.stdout)
+    began = time.monotonic()
+    for folder in (PLACE, keep):
+        if folder is not None:
+            _make(folder)
     screen.say(INTRODUCTION)
     with ExitStack() as stack:
         with screen.waiting("Deploying the debugger on this machine (no account, no Docker)"):
@@ -73,16 +97,24 @@ def demo(*, keep: Path | None = None, out: IO[str] | None = None) -> int:
         runs = [stack.enter_context(_training(name, debugger)) for name in STEPS]
         screen.begin()
         _watch(runs, debugger, inbox, screen)
-        stopped, finished = (run.was_stopped for run in runs)
         with screen.waiting("\nTelling the rules that the trainings are over"):
             for run in runs:
                 debugger.finish(run.name)
+        with screen.waiting("Having a report written of each"):
+            for run in runs:
+                _fetch_report(run, debugger)
         _tell_times(runs, screen)
-        place = _summary(runs, debugger)
+        summary = _summary(runs, debugger)
         if keep is not None:
             _download(runs, debugger, keep)
-        screen.say(_closing_words(runs, place, keep, screen))
-    return 0 if stopped and not finished else 1
+        screen.say(_closing_words(runs, summary, keep, screen))
+        return {
+            "as_it_should_be": runs[0].was_stopped and not runs[1].was_stopped,
+            "seconds": round(time.monotonic() - began, 1),
+            "summary": str(summary),
+            "kept": str(keep) if keep else None,
+            "runs": [_as_data(run, debugger) for run in runs],
+        }
 
 
 @dataclass
@@ -95,69 +127,14 @@ class Run:
     told_steps: set[int] = field(default_factory=set)
     told_findings: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     alerted_after: dict[str, float] = field(default_factory=dict)
-    alerts: set[str] = field(default_factory=set)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    report: Path | None = None
     told_actions: set[str] = field(default_factory=set)
     has_told_end: bool = False
 
     @property
     def was_stopped(self) -> bool:
         return "stopped" in self.said.read_text(encoding="utf-8", errors="replace")
-
-
-class Screen:
-    """Where the demo writes, in colour if somebody sees it."""
-
-    def __init__(self, out: IO[str]):
-        self._out = out
-        self._plain = bool(os.environ.get("NO_COLOR")) or not out.isatty()
-        self._began = time.monotonic()
-
-    def say(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
-
-    def happen(self, run: str, text: str) -> None:
-        """A line of what happens, with the time since the trainings began."""
-        self.say(f"  {time.monotonic() - self._began:7.1f}  {run:<9}{text}")
-
-    def begin(self) -> None:
-        self._began = time.monotonic()
-
-    @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        began = time.monotonic()
-        print(f"{what} ...", end="", file=self._out, flush=True)
-        done = threading.Event()
-
-        def dots() -> None:
-            while not done.wait(2.0):
-                print(".", end="", file=self._out, flush=True)
-
-        thread = threading.Thread(target=dots, daemon=True)
-        thread.start()
-        try:
-            yield
-        except BaseException:
-            print("", file=self._out, flush=True)
-            raise
-        finally:
-            done.set()
-            thread.join()
-        self.say(f" {time.monotonic() - began:.0f} s")
-
-    def bold(self, text: str) -> str:
-        return self._painted("1", text)
-
-    def dim(self, text: str) -> str:
-        return self._painted("2", text)
-
-    def red(self, text: str) -> str:
-        return self._painted("31", text)
-
-    def green(self, text: str) -> str:
-        return self._painted("32", text)
-
-    def _painted(self, code: str, text: str) -> str:
-        return text if self._plain else f"\033[{code}m{text}\033[0m"
 
 
 @contextmanager
@@ -278,19 +255,23 @@ def _tell_alert(
     for run in runs:
         if f"{debugger.bucket}/{debugger.key(run.name)}" not in message["message"]:
             continue
-        subject = message["subject"].partition(" of ")[0] or "an alert"
-        if subject in run.alerts:  # what is published at least once may come twice
-            return
-        run.alerts.add(subject)
-        after = ""
+        subject, after = message["subject"].partition(" of ")[0] or "an alert", ""
+        alert: dict[str, Any] = {"subject": message["subject"]}
         for event in debugger.events(run.name, FOUND):
             detail = event["detail"]
-            if detail["id"] not in run.alerted_after and _name(detail) in message["message"]:
+            if detail["id"] in message["message"]:
                 run.told_findings[detail["id"]] = detail
                 seconds = time.time() - _seconds(detail["times"]["uploaded"])
                 run.alerted_after[detail["id"]] = seconds
+                alert |= {
+                    "rule": _name(detail),
+                    "step": detail["step"],
+                    "finding": detail["id"],
+                    "seconds_after_upload": round(seconds, 3),
+                }
                 after = f", {seconds:.1f} s after the file came"
                 break
+        run.alerts.append(alert)
         screen.happen(run.name, f"in the inbox       {screen.bold(subject)}{screen.dim(after)}")
 
 
@@ -313,9 +294,8 @@ def _tell_times(runs: Sequence[Run], screen: Screen) -> None:
     )
     for run in runs:
         for finding, detail in run.told_findings.items():
-            at = {name: _seconds(told) for name, told in detail["times"].items() if told}
-            begun = at.get("uploaded", at.get("indexed", 0.0))
-            told = [at.get(name, begun) - begun for name in ("indexed", "evaluated", "published")]
+            took = _seconds_after_upload(detail)
+            told = [took.get(name, 0.0) for name in ("indexed", "evaluated", "published")]
             name = f"{run.name}, {_name(detail)}"
             alert = run.alerted_after.get(finding)
             numbers = f"{told[0]:9.2f}{told[1]:11.2f}{told[2]:11.2f}"
@@ -325,8 +305,7 @@ def _tell_times(runs: Sequence[Run], screen: Screen) -> None:
 
 def _summary(runs: Sequence[Run], debugger: LocalDebugger) -> Path:
     """What the rules have come to, as a page."""
-    place = ROOT / ".demo" / "summary.md"
-    place.parent.mkdir(exist_ok=True)
+    place = PLACE / "summary.md"
     lines = ["# What the rules found", ""]
     for run in runs:
         known = debugger.run(run.name)
@@ -344,6 +323,70 @@ def _summary(runs: Sequence[Run], debugger: LocalDebugger) -> Path:
     return place
 
 
+def _fetch_report(run: Run, debugger: LocalDebugger) -> None:
+    """The page that a function writes beside each run that has finished."""
+    there = debugger.storage(run.name)
+    with suppress(WaitedTooLong):  # the summary tells the same
+        debugger.aws.wait_until(
+            lambda: there.exists(REPORT), what=f"the report of {run.name}", seconds=PAGES_PATIENCE
+        )
+        run.report = PLACE / f"{run.name}.html"
+        run.report.write_bytes(there.read(REPORT))
+
+
+def _as_data(run: Run, debugger: LocalDebugger) -> dict[str, Any]:
+    """What was seen of a run, for a program."""
+    known = debugger.run(run.name)
+    findings = known.findings()
+    found = {one.id: one for one in findings}
+    return {
+        "name": run.name,
+        "path": debugger.path(run.name),
+        "steps": [one.step for one in known.steps() if one.evaluated],
+        "steps_planned": STEPS[run.name],
+        "ended": "stopped"
+        if run.was_stopped
+        else "failed"
+        if run.process.returncode
+        else "finished",
+        "stopped_by": [
+            {
+                "action": one.name,
+                "rule": found[one.finding_id].name,
+                "step": found[one.finding_id].step,
+                "how": one.message,
+            }
+            for one in known.actions()
+            if run.was_stopped and one.done
+        ],
+        "rules": [
+            {"name": one.name, "status": str(one.status), "reason": one.reason}
+            for one in known.statuses()
+        ],
+        "findings": [
+            {
+                "id": one.id,
+                "step": one.step,
+                "rule": one.name,
+                "messages": [worst["message"] for worst in one.worst],
+                "seconds_after_upload": _seconds_after_upload(
+                    run.told_findings.get(one.id, one.detail)
+                ),
+            }
+            for one in findings
+        ],
+        "alerts": run.alerts,
+        "report": str(run.report) if run.report else None,
+    }
+
+
+def _seconds_after_upload(detail: Mapping[str, Any]) -> dict[str, float]:
+    at = {name: _seconds(told) for name, told in detail["times"].items() if told}
+    begun = at.get("uploaded", at.get("indexed", 0.0))
+    reached = ("indexed", "evaluated", "published")
+    return {name: round(at[name] - begun, 3) for name in reached if name in at}
+
+
 def _download(runs: Sequence[Run], debugger: LocalDebugger, folder: Path) -> None:
     client = debugger.aws.client("s3")
     for run in runs:
@@ -358,6 +401,7 @@ def _download(runs: Sequence[Run], debugger: LocalDebugger, folder: Path) -> Non
 
 def _closing_words(runs: Sequence[Run], place: Path, keep: Path | None, screen: Screen) -> str:
     ill, healthy = runs
+    pages = [os.path.relpath(run.report) for run in runs if run.report]
     ended = "was stopped" if ill.was_stopped else "was not stopped"
     going = "was left alone" if not healthy.was_stopped else "was stopped, too"
     shown = os.path.relpath(place)
@@ -369,7 +413,10 @@ def _closing_words(runs: Sequence[Run], place: Path, keep: Path | None, screen: 
         "so they never learn. Its loss alone would have taken much longer to say so.",
         f"The {screen.bold('healthy')} one {going}.",
         "",
-        f"The summary is in {screen.bold(shown)}. On AWS it is the same template: docs/deploy.md",
+        f"The summary is in {screen.bold(shown)}, a report of each in {screen.bold(' and '.join(pages))}."
+        if pages
+        else f"The summary is in {screen.bold(shown)}.",
+        "On AWS it is the same template: docs/deploy.md",
     ]
     if keep:
         lines.append(
@@ -382,7 +429,21 @@ def _seconds(told: str | None) -> float:
     return datetime.fromisoformat(told).timestamp() if told else time.time()
 
 
+def _make(folder: Path) -> None:
+    """While it is not too late to choose another."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise in_words(error, str(folder)) or LocalStackError(
+            f"{folder} is no place for files ({error.strerror}): choose another folder"
+        ) from error
+
+
 def _as_interrupt(*_: object) -> None:
+    for stopping in (signal.SIGTERM, signal.SIGINT):  # one is enough: it is clearing up
+        signal.signal(stopping, lambda *_: None)
     raise KeyboardInterrupt
 
 

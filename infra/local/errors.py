@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
+import re
+import sys
+
+CANNOT = 3  # as `smdebug` says it: something cannot be reached, read or written
+INTERRUPTED = 130
 
 
 class LocalStackError(RuntimeError):
@@ -54,3 +60,24 @@ def in_words(error: OSError, folder: str) -> LocalStackError | None:
             "and a TMPDIR, of your own"
         )
     return None
+
+
+def missing_module(said: str) -> str:
+    """What to do about the Python package that somebody has missed, if that is what was said."""
+    found = re.search(r"ModuleNotFoundError: No module named '(\w+)", said)
+    if not found:
+        return ""
+    return (
+        f"The Python package {found[1]} is not installed: run `make setup` in the checkout, which "
+        "brings all that is needed into .venv, and use .venv/bin/smdebug"
+    )
+
+
+def complain(error: LocalStackError, *, as_json: bool = False) -> int:
+    """Tell whoever is at the terminal, or a program; the exit code."""
+    if as_json:
+        told = {"error": str(error), "hint": "", "exit_code": CANNOT}
+        print(json.dumps(told, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(f"error: {error}.".replace("..", "."), file=sys.stderr)
+    return CANNOT

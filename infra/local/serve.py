@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from infra.local.aws import LocalAws
-
-INTERRUPTED = 130
+from infra.local.errors import INTERRUPTED, LocalStackError, complain
 
 
 def serve(
@@ -32,9 +31,10 @@ def serve(
     starting = True
 
     def end(*_: object) -> None:
-        stop.set()
-        if starting:
+        if starting and not stop.is_set():  # the second time it is ending already
+            stop.set()
             raise KeyboardInterrupt
+        stop.set()
 
     aws = LocalAws(settings, port=port)
     try:
@@ -51,6 +51,8 @@ def serve(
     except KeyboardInterrupt:
         print("Interrupted. Nothing was left behind.", file=sys.stderr)
         return INTERRUPTED
+    except LocalStackError as error:
+        return complain(error, as_json=as_json)
     finally:
         aws.stop()
     if not as_json:

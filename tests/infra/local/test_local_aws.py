@@ -226,30 +226,6 @@ def test_a_stack_that_is_kept_up_says_what_to_set():
     assert exports({"A": "b c"}) == ["export A='b c'"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_stack_that_is_ended_while_it_starts_says_so_in_a_line_and_leaves_nothing(tmp_path, how):
-    command = [sys.executable, "-m", "smdebug.cli.main", "local"]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**environment(), "TMPDIR": str(tmp_path)},
-        cwd=ROOT,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("Starting")
-    if how is signal.SIGINT:
-        os.killpg(process.pid, how)  # as a terminal does
-    else:
-        process.send_signal(how)
-    _, complaint = process.communicate(timeout=60)
-    assert (process.returncode, complaint) == (130, "Interrupted. Nothing was left behind.\n")
-    assert [one for one in tmp_path.iterdir() if one.name.startswith("smdebug-local-")] == []
-    assert processes_of(str(tmp_path)) == []
-
-
 def test_a_stack_that_is_up_tells_a_program_where_it_is_in_one_line():
     said: list[str] = []
     stop = threading.Event()

@@ -12,22 +12,29 @@ from typing import Any
 
 import click
 
-from smdebug.cli.outcomes import CANNOT_LOOK
+from smdebug.cli.outcomes import DEFECT, INTERRUPTED
 
-# Not -m: the package may have imported the module already, and Python would warn of that.
+# Not -m: the package may have imported the module already, and Python would warn of that. A Ctrl-C
+# waits until the process can tell of it: until then it is blocked.
 _CALL = """
-import json, sys
-try:
-    from infra.local.errors import LocalStackError
-    from {module} import {function}
-except KeyboardInterrupt:
-    sys.exit("Interrupted.")
+import json, os, signal, sys
+def interrupted(*_):
+    os.write(2, b"Interrupted. Nothing was left behind.\\n")
+    os._exit({interrupted})
+for stopping in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(stopping, interrupted)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+from {module} import {function}
 given = json.loads(sys.argv.pop())
 try:
-    sys.exit({function}(*given["args"], **given["kwargs"]))
-except LocalStackError as error:
-    print(f"error: {{error}}", file=sys.stderr)
-    sys.exit({code})
+    code = {function}(*given["args"], **given["kwargs"])
+except Exception as error:
+    if {debug}:
+        raise
+    print(f"error: smdebug itself failed: {{type(error).__name__}}: {{error}}", file=sys.stderr)
+    print("hint: the same command with --debug shows where; please report that", file=sys.stderr)
+    code = {defect}
+sys.exit(code)
 """
 _MARK = Path("infra") / "local" / "__init__.py"
 
@@ -59,18 +66,30 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
     paths = [str(checkout), str(checkout / "layers/smdebug_core/python"), str(checkout / "rules")]
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([*paths, *([inherited] if inherited else [])])
-    call = _CALL.format(module=module, function=function, code=CANNOT_LOOK)
-    process = subprocess.Popen(  # noqa: S603 - a module of this project
-        [sys.executable, "-c", call, json.dumps({"args": args, "kwargs": kwargs})],
-        env={**os.environ, "PYTHONPATH": path},
+    call = _CALL.format(
+        module=module,
+        function=function,
+        interrupted=INTERRUPTED,
+        defect=DEFECT,
+        debug="--debug" in sys.argv,
     )
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())  # we alone were told
+    stopping = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
     try:
-        while True:
-            try:
-                code = process.wait()
-            except KeyboardInterrupt:
-                continue  # it has heard the same Ctrl-C, and is cleaning up
-            return code if code >= 0 else 128 - code
+        process = subprocess.Popen(  # noqa: S603 - a module of this project
+            [sys.executable, "-c", call, json.dumps({"args": args, "kwargs": kwargs})],
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        # Ctrl-C reaches both, and it cleans up; of a SIGTERM we alone are told.
+        before = {
+            signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
+            signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
+        }
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping)
+    try:
+        code = process.wait()
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    return code if code >= 0 else 128 - code

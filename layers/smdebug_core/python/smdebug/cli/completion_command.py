@@ -21,7 +21,7 @@ def command(shell: str, as_json: bool) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from smdebug.cli.main import smdebug
+    from smdebug.cli.commands import smdebug
 
     kind = get_completion_class(shell)
     assert kind is not None

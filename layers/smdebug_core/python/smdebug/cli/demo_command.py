@@ -7,21 +7,26 @@ from pathlib import Path
 import click
 
 from smdebug.cli.checkout import run_from_checkout
+from smdebug.cli.telling import json_option
 
 
 @click.command("demo")
 @click.option(
     "--keep", metavar="FOLDER", help="Leave the two runs there, to look at them afterwards."
 )
-def command(keep: str | None) -> int:
+@json_option
+def command(keep: str | None, as_json: bool) -> int:
     """Train something ill and its healthy twin on a local stack, and watch the rules find out why.
 
-    It takes a minute, needs no account and no Docker, and cleans up behind itself.
+    It takes a minute, needs no account and no Docker, and cleans up behind itself. In JSON, all that was seen
+    comes in one document at the end; the story is then for a terminal alone, on stderr.
 
     \b
     Examples:
       smdebug demo
       smdebug demo --keep ./runs
+      smdebug demo --json > seen.json
     """
     arguments = ["--keep", str(Path(keep).expanduser().resolve())] if keep else []
+    arguments += ["--json"] if as_json else []
     return run_from_checkout("infra.local.demo", "main", arguments)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from smdebug.cli.checkout import run_from_checkout
+from smdebug.cli.telling import json_option
 
 
 @click.command("local")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of its AWS (any free one).")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON, once it is up.")
+@json_option
 def command(port: int, as_json: bool) -> int:
     """Keep a local stack up for a training in another terminal, and print what to set there.
 

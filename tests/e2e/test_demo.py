@@ -1,0 +1,67 @@
+"""The demo, whole and real, as a program would run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.infra.local.test_local_aws import ROOT, environment
+
+
+def test_it_answers_with_one_document_and_leaves_the_runs_where_it_was_told(tmp_path):
+    kept = tmp_path / "kept"
+    done = subprocess.run(
+        [sys.executable, "-m", "smdebug", "demo", "--json", "--keep", str(kept)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment(), "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["as_it_should_be"] is True
+    ill, healthy = told["runs"]
+
+    assert ill["ended"] == "stopped"
+    assert [(one["action"], one["rule"]) for one in ill["stopped_by"]] == [
+        ("stoptraining", "VanishingGradient")
+    ]
+    assert 0 < len(ill["steps"]) < ill["steps_planned"] / 20
+    assert {one["name"]: one["status"] for one in ill["rules"]} == {
+        "VanishingGradient": "IssuesFound",
+        "ExplodingTensor": "NoIssuesFound",
+    }
+    (finding,) = ill["findings"]
+    assert set(finding["seconds_after_upload"]) == {"indexed", "evaluated", "published"}
+    assert "gradient/layer00_weight" in finding["messages"][0]
+    (alert,) = [one for one in ill["alerts"] if "finding" in one]
+    assert (alert["finding"], alert["step"]) == (finding["id"], finding["step"])
+    assert alert["seconds_after_upload"] > 0
+
+    assert (healthy["ended"], healthy["findings"], healthy["alerts"]) == ("finished", [], [])
+    assert healthy["steps"][-1] == 280
+    for run in told["runs"]:
+        assert "<html" in Path(run["report"]).read_text(encoding="utf-8")
+        assert any((kept / run["name"] / "events").iterdir())
+    assert "VanishingGradient" in Path(told["summary"]).read_text(encoding="utf-8")
+    assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+
+
+def test_where_it_may_not_write_it_says_so_before_it_begins(tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("a file", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py"), "--json", "--keep", str(taken)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    told = json.loads(done.stderr)
+    assert (told["exit_code"], str(taken) in told["error"]) == (3, True)
