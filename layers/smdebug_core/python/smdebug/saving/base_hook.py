@@ -55,6 +55,7 @@ from smdebug.saving import claim, singleton
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.background import MAX_BYTES, PATIENCE, BackgroundWriter
 from smdebug.saving.control import LOOK_EVERY, Agree, ControlObject, StopRequest, StopWatch
+from smdebug.saving.copies import CopyMemory
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
@@ -196,6 +197,7 @@ class BaseHook:
         self._submitted: int | None = None  # the last step that was handed over
         self._previous: int | None = None  # the last step whose index file is there
         self._background: BackgroundWriter | None = None
+        self._copies: CopyMemory | None = None
         self._claim: claim.Claim | None = None
         self._attempt = Attempt("", 0)
         self._board: TensorboardExport | None = None
@@ -516,6 +518,7 @@ class BaseHook:
         self._background = BackgroundWriter(
             self._storage, patience=self._patience, max_bytes=self._queue_bytes
         )
+        self._copies = CopyMemory(self._queue_bytes)
         self._watch_for_stop(self._attempt if self._is_chief() else None)
         if self.dry_run:
             self._quiet = True
@@ -732,7 +735,11 @@ class BaseHook:
             assert self._ran is not None
             board = self._board.step(self._ran.step, self._ran.mode) if self._board else None
             self._open = OpenStep(
-                self._ran, keep_colon_index=self._keeps_colon_index, board=board, **self._marks()
+                self._ran,
+                keep_colon_index=self._keeps_colon_index,
+                board=board,
+                memory=self._copies,
+                **self._marks(),
             )
         return self._open
 
@@ -810,6 +817,7 @@ class BaseHook:
 
     def _stop_recording(self) -> None:
         self._quiet = True
+        self._copies = None
         self._mode_plan = NOTHING_DUE
         if self._due is not None:
             self._due = 0

@@ -12,6 +12,7 @@ from smdebug.config.reduction_config import Reduction
 from smdebug.files.framing import Checksum
 from smdebug.numbers.reductions import compute_reductions, get_reduction_tensor_name
 from smdebug.saving.background import StepJob, StepRecording
+from smdebug.saving.copies import CopyMemory
 from smdebug.saving.save_plan import Wanted
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.step_writer import StepWriter
@@ -35,6 +36,7 @@ class OpenStep(StepRecording):
         meta_extras: Callable[[], Mapping[str, Any]],
         keep_colon_index: bool = False,
         board: TensorboardStep | None = None,
+        memory: CopyMemory | None = None,
     ):
         super().__init__(
             step=clock.step,
@@ -50,6 +52,7 @@ class OpenStep(StepRecording):
         self._saved_at = 0.0
         self._keep_colon_index = keep_colon_index
         self._board = board
+        self._copies = None if memory is None else memory.for_a_step()
         self.has_records = False
 
     def __bool__(self) -> bool:
@@ -67,7 +70,7 @@ class OpenStep(StepRecording):
             self.write_shape(name, array.shape)
         reduced_later = wanted.reductions and array.nbytes <= COPIED_FOR_REDUCTIONS
         if not owned and (wanted.raw or histogram or reduced_later):
-            array, owned = np.array(array), True
+            array, owned = self._copied(array), True
         if wanted.reductions:
             self._record_reductions(name, array, wanted.reductions, now, owned)
         if wanted.raw:
@@ -103,6 +106,8 @@ class OpenStep(StepRecording):
     ) -> StepJob:
         """What is to be done to write it; the two are called around the writing of its index file."""
         self._saved_at = time.time()
+        if self._copies is not None:
+            self._copies.end()
         job, board = self.job(storage), self._board
 
         def write() -> None:
@@ -117,6 +122,9 @@ class OpenStep(StepRecording):
                 after_index(job.step)
 
         return job._replace(write=write, commit=commit)
+
+    def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.array(array) if self._copies is None else self._copies.of(array)
 
     def _extras(self) -> Mapping[str, Any]:
         interrupted = {"interrupted": True} if self.interrupted else {}
