@@ -64,7 +64,7 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     work = Evaluation(world, record, held, begun=now)
     work.reconcile()
     more = work.do_what_is_due(hinted_step)
-    if not more and not work.waits:
+    if not more and not work.waits and work.ask_at_end():
         work.finish_if_ended()
     work.commit()
     if not more and group != BUILT_IN and not held.outbox and not work.outbox:
@@ -299,14 +299,27 @@ class Evaluation:
         return True
 
     def _ask_all(self, step: StepRecord, *, late: bool) -> bool:
-        moment = self._moment(step, late=late)
-        for rule in self.group.rules:
+        rules = [
+            rule
+            for rule in self.group.rules
+            if not rule.status.is_final and wants(self._configuration(rule), step.step)
+        ]
+        return self._ask_each(rules, step, late=late)
+
+    def _ask_each(
+        self,
+        rules: Iterable[RuleRecord],
+        step: StepRecord,
+        *,
+        late: bool = False,
+        at_end: bool = False,
+    ) -> bool:
+        moment = self._moment(step, late=late, at_end=at_end)
+        for rule in rules:
             configuration = self._configuration(rule)
-            if rule.status.is_final or not wants(configuration, step.step):
-                continue
             if self.deaths >= DEATHS_BEFORE_ALONE:
                 self.world.index.note_alone(self.record.run, self.group, rule.id)
-            outcome = self.bench.ask(rule, configuration, step.step)
+            outcome = self.bench.ask(rule, configuration, step.step, at_end=at_end)
             if isinstance(outcome, Behind):
                 if self.group.group != BUILT_IN:
                     return False
@@ -351,8 +364,8 @@ class Evaluation:
     def _give_up_on(self, rule_id: str) -> None:
         """The function died when this rule looked alone: it was this one."""
         message = (
-            f"The function died {self.deaths} times at the step after {self.group.cursor}, the last "
-            "time when this rule looked at it alone: it needs more memory or more time than there is."
+            f"The function died {self.deaths} times after step {self.group.cursor}, the last time "
+            "when this rule was asked alone: it needs more memory or more time than there is."
         )
         for rule in self.group.rules:
             if rule.id == rule_id:
@@ -360,6 +373,41 @@ class Evaluation:
                 metrics({"RuleErrors": (1, "Count")})
 
     # The end
+
+    def ask_at_end(self) -> bool:
+        """Rules that have something to say of a whole run say it now. False if one of them has to wait.
+
+        What they find belongs to the last step.
+        """
+        rules = [rule for rule in self.group.rules if self.is_to_see_the_end(rule)]
+        rules = [rule for rule in rules if self.bench.asks_at_end(self._configuration(rule))]
+        step = self.last_step() if rules else None
+        if step is None:
+            return True
+        problem = self.bench.look_at(step)
+        if problem is not None:
+            self._say(problem)
+        if self._ask_each(rules, step, at_end=True):
+            return True
+        self._wait()
+        return False
+
+    def is_to_see_the_end(self, rule: RuleRecord) -> bool:
+        """Has the run ended, and with a step that the rule was asked about?"""
+        return (
+            self.record.has_ended
+            and not self.group.finished
+            and not rule.status.is_final
+            and self.deaths < DEATHS_BEFORE_PASSING
+            and self.group.cursor != NOTHING_EVALUATED
+            and wants(self._configuration(rule), self.group.cursor)
+        )
+
+    def last_step(self) -> StepRecord | None:
+        """The step at the cursor, if there is still a record of it."""
+        run, last = self.record, self.group.cursor
+        found = self.world.index.steps(run.run, run.training_run, first=last, last=last)
+        return found[0] if found else None
 
     def finish_if_ended(self) -> None:
         """The run has ended and everything was looked at: each rule gets its last status."""
@@ -432,7 +480,9 @@ class Evaluation:
         """Something is wrong with the run's files: it is said once, and the rest goes on."""
         self.record = in_trouble(self.world, self.record, "steps", problem)
 
-    def _moment(self, step: StepRecord | None = None, *, late: bool = False) -> Moment:
+    def _moment(
+        self, step: StepRecord | None = None, *, late: bool = False, at_end: bool = False
+    ) -> Moment:
         about: Mapping[str, Any] = {}
         if step is not None:
             told = self.bench.summary
@@ -443,6 +493,7 @@ class Evaluation:
                 "uploaded": step.uploaded or None,
                 "indexed": step.indexed or None,
                 "late": late,
+                "at_end": at_end,
             }
         return Moment.of(
             self.record,

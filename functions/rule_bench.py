@@ -21,7 +21,7 @@ from smdebug.exceptions import (
 from smdebug.files.names import END_MARKER
 from smdebug.rules.generic import catalog, find_rule
 from smdebug.rules.making import make_rule
-from smdebug.rules.rule import Rule
+from smdebug.rules.rule import Rule, asks_at_end
 from smdebug.rules.state import restore_state, save_state
 from smdebug.service.items import LARGEST_INLINE_STATE, state_key
 from smdebug.service.records import (
@@ -91,10 +91,22 @@ class RuleBench:
             + ("; ".join(problems) or "the index file is empty or was removed")
         )
 
+    def asks_at_end(self, configuration: RuleConfiguration) -> bool:
+        """Does the rule have something to say at the end of a run?"""
+        try:
+            return asks_at_end(find_rule(configuration.rule).load())
+        except SMDebugError:  # there is no such rule any more
+            return False
+
     def ask(
-        self, record: RuleRecord, configuration: RuleConfiguration, step: int
+        self,
+        record: RuleRecord,
+        configuration: RuleConfiguration,
+        step: int,
+        *,
+        at_end: bool = False,
     ) -> Outcome | Behind:
-        """Have a rule look at the step; what it says, or what became of it."""
+        """What a rule says of the step, or of the run that ended with it; or what became of it."""
         with about_rule(self._record.run, configuration.name, step, configuration.logging_level):
             try:
                 rule = self._rule(record, configuration)
@@ -106,7 +118,7 @@ class RuleBench:
             try:
                 for other in configuration.other_trials:
                     self._other(other).look_up_to(step)
-                outcome = ask(rule, self.trial, step)
+                outcome = ask(rule, self.trial, step, at_end=at_end)
             except StepNotYetAvailable as behind:
                 if before is not None:
                     restore_state(rule, before)

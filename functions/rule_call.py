@@ -65,11 +65,14 @@ def collections_of(content: Mapping[str, Any] | None, storage: Storage) -> Colle
     return opened.collections if opened else CollectionManager()
 
 
-def ask(rule: Rule, trial: ViewOfRun, step: int) -> Outcome:
-    """Have the rule look at the step. For what is raised from here it cannot be blamed."""
+def ask(rule: Rule, trial: ViewOfRun, step: int, *, at_end: bool = False) -> Outcome:
+    """Have the rule look at the step, or at the run that ended with it.
+
+    For what is raised from here it cannot be blamed.
+    """
     read_before = trial.values_read
     try:
-        rule.invoke(step)
+        (rule.invoke_end if at_end else rule.invoke)(step)
     except RuleEvaluationConditionMet as met:
         return Found(tuple(finding.to_dict() for finding in met.findings))
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):

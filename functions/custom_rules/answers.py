@@ -38,6 +38,7 @@ class Said:
     state_key: str = ""
     problem: str = ""  # why there is no state
     left_out: tuple[str, ...] = ()
+    asks_at_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Said | Die
     answer = _mapping(told["answer"], "The answer")
     if "died" in answer:
         return _death(_mapping(answer["died"], "What it died of"), asked)
-    _only(answer, ("steps", "state", "left_out"), "the answer")
+    _only(answer, ("steps", "state", "left_out", "asks_at_end"), "the answer")
     outcomes = _outcomes(answer.get("steps"), asked)
     said = _mapping(answer.get("state") or {}, "The state")
     _only(said, ("inline", "key", "problem"), "the state")
@@ -71,6 +72,9 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Said | Die
     if not isinstance(left_out, list) or len(left_out) > 20:
         raise AnswerRefused("What was left out of the state is no list of names")
     names = tuple(_text(name, "A name", 200) for name in left_out)
+    asks_at_end = answer.get("asks_at_end", False)
+    if not isinstance(asks_at_end, bool):
+        raise AnswerRefused("Whether it asks for the end is neither true nor false")
     if "key" in said and said["key"] != state_key:
         raise AnswerRefused("The state is not where this rule keeps its own")
     return Said(
@@ -79,6 +83,7 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Said | Die
         state_key=state_key if "key" in said else "",
         problem=_text(said["problem"], "The problem", LONGEST_TEXT) if "problem" in said else "",
         left_out=names,
+        asks_at_end=asks_at_end,
     )
 
 

@@ -124,7 +124,8 @@ class Work:
             try:
                 for other, has_passed in self._others:
                     other.look_up_to(step, passed=has_passed(step))
-                outcome = ask(self._rule, self._trial, step)
+                at_end = bool(self._job.get("at_end"))
+                outcome = ask(self._rule, self._trial, step, at_end=at_end)
             except StepNotYetAvailable as behind:
                 if before is None:
                     return told_of_outcome(Raised(told_of(behind)))
@@ -143,22 +144,24 @@ class Work:
         from base64 import b64encode
 
         from smdebug.exceptions import SMDebugError
+        from smdebug.rules.rule import asks_at_end
         from smdebug.rules.state import save_state
         from smdebug.service.items import LARGEST_INLINE_STATE
 
-        if self._rule is None:
+        if self._rule is None or self._job.get("at_end"):  # a run may go on after its end
             return {"state": None}
+        told = {"asks_at_end": True} if asks_at_end(type(self._rule)) else {}
         try:
             state = save_state(self._rule)
         except SMDebugError as problem:
-            return {"state": {"problem": shortened(str(problem))}}
+            return {"state": {"problem": shortened(str(problem))}, **told}
         left_out = [shortened(name, 100) for name in state.left_out[:20]]
         if len(state) <= LARGEST_INLINE_STATE:
             kept = {"inline": b64encode(state.data).decode("ascii")}
         else:
             kept = {"key": self._job["state_key"]}
             self._storage.write(kept["key"], state.data)
-        return {"state": kept, **({"left_out": left_out} if left_out else {})}
+        return {"state": kept, **({"left_out": left_out} if left_out else {}), **told}
 
     # Beginning
 

@@ -45,8 +45,10 @@ def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any
     handed = work.hand_over(more=more)
     if handed is not None:
         return handed
-    if not more:
-        work.finish_if_ended()
+    if not more and not work.waits:
+        more = work.has_end_to_ask()  # with the next claim: this one has steps to commit
+        if not more:
+            work.finish_if_ended()
     work.commit()
     return answer(world, run, group, {**held.outbox, **work.outbox}, more=more)
 
@@ -64,6 +66,9 @@ class Claiming(Evaluation):
         """What the state machine is told; None if there is nothing to run."""
         rule = self._rule
         asked = [one for one in self._steps if one.asked]
+        at_end = not self._steps and not more and not self.waits and self.has_end_to_ask()
+        if at_end:
+            asked = self._steps = self._last_step_claimed()
         if rule is None or not asked:
             return None
         configuration = self._configuration(rule)
@@ -71,7 +76,7 @@ class Claiming(Evaluation):
             source = source_of(
                 self.world, self.record.run, configuration, pinned=rule.source_digest
             )
-            job = self._job(rule, configuration, source, asked)
+            job = {**self._job(rule, configuration, source, asked), "at_end": at_end}
         except (SourceRefused, TooManyRuns, SMDebugValueError) as problem:
             self._take(fail(rule, configuration, str(problem), self._moment()))
             metrics({"RuleErrors": (1, "Count")})
@@ -84,8 +89,26 @@ class Claiming(Evaluation):
             more=more,
             ended=self.record.has_ended,
             source_digest=source.digest,
+            at_end=at_end,
         )
         return {"function": source.function, "job": job, "claim": claimed.to_dict()}
+
+    def has_end_to_ask(self) -> bool:
+        """Is the rule to be asked about the end of the run, before it is finished?"""
+        rule = self._rule
+        return (
+            rule is not None
+            and rule.asks_at_end
+            and self.is_to_see_the_end(rule)
+            and self.last_step() is not None
+        )
+
+    def _last_step_claimed(self) -> list[ClaimedStep]:
+        step = self.last_step()
+        if step is None:
+            return []
+        self.bench.look_at(step)
+        return [self._claimed(step, asked=True)]
 
     # Which steps
 
@@ -113,24 +136,29 @@ class Claiming(Evaluation):
         return True
 
     def _advance(self, step: StepRecord, due: Ready | None) -> None:
-        told = self.bench.summary
-        self._steps.append(
-            ClaimedStep(
-                step=step.step,
-                passed=tuple(sorted(due.passed)) if due else (),
-                missing=due.missing if due else None,
-                late=due is None,
-                asked=self._asks,
-                mode=told.mode.name if told else None,
-                mode_step=told.mode_step if told else None,
-                saved=self.bench.saved,
-                uploaded=step.uploaded,
-                indexed=step.indexed,
-                workers=tuple(sorted(step.complete_workers)),
-            )
+        claimed = self._claimed(
+            step,
+            passed=tuple(sorted(due.passed)) if due else (),
+            missing=due.missing if due else None,
+            late=due is None,
+            asked=self._asks,
         )
+        self._steps.append(claimed)
         self._asks = False
         super()._advance(step, due)
+
+    def _claimed(self, step: StepRecord, **more: Any) -> ClaimedStep:
+        told = self.bench.summary
+        return ClaimedStep(
+            step=step.step,
+            mode=told.mode.name if told else None,
+            mode_step=told.mode_step if told else None,
+            saved=self.bench.saved,
+            uploaded=step.uploaded,
+            indexed=step.indexed,
+            workers=tuple(sorted(step.complete_workers)),
+            **more,
+        )
 
     # What is handed over
 

@@ -46,7 +46,9 @@ def commit(
     work.reconcile()
     more = work.take(claimed, ran)
     if not more and claimed.ended and not work.waits:
-        work.finish_if_ended()
+        more = not claimed.at_end and work.has_end_to_ask()
+        if not more:
+            work.finish_if_ended()
     work.commit()
     return answer(world, run, group, {**held.outbox, **work.outbox}, more=more)
 
@@ -71,7 +73,25 @@ class Committing(Evaluation):
             return True
         if isinstance(told, Died):
             return self._died(claimed, told)
+        if claimed.at_end:
+            return self._said_at_end(claimed, told)
         return self._said(claimed, told)
+
+    def has_end_to_ask(self) -> bool:
+        """Is the rule to be asked about the end of the run, before it is finished?"""
+        return any(rule.asks_at_end and self.is_to_see_the_end(rule) for rule in self.group.rules)
+
+    def _said_at_end(self, claimed: Claimed, said: Said) -> bool:
+        """It remembers nothing of that: the run may go on."""
+        if not self.record.has_ended:
+            return True  # it does already: there will be another end
+        outcome = said.outcomes[0]
+        if isinstance(outcome, Behind):
+            self._wait()
+            return False
+        step = self._look_back_at(claimed.steps[0])
+        self._judge(claimed.rule, outcome, step, late=False, at_end=True)
+        return False
 
     def _said(self, claimed: Claimed, said: Said) -> bool:
         outcomes = iter(said.outcomes)
@@ -95,11 +115,13 @@ class Committing(Evaluation):
         self._remember(claimed.rule, said)
         return more
 
-    def _judge(self, rule_id: str, outcome: Any, step: StepRecord, *, late: bool) -> None:
+    def _judge(
+        self, rule_id: str, outcome: Any, step: StepRecord, *, late: bool, at_end: bool = False
+    ) -> None:
         rule = self._known(rule_id)
         if rule is None:
             return
-        moment = self._moment(step, late=late)
+        moment = self._moment(step, late=late, at_end=at_end)
         moment = replace(moment, catch_up=step.step <= rule.catch_up_through)
         if rule.died_at is not None and step.step >= rule.died_at:
             rule = replace(rule, died_at=None, deaths=0)
@@ -114,9 +136,10 @@ class Committing(Evaluation):
         if said.problem:
             self._fail(rule_id, said.problem)
             return
+        rule = replace(rule, asks_at_end=said.asks_at_end)
         if said.state is not None or said.state_key:
-            kept = replace(rule, state=said.state or b"", state_key=said.state_key)
-            self.group = self.group.with_rule(kept)
+            rule = replace(rule, state=said.state or b"", state_key=said.state_key)
+        self.group = self.group.with_rule(rule)
         if said.left_out:
             log(
                 "The rule keeps what is no plain data, which is not remembered",
@@ -143,7 +166,8 @@ class Committing(Evaluation):
         )
         if deaths >= most:
             times = f"{deaths} times" if deaths > 2 else "twice"
-            self._fail(rule.id, f"It died {times} at step {step}: {death.message}.")
+            where = f"at the end, after step {step}" if claimed.at_end else f"at step {step}"
+            self._fail(rule.id, f"It died {times} {where}: {death.message}.")
             return True
         self.group = self.group.with_rule(replace(rule, died_at=step, deaths=deaths))
         if death.later:

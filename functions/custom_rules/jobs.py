@@ -52,6 +52,7 @@ class Claimed:
     more: bool
     ended: bool
     source_digest: str = ""
+    at_end: bool = False  # it is about the run that ended with the step, not about the step
 
     @property
     def asked(self) -> tuple[int, ...]:

@@ -23,8 +23,8 @@ class Overfit(Rule):
 
     At the end of each block of EVAL steps their mean loss is compared with that of the TRAIN steps since
     the block before; it fires from the `patience`-th such block in a row on. A block ends with the first
-    TRAIN step behind it, or as soon as it has as many steps as the one before. Where each step has both
-    losses, as with XGBoost's `train-rmse` and `validation-rmse`, each step is compared.
+    TRAIN step behind it, as soon as it has as many steps as the one before, or with the run. Where each
+    step has both losses, as with XGBoost's `train-rmse` and `validation-rmse`, each step is compared.
     """
 
     def __init__(
@@ -68,6 +68,10 @@ class Overfit(Rule):
             self.looked = True
             self.train = [self.train[0] + losses[ModeKeys.TRAIN], self.train[1] + 1]
         return found
+
+    def invoke_at_end(self, step: int) -> bool:
+        self.looked = False
+        return bool(self.block) and not self.is_judged and self._judge_means(step)
 
     def _see_validation(self, step: int, loss: float) -> bool:
         self.looked = True

@@ -195,3 +195,70 @@ def test_the_invoker_is_a_command_under_both_names(module, tmp_path):
     assert done.stderr == ""
     assert "step 0: gradient/w: the mean of |gradient| is 0, below 1e-07" in done.stdout
     assert done.returncode == 1
+
+
+class AtEnd(Recording):
+    """Has something to say at the end."""
+
+    def __init__(self, base_trial, fires_at=(), fires=True):
+        super().__init__(base_trial, fires_at)
+        self.fires = fires
+        self.ends = 0
+
+    def invoke_at_end(self, step):
+        self.seen = [*self.seen, f"end at {step}"]
+        self.ends += 1
+        self.findings.append(f"the end, after {self.seen[:-1]}")
+        type(self).told = self.seen
+        return self.fires
+
+
+def told_by(rule, **which):
+    told = []
+    try:
+        for one in evaluations(rule, **which):
+            told += [(one.step, one.at_end, str(finding)) for finding in one.findings]
+    except NoMoreData:
+        told.append("no more")
+    return told
+
+
+def test_a_rule_is_asked_about_the_end_once_and_after_the_last_step(trial):
+    assert told_by(AtEnd(trial, fires_at=(9,))) == [
+        (9, False, "it is step 9"),
+        (9, True, "the end, after [0, 3, 4, 9]"),
+        "no more",
+    ]
+    assert told_by(AtEnd(trial, fires=False)) == ["no more"]
+    assert told_by(AtEnd(trial), start_step=10) == ["no more"]
+
+
+def test_the_end_is_seen_by_a_rule_that_sees_the_last_step(trial):
+    at_end = (9, True, "the end, after [4, 9]")
+    assert told_by(AtEnd(trial), start_step=4, end_step=10) == [at_end]
+    assert told_by(AtEnd(trial), start_step=4, end_step=12) == [at_end, "no more"]
+    assert told_by(AtEnd(trial), end_step=9) == []
+    going_on = MadeRun()
+    going_on.save(0, {"loss": [1.0]})
+    assert told_by(AtEnd(going_on.trial()), end_step=1) == []
+
+
+def test_what_is_found_at_the_end_is_raised_as_at_a_step(trial):
+    with pytest.raises(RuleEvaluationConditionMet, match="at step 9 resulted") as met:
+        invoke_rule(AtEnd(trial), raise_eval_cond=True)
+    assert str(met.value.findings[0]) == "the end, after [0, 3, 4, 9]"
+
+
+def test_a_rule_remembers_nothing_of_the_end(trial):
+    rule = AtEnd(trial)
+    told_by(rule)
+    assert AtEnd.told[-1] == "end at 9"
+    assert (rule.seen, rule.ends) == ([0, 3, 4, 9], 0)
+
+
+def test_a_tensor_that_is_missing_at_the_end_is_no_error(trial):
+    class Missing(AtEnd):
+        def invoke_at_end(self, step):
+            return self.base_trial.tensor("nothing").value(step) > 0
+
+    assert told_by(Missing(trial)) == ["no more"]

@@ -22,6 +22,7 @@ import functions.upkeep
 from functions.answers import answer
 from functions.evaluation import Evaluation
 from functions.step_index import StepIndex
+from smdebug.rules.rule import Rule
 from smdebug.service.records import StepRecord
 
 
@@ -176,3 +177,14 @@ def _(original: Any) -> Any:
 )
 def _(original: Any) -> Any:
     return type("NeverRaised", (Exception,), {})
+
+
+@mutant("a rule remembers the end of a run that may go on", Rule, "invoke_end")
+def _(original: Any) -> Any:
+    def remember(self: Rule, step: int) -> None:
+        try:
+            original(self, step)
+        finally:
+            self.invoke_at_end(step)
+
+    return remember

@@ -41,9 +41,22 @@ class Breaks(Remembers):
         return super().invoke_at_step(step)
 
 
+class Ends(Remembers):
+    """Finds something at the end alone, and would remember that."""
+
+    def invoke_at_step(self, step):
+        super().invoke_at_step(step)
+        return False
+
+    def invoke_at_end(self, step):
+        self.seen = [*self.seen, [step, -1.0, len(self.base_trial.steps())]]
+        self.findings.append(f"it ended at {step}, after {len(self.seen) - 1} steps")
+        return True
+
+
 _SPIES = tuple(
     RuleEntry(name, __name__, "For the simulation.", (Parameter(parameter, "int", 0, "how much"),))
-    for name, parameter in (("Remembers", "padding"), ("Breaks", "at"))
+    for name, parameter in (("Remembers", "padding"), ("Breaks", "at"), ("Ends", "padding"))
 )
 
 

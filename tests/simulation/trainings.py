@@ -17,6 +17,7 @@ REMEMBERS = {"name": "remembers", "rule": "Remembers", "repeat": "every_step"}
 OPENS = {"name": "opens", "rule": "Remembers"}
 LARGE = {"name": "large", "rule": "Remembers", "parameters": {"padding": 3000}}
 BREAKS = {"name": "breaks", "rule": "Breaks", "parameters": {"at": 1}}
+ENDS = {"name": "ends", "rule": "Ends", "repeat": "every_step"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _files(training: Training) -> tuple[tuple[tuple[str, bytes], ...], ...]:
 
 
 RULES: Mapping[str, Mapping[str, object]] = {
-    str(one["name"]): one for one in (REMEMBERS, OPENS, LARGE, BREAKS)
+    str(one["name"]): one for one in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS)
 }
 END = (END_MARKER, b"")
 
@@ -120,6 +121,7 @@ def scenarios() -> tuple[Scenario, ...]:
             "collections come last", (Training(saves=two, collections_last=True, ends=False),)
         ),
         Scenario("a large memory", (Training(rules=("large", "remembers"), ends=False),)),
+        Scenario("asked at the end", (Training(saves=two, rules=("ends", "remembers")),)),
         Scenario("a rule that breaks", (Training(rules=("breaks", "remembers")),)),
         Scenario(
             "two runs at once",

@@ -12,7 +12,7 @@ def findings_by_step(rule, start_step=0, end_step=None):
     try:
         for evaluation in evaluations(rule, start_step, end_step):
             if evaluation.met is not None:
-                found[evaluation.step] = list(evaluation.findings)
+                found.setdefault(evaluation.step, []).extend(evaluation.findings)
     except NoMoreData:
         pass
     return found

@@ -40,6 +40,37 @@ def test_the_last_block_counts_as_soon_as_it_is_as_long_as_the_one_before():
     assert fires_at(Overfit(trial)) == [5]
 
 
+def test_a_single_block_at_the_very_end_counts_with_the_run():
+    trial = run_of((TRAIN, 1), (TRAIN, 1), (EVAL, 5), (EVAL, 7))
+    found = findings_by_step(Overfit(trial))
+    assert {step: [one.value for one in told] for step, told in found.items()} == {3: [5.0]}
+    shorter = run_of((TRAIN, 1), (EVAL, 1), (EVAL, 1), (TRAIN, 1), (EVAL, 5))
+    assert fires_at(Overfit(shorter)) == [4]
+
+
+def test_a_last_block_that_was_judged_is_not_judged_again():
+    trial = run_of((TRAIN, 1), (EVAL, 5), (TRAIN, 1), (EVAL, 5))
+    assert fires_at(Overfit(trial, patience=3)) == []
+    trial = run_of((TRAIN, 1), (EVAL, 5), (TRAIN, 1), (EVAL, 5), (EVAL, 5))
+    assert len(findings_by_step(Overfit(trial))[3]) == 1
+    assert 4 not in findings_by_step(Overfit(trial))
+
+
+def test_a_run_that_goes_on_after_its_end_is_judged_as_if_it_had_not_ended():
+    run = MadeRun()
+    for step, mode, loss in ((0, TRAIN, 1), (1, EVAL, 5)):
+        run.save(step, {"loss": np.float32(loss)}, mode=mode)
+    rule = Overfit(run.trial(), patience=2)
+    rule.invoke(0)
+    rule.invoke(1)
+    rule.invoke_end(1)
+    for step, mode, loss in ((2, EVAL, 5), (3, TRAIN, 1)):
+        run.save(step, {"loss": np.float32(loss)}, mode=mode)
+    rule.invoke(2)
+    rule.invoke(3)
+    assert rule.in_a_row == 1
+
+
 def test_it_takes_patience_blocks_in_a_row():
     losses = [5, 5, 1, 5, 5, 5]
     steps = [one for loss in losses for one in ((TRAIN, 1), (EVAL, loss))]

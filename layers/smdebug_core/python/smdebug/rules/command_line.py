@@ -249,9 +249,10 @@ class Seen:
         if evaluation.missing is not None:
             self.without_data += 1
             return
-        self.steps.append(evaluation.step)
-        self.without_data += looked is False
-        if evaluation.met is not None:
+        if not evaluation.at_end:
+            self.steps.append(evaluation.step)
+            self.without_data += looked is False
+        if evaluation.met is not None and evaluation.step not in self.steps_found[-1:]:
             self.steps_found.append(evaluation.step)
 
     def summary(self) -> str:

@@ -35,7 +35,8 @@ class Rule(ABC):
     `self.findings` is the evidence, empty before each step. `self.looked` may be set to False to say
     that a step had nothing to look at, so that not finding anything means nothing; `self.skipped` may say
     which tensors were passed over, and why. Whatever else a rule keeps in its attributes, as plain data,
-    is remembered from step to step (`smdebug.rules.state`).
+    is remembered from step to step (`smdebug.rules.state`). A rule that judges several steps together may
+    implement `invoke_at_end` as well, for those that the end of the run cuts off.
     """
 
     base_trial: Trial
@@ -79,6 +80,13 @@ class Rule(ABC):
     def invoke_at_step(self, step: int) -> bool:
         """Is the condition met at this global step? Leave the evidence in `self.findings`."""
 
+    def invoke_at_end(self, step: int) -> bool:
+        """Optional: the run has ended, and `step` was the last that this rule saw. Is the condition met?
+
+        Asked once, after the last step; what is found belongs to that step.
+        """
+        return False
+
     def invoke(self, step: int) -> None:
         """Evaluate the rule at one global step, as soon as the base trial has it.
 
@@ -88,9 +96,7 @@ class Rule(ABC):
         self.base_trial.wait_for_steps([step])
         # What a trial shows does not change while a rule looks at it.
         with no_refresh(self.trials):
-            self.findings = []
-            self.looked = None
-            self.skipped = {}
+            self._begin_evidence()
             self.req_tensors.clear()
             self.set_required_tensors(step)
             # The name that tornasole documented for the same method.
@@ -101,10 +107,39 @@ class Rule(ABC):
             met = self.invoke_at_step(step)
             findings = self._normalised_findings(step) if met else ()
         if met:
-            self._actions.invoke(_summary(step, findings))
-            error = RuleEvaluationConditionMet(self.rule_name, step)
-            error.findings = findings
-            raise error
+            self._tell(step, findings)
+
+    def invoke_end(self, step: int) -> None:
+        """Evaluate the rule at the end of a run, of which `step` was the last that it was invoked at.
+
+        `RuleEvaluationConditionMet` if the condition is met. A run may go on after its end: what the rule
+        remembers is afterwards what it remembered of the steps.
+        """
+        if not asks_at_end(type(self)):
+            return
+        from smdebug.rules.state import restore_state, save_state
+
+        before = save_state(self)
+        try:
+            with no_refresh(self.trials):
+                self._begin_evidence()
+                met = self.invoke_at_end(step)
+                findings = self._normalised_findings(step) if met else ()
+        finally:
+            restore_state(self, before)
+        if met:
+            self._tell(step, findings)
+
+    def _begin_evidence(self) -> None:
+        self.findings = []
+        self.looked = None
+        self.skipped = {}
+
+    def _tell(self, step: int, findings: tuple[Finding, ...]) -> None:
+        self._actions.invoke(_summary(step, findings))
+        error = RuleEvaluationConditionMet(self.rule_name, step)
+        error.findings = findings
+        raise error
 
     def _normalised_findings(self, step: int) -> tuple[Finding, ...]:
         try:
@@ -115,6 +150,11 @@ class Rule(ABC):
             found = [Finding(message=repr(self.findings)[:1000])]
         self.findings = found
         return tuple(found)
+
+
+def asks_at_end(rule: type) -> bool:
+    """Does the rule have something to say at the end of a run?"""
+    return getattr(rule, "invoke_at_end", Rule.invoke_at_end) is not Rule.invoke_at_end
 
 
 def _as_list(trials: Any) -> list[Trial] | None:

@@ -16,10 +16,10 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.logger import get_logger
+from smdebug.rules.rule import Rule, asks_at_end
 
 if TYPE_CHECKING:
     from smdebug.rules.findings import Finding
-    from smdebug.rules.rule import Rule
 
 
 class Evaluation(NamedTuple):
@@ -28,6 +28,7 @@ class Evaluation(NamedTuple):
     step: int
     met: RuleEvaluationConditionMet | None = None
     missing: SMDebugError | None = None
+    at_end: bool = False  # found at the end of the run, after its last step was evaluated
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -73,10 +74,13 @@ def evaluations(
 ) -> Iterator[Evaluation]:
     """The rule's evaluations, step by step, as the steps of its base trial become available.
 
+    When the training has ended, and the rule has seen its last step, it is asked about the end as well.
     Raises `NoMoreData` when the training has ended before `end_step`.
     """
     get_logger().info("Started execution of rule %s at step %s", rule_obj.rule_name, start_step)
     looked, evaluated = False, 0
+    last: int | None = None
+    no_more: NoMoreData | None = None
     for step in _steps_worth_a_look(rule_obj.base_trial, start_step, end_step):
         try:
             rule_obj.invoke(step)
@@ -89,16 +93,45 @@ def evaluations(
         except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
             get_logger().debug("%s", missing)
             yield Evaluation(step, missing=missing)
+            if isinstance(missing, StepUnavailable):
+                continue
         except NoMoreProfilerData:
             return
-        except NoMoreData:
-            if evaluated and not looked:
-                _warn_of_nothing_seen(rule_obj, evaluated)
-            raise
+        except NoMoreData as error:
+            no_more = error
+            break
         else:
             yield Evaluation(step)
+        last = step
+    if last is not None and (no_more or has_seen_all(rule_obj, last)):
+        at_end = evaluation_at_end(rule_obj, last)
+        if at_end.met is not None:
+            looked = True
+            yield at_end
     if evaluated and not looked:
         _warn_of_nothing_seen(rule_obj, evaluated)
+    if no_more is not None:
+        raise no_more
+
+
+def evaluation_at_end(rule_obj: Rule, last_step: int) -> Evaluation:
+    """What the rule says at the end of a run, of which that was the last step it was invoked at."""
+    try:
+        if asks_at_end(type(rule_obj)):
+            rule_obj.invoke_end(last_step)
+    except RuleEvaluationConditionMet as met:
+        return Evaluation(last_step, met=met, at_end=True)
+    except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
+        return Evaluation(last_step, missing=missing, at_end=True)
+    return Evaluation(last_step, at_end=True)
+
+
+def has_seen_all(rule_obj: Rule, last_step: int) -> bool:
+    """Has the run ended, and with that step? Asked only for rules that have something to say then."""
+    trial = rule_obj.base_trial
+    if not asks_at_end(type(rule_obj)) or not callable(getattr(trial, "steps", None)):
+        return False
+    return trial.steps()[-1:] == [last_step] and trial.loaded_all_steps
 
 
 def _warn_of_nothing_seen(rule_obj: Rule, evaluated: int) -> None:

@@ -27,6 +27,7 @@ from smdebug.exceptions import (
 )
 from smdebug.rules.making import make_rule
 from smdebug.rules.rule import Rule
+from smdebug.rules.rule_invoker import evaluation_at_end, has_seen_all
 from smdebug.rules.state import RuleState, restore_state, save_state
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
@@ -278,6 +279,9 @@ def _evaluated(
         each = (time.perf_counter() - begun) / len(first)
         processes = _processes(trial, len(rest), each, jobs, worth)
         said, processes = _go_on(asked, rule, said, rest, processes, progress)
+    if steps and not said.is_over and has_seen_all(rule, steps[-1]):
+        restore_state(rule, said.state)  # others may have looked at the last steps
+        _look_at_end(rule, steps[-1], said)
     status = RuleStatus.ISSUES_FOUND if said.steps_found else RuleStatus.NO_ISSUES_FOUND
     return RuleResult(
         name=configuration.name,
@@ -335,6 +339,26 @@ def _found_at(step: int, met: RuleEvaluationConditionMet, trial: Trial) -> StepF
         count=len(findings),
         findings=tuple(one.to_dict() for one in findings[:MOST_EVIDENCE]),
     )
+
+
+def _look_at_end(rule: Rule, last_step: int, said: Looked) -> None:
+    """Add what the rule says at the end of the run. It counts with the last step."""
+    try:
+        met = evaluation_at_end(rule, last_step).met
+    except Exception as error:  # noqa: BLE001 - a custom rule can raise anything
+        said.error = f"{type(error).__name__} at the end of the run: {error}"
+        return
+    if met is None:
+        return
+    found = _found_at(last_step, met, rule.base_trial)
+    if said.steps_found[-1:] != [last_step]:
+        said.steps_found.append(last_step)
+    elif said.found and said.found[-1].step == last_step:
+        at_step = said.found.pop()
+        together = (*at_step.findings, *found.findings)[:MOST_EVIDENCE]
+        found = replace(found, count=at_step.count + found.count, findings=together)
+    if len(said.found) < MOST_STEPS:
+        said.found.append(found)
 
 
 # In several processes

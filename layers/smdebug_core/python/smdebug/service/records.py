@@ -182,6 +182,7 @@ class RuleRecord:
     state_key: str = ""  # where a larger state is kept
     outcomes: tuple[Mapping[str, Any], ...] = ()  # what became of its last actions
     source_digest: str = ""  # of a custom rule's code: a run keeps to what it began with
+    asks_at_end: bool = False  # a custom rule that has something to say at the end of a run
     died_at: int | None = None  # the step at which a custom rule's function died last
     deaths: int = 0  # and how often it did, there
 
