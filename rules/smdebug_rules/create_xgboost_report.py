@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from smdebug_rules.losses import losses_at
 from smdebug_rules.xgboost_page import Training, is_classification, page
 
 REPORT = "rule-output/CreateXgboostReport/xgboost_report.html"
+_COLLECTIONS = ("metrics", "feature_importance", "hyperparameters", "labels", "predictions")
+_SECONDS = 60.0  # after which a page is old
 _MOST_POINTS = 1000
 _MOST_METRICS = 100
 
@@ -23,29 +26,57 @@ _MOST_METRICS = 100
 class CreateXgboostReport(Rule):
     """Writes `rule-output/CreateXgboostReport/xgboost_report.html` beside the run's files.
 
-    It is written anew at every step, and made of the collections metrics, feature_importance,
-    hyperparameters, labels and predictions, as far as they were saved. A run that cannot be written to is
-    named in a warning.
+    It is made of the collections metrics, feature_importance, hyperparameters, labels and predictions, as
+    far as they were saved. It is written with the first steps, again when a tenth more of them were saved
+    or a minute has passed, and at the end of the run. A run that cannot be written to is named in a
+    warning.
     """
+
+    now = staticmethod(time.time)
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.metrics: dict[str, list[list[float]]] = {}
         self.hyperparameters: dict[str, str] = {}
+        self.newest: dict[str, int] = {}  # the last step that had something of that collection
+        self.steps_seen = 0
+        self.steps_told = 0  # those seen when the page was written last
+        self.tried: list[float] = [0, 0.0]  # after how many steps that was tried last, and when
 
     def invoke_at_step(self, step: int) -> bool:
-        self._add_metrics(step)
-        self._add_hyperparameters(step)
-        importance = self._importance(step)
-        labels, predictions, scores = self._labels_and_predictions(step)
-        self.looked = bool(self._names("metrics", step) or importance) or labels is not None
+        has = {name for name in _COLLECTIONS if self._names(name, step)}
+        self.looked = bool(has - {"hyperparameters", "predictions"})
+        if "hyperparameters" in has:
+            self._add_hyperparameters(step)
         if not self.looked:
             return False
+        self._add_metrics(step)
+        if "predictions" not in has and "predictions" in self.newest:
+            has.discard("labels")  # those that have predictions tell more
+        self.newest |= dict.fromkeys([*has, "a step"], step)
+        self.steps_seen += 1
+        if self._is_worth_a_page():
+            self._write_page()
+        return False
+
+    def invoke_at_end(self, step: int) -> bool:
+        self.looked = False
+        if self.steps_told < self.steps_seen:
+            self._write_page()
+        return False
+
+    def _is_worth_a_page(self) -> bool:
+        steps, seconds = self.tried
+        return self.steps_seen >= 1.1 * steps or self.now() - seconds >= _SECONDS
+
+    def _write_page(self) -> None:
+        self.tried = [self.steps_seen, self.now()]
+        labels, predictions, scores = self._labels_and_predictions()
         training = Training(
             self.base_trial.name,
-            step,
+            self.newest["a step"],
             self.metrics,
-            importance,
+            self._importance(),
             self.hyperparameters,
             labels,
             predictions,
@@ -53,12 +84,12 @@ class CreateXgboostReport(Rule):
         )
         try:
             self.base_trial.storage.write(REPORT, page(training).encode())
+            self.steps_told = self.steps_seen
         except (SMDebugError, OSError) as problem:
             self.skipped[REPORT] = f"it cannot be written: {problem}"
             self.logger.warning(
                 "Rule %s: %s cannot be written: %s", self.rule_name, REPORT, problem
             )
-        return False
 
     def _names(self, collection: str, step: int) -> list[str]:
         return TensorSelection([collection]).names(self.base_trial, step)
@@ -88,8 +119,11 @@ class CreateXgboostReport(Rule):
                 told = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
                 self.hyperparameters[tensor.name.rpartition("/")[2]] = told[:200]
 
-    def _importance(self, step: int) -> dict[str, dict[str, float]]:
+    def _importance(self) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {}
+        step = self.newest.get("feature_importance")
+        if step is None:
+            return found
         names = self._names("feature_importance", step)
         for name, _, value in losses_at(self.base_trial, names, step):
             kind, _, feature = name.removeprefix("feature_importance/").rpartition("/")
@@ -97,7 +131,10 @@ class CreateXgboostReport(Rule):
                 found.setdefault(kind, {})[feature] = value
         return found
 
-    def _labels_and_predictions(self, step: int) -> tuple[Any, Any, Any]:
+    def _labels_and_predictions(self) -> tuple[Any, Any, Any]:
+        step = self.newest.get("labels")
+        if step is None:
+            return None, None, None
         labels, predictions = (self._gathered(name, step) for name in ("labels", "predictions"))
         if labels is None:
             return None, None, None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -70,6 +71,65 @@ def test_a_training_of_numbers_is_told_by_its_residuals():
         "Distribution of residuals",
         "Error by label",
     ]
+
+
+class Watched(CreateXgboostReport):
+    """Tells which pages it wrote, of a training with a step each so many seconds."""
+
+    def __init__(self, trial, seconds):
+        super().__init__(trial)
+        type(self).clock = [0.0]
+        type(self).seconds = seconds
+        type(self).pages = []
+        write = trial.storage.write
+
+        def counted(key, data):
+            write(key, data)
+            if key == REPORT:
+                self.pages.append(int(re.search(rb"at step (\d+)", data)[1]))
+
+        trial.storage.write = counted
+
+    @staticmethod
+    def now():
+        return Watched.clock[0]
+
+    def invoke_at_step(self, step):
+        self.clock[0] += self.seconds
+        return super().invoke_at_step(step)
+
+
+def pages_of(steps, seconds):
+    metrics = {step: {"train-rmse": np.float32(1)} for step in range(steps)}
+    rule = Watched(made_run(metrics, collections=COLLECTIONS).trial(), seconds)
+    assert fires_at(rule) == []
+    return rule.pages
+
+
+def test_the_page_is_written_ever_more_seldom_and_at_the_end():
+    pages = pages_of(2000, 0.01)
+    assert pages[:11] == list(range(11))
+    assert len(pages) < 80
+    assert all(later <= 1.2 * page + 2 for page, later in pairwise(pages))
+    assert pages[-1] == 1999
+    assert len(set(pages)) == len(pages)
+
+
+def test_the_page_of_a_slow_training_is_never_older_than_a_minute():
+    pages = pages_of(400, 30.0)
+    assert {later - page for page, later in pairwise(pages[-50:-1])} == {2}
+
+
+def test_what_was_saved_less_often_than_the_metrics_stays_on_the_page():
+    labels = np.array([0, 1, 1, 0], np.float32)
+    often = {"train-rmse": np.float32(1)}
+    seldom = {"feature_importance/weight/age": np.float32(1), "labels": labels}
+    report = written(
+        {0: {**often, **seldom, "predictions": labels}, 1: {**often, "labels": labels}, 2: often}
+    )
+    titles = [title.split(",")[0] for title in re.findall("<h2>(.*?)</h2>", report)]
+    assert {"Feature importance: weight", "Confusion matrix", "rmse by step"} <= set(titles)
+    assert "at step 2" in report
 
 
 def test_steps_without_any_of_it_write_nothing():
