@@ -11,7 +11,7 @@ from functions.telemetry import log
 
 def handler(event: dict[str, Any], context: object) -> None:
     detail = event["detail"]
-    for outcome in act_on(wiring.hands(), detail):
+    for outcome in act_on(wiring.hands(), detail, getattr(context, "aws_request_id", "")):
         log(
             outcome["message"],
             run=detail["run"],

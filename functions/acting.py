@@ -30,6 +30,8 @@ from functions.ports import (
     TrainingJobs,
 )
 
+CLAIMED_FOR = 75  # seconds: longer than the function lives
+
 
 @dataclass(frozen=True)
 class Hands:
@@ -44,18 +46,35 @@ class Hands:
     endpoints: Endpoints = field(default_factory=Endpoints)
 
 
-def act_on(hands: Hands, detail: Mapping[str, Any]) -> list[dict[str, Any]]:
+def act_on(hands: Hands, detail: Mapping[str, Any], invocation: str = "") -> list[dict[str, Any]]:
     """Do what the finding asks for and was not done before; returns what became of it.
+
+    The event may come twice at the same time: each thing is done by the invocation that claims it. If that
+    dies, it comes again itself (`invocation` is the same), or another takes over once the claim has run out:
+    only what was done just before is then done once more.
 
     What could not be done for now is kept as not done, and `TooMuch` raised when all the rest is done:
     the event comes again.
     """
     run, group, rule = detail["run"], detail["group"], detail["configuration"]["id"]
+    planned = plan(detail, hands.endpoints)
+    begun = hands.clock.now()
+    claimed = {
+        deed.id
+        for deed in planned
+        if hands.outcomes.claim(
+            detail["id"], deed.id, by=invocation, now=begun, until=begun + CLAIMED_FOR
+        )
+    }
+    # Asked only now: whoever had a claim before has written down what came of it.
     settled = hands.outcomes.settled(run, group, rule, detail["id"])
     outcomes = []
     again: TooMuch | None = None
-    for deed in plan(detail, hands.endpoints):
+    for deed in planned:
         if deed.id in settled:
+            continue
+        if deed.id not in claimed:
+            again = TooMuch("Another invocation is doing what this finding asks for")
             continue
         done, message, settled_now = False, "", True
         try:

@@ -1,7 +1,7 @@
 """Telling people of an event once, although the event may come more than once.
 
 Executions that overlap each publish what the outbox still holds, so that the same event comes as several
-of the bus, a moment apart.
+of the bus, a moment apart; and the bus itself may deliver one of them twice.
 """
 
 from __future__ import annotations

@@ -12,4 +12,6 @@ from functions.letters import tell_once
 def handler(event: dict[str, Any], context: object) -> None:
     kind, detail = event["detail-type"], event["detail"]
     if alerts.is_worth_a_message(kind, detail):
-        tell_once(wiring.writer(), event.get("id", ""), kind, detail)
+        # An invocation that failed comes again with the same id; an event may come as several.
+        delivery = getattr(context, "aws_request_id", None) or event.get("id", "")
+        tell_once(wiring.writer(), delivery, kind, detail)

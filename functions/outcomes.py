@@ -9,6 +9,7 @@ from functions.ports import ItemStore, Only, Refused
 from smdebug.service import items
 
 KEPT_FOR = 90 * 86_400
+CLAIM = "CLAIM"
 _PRESENT = Only(present=True)
 
 
@@ -17,6 +18,23 @@ class OutcomesInIndex:
 
     def __init__(self, store: ItemStore):
         self._store = store
+
+    def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
+        # The first takes it in one write. Whoever takes it over has seen the very claim that has run out.
+        pk, told = f"{CLAIM}#{finding_id}", {"by": by, "until": int(until)}
+        kept = self._store.update(
+            pk, deed_id, set={"expires": int(now + KEPT_FOR)}, set_once=dict(told)
+        )
+        found = {"by": kept["by"], "until": int(kept["until"])}
+        if found == told:
+            return True
+        if found["by"] != by and found["until"] > now:
+            return False
+        try:
+            self._store.update(pk, deed_id, set=told, only=Only(equal=found))
+        except Refused:
+            return False
+        return True
 
     def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
         first = f"{items.ACTION_PREFIX}{finding_id}#"

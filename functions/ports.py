@@ -174,6 +174,9 @@ class Topic(Protocol):
 class ActionOutcomes(Protocol):
     """What became of the actions of findings, kept with the rule that found them."""
 
+    def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
+        """May this invocation do it? Nobody else may until then, unless it comes again itself."""
+
     def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
         """The ids of the outcomes of that finding that need not be tried again."""
 

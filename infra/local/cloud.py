@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Mapping
@@ -230,10 +231,10 @@ class Cloud:
 
     # Functions
 
-    def invoke(self, name: str, event: bytes) -> Invocation:
+    def invoke(self, name: str, event: bytes, request: str = "") -> Invocation:
         """Call a function by its name, and wait for its answer."""
         pool = self._pools[name]
-        done = pool.invoke(event)
+        done = pool.invoke(event, request or str(uuid.uuid4()))
         self.invocations.append(done)
         # Lambda itself writes to the log of each invocation, in the name of the function's role.
         report = f"REPORT RequestId: {done.request} Duration: {done.seconds * 1000:.2f} ms"

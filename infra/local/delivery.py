@@ -38,7 +38,7 @@ class Deliveries:
         deployed: Deployed,
         client: Callable[[str], Any],
         *,
-        invoke: Callable[[str, bytes], Invocation],
+        invoke: Callable[[str, bytes, str], Invocation],
         send: Send,
         clock: MovableClock,
         pause: float = 1.0,
@@ -143,9 +143,9 @@ class Deliveries:
     # Functions that nobody waits for
 
     def _invoke_later(self, arn: str, body: str) -> None:
-        name = arn.rsplit(":", 1)[1]
+        name, request = arn.rsplit(":", 1)[1], str(uuid.uuid4())
         for attempt in range(TRIES):
-            done = self._invoke(name, body.encode())
+            done = self._invoke(name, body.encode(), request)
             if done.error is None:
                 return
             if self._stopping.wait(

@@ -119,7 +119,7 @@ class Environment:
     def is_warm(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def invoke(self, event: bytes) -> Invocation:
+    def invoke(self, event: bytes, request: str) -> Invocation:
         began, clock = time.perf_counter(), self._told.clock.now()
         is_cold = not self.is_warm
         if is_cold:
@@ -127,7 +127,6 @@ class Environment:
             self._start()
         assert self._api is not None
         self._lines.clear()
-        request = str(uuid.uuid4())
         if is_cold:  # Lambda gives the start its own ten seconds
             self._api.started.wait(INIT_SECONDS)
         deadline = time.monotonic() + self.function.timeout
@@ -265,10 +264,10 @@ class Pool:
     def environments(self) -> tuple[Environment, ...]:
         return tuple(self._all)
 
-    def invoke(self, event: bytes) -> Invocation:
+    def invoke(self, event: bytes, request: str) -> Invocation:
         environment = self._warmest()
         try:
-            return environment.invoke(event)
+            return environment.invoke(event, request)
         finally:
             self._free.put(environment)
 
@@ -301,7 +300,7 @@ class InThisProcess:
         self.function = function
         self._told = told
 
-    def invoke(self, event: bytes) -> Invocation:
+    def invoke(self, event: bytes, request: str) -> Invocation:
         import importlib
         import traceback
 
@@ -311,13 +310,13 @@ class InThisProcess:
         with self._one_at_a_time, _changed_environment(self._environment()):
             try:
                 handler = getattr(importlib.import_module(module), name)
-                answer = handler(json.loads(event), _Context(self.function))
+                answer = handler(json.loads(event), _Context(self.function, request))
                 payload = json.dumps(answer).encode()
             except Exception as problem:  # noqa: BLE001 - as the runtime client tells of it
                 error = type(problem).__name__
                 payload = _error(error, str(problem), traceback.format_tb(problem.__traceback__))
         seconds = time.perf_counter() - began
-        name, request = self.function.short_name, str(uuid.uuid4())
+        name = self.function.short_name
         return Invocation(name, payload, error, clock, seconds, False, request)
 
     def kill(self) -> int:
@@ -343,11 +342,11 @@ class _Context:
     function_version = "$LATEST"
     identity = client_context = None
 
-    def __init__(self, function: Function):
+    def __init__(self, function: Function, request: str):
         self.function_name = function.name
         self.invoked_function_arn = function.arn
         self.memory_limit_in_mb = function.memory_mb
-        self.aws_request_id = str(uuid.uuid4())
+        self.aws_request_id = request
         self.log_group_name, self.log_stream_name = function.log_group, "in-process"
         self._until = time.monotonic() + function.timeout
 

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from functions import act, wiring
-from functions.acting import Hands, act_on
+from functions.acting import CLAIMED_FOR, Hands, act_on
 from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
 from functions.decisions.actions import Endpoints
 from functions.outcomes import OutcomesInIndex
-from functions.ports import NotDone, TooMuch
+from functions.ports import NotDone, Only, TooMuch
 from functions.step_index import StepIndex
 from smdebug.service.records import GroupRecord, RunRecord
 from tests.functions.decisions.told import every_kind
@@ -124,12 +124,18 @@ class Memory:
         self.kept = {}
         self.outbox = {}
         self.jobs_in_progress = []
+        self.time = 1000.0
+        self.meanwhile = None  # what happens when something is about to be done
+        self.claim = OutcomesInIndex(MemoryItems()).claim
 
     def hands(self):
         endpoints = Endpoints(emails=("me@example.org",))
         return Hands(self, self, self, self, self, self, endpoints)
 
     def _do(self, what, *told):
+        if self.meanwhile:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
         if what in self.trouble:
             raise self.trouble[what]
         self.done.append((what, *told))
@@ -150,7 +156,7 @@ class Memory:
         self.done.append(("check", message["check"]))
 
     def now(self):
-        return 1000.0
+        return self.time
 
     def settled(self, run, group, rule_id, finding_id):
         return frozenset(one["id"] for one in self.kept.values() if one["settled"])
@@ -175,6 +181,101 @@ def test_what_cannot_be_done_for_now_is_tried_again_and_the_rest_is_not():
     # Told twice: that it failed, and that it was done.
     assert len(memory.outbox) == 3
     assert act_on(memory.hands(), detail) == []
+
+
+def test_of_two_invocations_at_the_same_time_one_acts_and_the_other_comes_again():
+    memory = Memory()
+    detail = event(STOP, MAIL, job="mnist-1")["detail"]
+
+    def second():
+        with pytest.raises(TooMuch, match="Another invocation"):
+            act_on(memory.hands(), detail, "second")
+
+    memory.meanwhile = second
+    assert len(act_on(memory.hands(), detail, "first")) == 3
+    assert [what for what, _ in memory.done] == ["write", "stop", "tell", "check"]
+    assert act_on(memory.hands(), detail, "second") == []
+    assert len(memory.done) == 4
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+def test_what_an_invocation_has_claimed_that_died_is_done_by_itself_or_by_another_after_a_while():
+    memory = Memory()
+    detail = event(MAIL)["detail"]
+    memory.trouble = {"tell": Died()}
+    with pytest.raises(Died):
+        act_on(memory.hands(), detail, "first")
+    with pytest.raises(TooMuch):
+        act_on(memory.hands(), detail, "second")
+    with pytest.raises(Died):  # Lambda calls it again
+        act_on(memory.hands(), detail, "first")
+    memory.trouble = {}
+    memory.time += CLAIMED_FOR + 1
+    (outcome,) = act_on(memory.hands(), detail, "second")
+    assert outcome["done"]
+    assert act_on(memory.hands(), detail, "first") == []
+    assert memory.done[0] == ("tell", "me@example.org")
+    assert len(memory.done) == 2
+
+
+def test_what_somebody_has_just_finished_is_not_done_again_by_who_could_not_claim_it():
+    memory = Memory()
+    detail = event(MAIL)["detail"]
+    claim = memory.claim
+
+    def late_claim(*told, **more):
+        memory.claim = claim
+        act_on(memory.hands(), detail, "first")  # begins and ends before the second has its answer
+        memory.time += 2 * CLAIMED_FOR  # and the second sleeps so long that the claim has run out
+        return claim(*told, **{**more, "now": memory.time, "until": memory.time + CLAIMED_FOR})
+
+    memory.claim = late_claim
+    assert act_on(memory.hands(), detail, "second") == []
+    assert [what for what, _ in memory.done] == ["tell", "check"]
+
+
+@pytest.mark.parametrize("where", ["memory", "DynamoDB"])
+def test_one_claim_holds_until_it_runs_out(aws, where):
+    store = {
+        "memory": MemoryItems(),
+        "DynamoDB": DynamoItems(aws.environment["SMDEBUG_TABLE"], aws.dynamodb),
+    }[where]
+    claims = OutcomesInIndex(store)
+
+    def may(by, now, deed="mail"):
+        return claims.claim("f", deed, by=by, now=now, until=now + 75)
+
+    assert may("one", 1000.0)
+    assert not may("other", 1001.0)
+    assert may("other", 1001.0, "another deed")
+    assert may("one", 1060.0)  # it came again, and has it for longer
+    assert not may("other", 1100.0)
+    assert may("other", 1140.0)
+    assert not may("one", 1141.0)
+
+
+def test_of_two_that_take_over_the_same_claim_one_gets_it():
+    class Racing(MemoryItems):
+        """Somebody else takes it over just before."""
+
+        def update(self, pk, sk, *, only=None, **more):
+            if only is not None and more["set"]["by"] == "second":
+                third = OutcomesInIndex(self)
+                assert third.claim("f", "mail", by="third", now=1100.0, until=1175.0)
+            return super().update(pk, sk, only=only or Only(), **more)
+
+    claims = OutcomesInIndex(Racing())
+    assert claims.claim("f", "mail", by="first", now=1000.0, until=1075.0)
+    assert not claims.claim("f", "mail", by="second", now=1100.0, until=1175.0)
+
+
+def test_a_claim_outlasts_the_function():
+    from infra.training_debugger import QUICK
+
+    assert CLAIMED_FOR > QUICK
 
 
 def test_what_the_service_refuses_is_not_tried_again():

@@ -1,6 +1,7 @@
 """What is worth a message becomes one that a person can read."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,6 +126,12 @@ def test_what_is_not_worth_a_message_is_none(inbox):
 def test_an_event_that_was_published_twice_is_one_message(inbox):
     for delivery in ("first", "second", "third"):
         notify.handler(event("found", delivery), None)
+    assert len(inbox()) == 1
+
+
+def test_an_event_that_the_bus_delivers_twice_is_one_message(inbox):
+    for invocation in ("first", "second"):
+        notify.handler(event("found"), SimpleNamespace(aws_request_id=invocation))
     assert len(inbox()) == 1
 
 

@@ -11,6 +11,7 @@
     PAST        <run>                                     the runs that were
     JOB#<job>   <run>                                     the runs of a SageMaker training job
     SENT#<id>   SENT                                      who has told people of an event
+    CLAIM#<id>  <action>                                  who is doing what a finding asks for, and until when
 
 What is compared or added to is an attribute of its own; the rest is packed into one, `body`, so that an
 item of ten rules that found nothing fits into one write unit.

@@ -1,0 +1,52 @@
+"""Who has subscribed is told of a finding once, however often its event comes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.functions.saver import ILL, Saver
+
+FOUND = "Rule Evaluation Condition Met"
+EACH_STEP = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
+STEPS = 6
+
+
+def test_findings_that_come_many_times_are_told_once_each(local_debugger):
+    """Steps that come at once have executions that overlap, and the bus delivers each event again."""
+    aws, run = local_debugger.aws, f"{local_debugger.bucket}/{local_debugger.key('burst')}"
+    inbox = aws.inbox("told-once")
+    local_debugger.attach("burst", [EACH_STEP])
+    saver = Saver(local_debugger.storage("burst")).begin()
+    for step in range(STEPS):
+        saver.save(step, ILL)
+    local_debugger.wait("burst", through=STEPS - 1)
+
+    def events():
+        return local_debugger.events("burst", FOUND)
+
+    aws.wait_until(lambda: len({one["detail"]["id"] for one in events()}) == STEPS, what="events")
+    again = {one["detail"]["id"]: one for one in events()}.values()
+    with ThreadPoolExecutor(4) as at_once:
+        for done in at_once.map(lambda one: aws.invoke("notify", one), [*again, *again]):
+            assert done.error is None, done.payload
+
+    told: Counter[int] = Counter()
+
+    def all_told():
+        for message in inbox.messages():
+            if run in message["message"] and " found something " in message["subject"]:
+                told.update(
+                    one["detail"]["step"]
+                    for one in again
+                    if one["detail"]["id"] in message["message"]
+                )
+        return set(told) == set(range(STEPS))
+
+    aws.wait_until(all_told, what="an alert for each finding")
+    aws.wait_until(
+        lambda: len(aws.invocations("notify")) >= len(events()) + 2 * STEPS,
+        what="the last delivery to be handled",
+    )
+    all_told()
+    assert told == {step: 1 for step in range(STEPS)}
