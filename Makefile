@@ -70,6 +70,9 @@ test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) ## run the tests of the hook
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
 		$(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
 
+notebooks: $(FRAMEWORKS_READY) ## run the stories of examples/ as notebooks, and keep what their cells show
+	@$(FRAMEWORKS)/python examples/notebooks.py
+
 lint: $(READY) ## check style and formatting
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
@@ -161,4 +164,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks bench-hooks lint format types bench-core bench-cost bench-latency load-test bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-latency load-test bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean

@@ -1,94 +1,164 @@
-"""The original's notebook "Writing Custom Rules", on this machine: from the rule's file to the alert.
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
 
-    python examples/writing_custom_rules/story.py
+# %% [markdown]
+# # A custom rule, from its file to the alert
+#
+# The story of the notebook "Writing Custom Rules", on PyTorch and on this machine: the debugger's own
+# template is deployed into a local stand-in of AWS, a rule is written, tried and uploaded, a training
+# names it as the estimator did, in `rules_specification`, and diverges. Its status is asked for in
+# SageMaker's words, and there is a message in the inbox. On AWS it is the same, with `LocalAws` left out
+# and the stack's bucket in place of the local one.
+#
+# It runs from a checkout, in the environment of `make frameworks`.
 
-The debugger's own template is deployed into a local stand-in of AWS. `my_custom_rule.py` is uploaded, a
-training names it as the notebook's estimator did, in `rules_specification`, and diverges. Its status is then
-asked for in SageMaker's words, and there is a message in the inbox. On AWS it is the same, with `LocalAws`
-left out and the stack's bucket in place of the local one.
-"""
-
-from __future__ import annotations
-
+# %%
+import os
 import sys
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+HERE = Path(globals().get("__file__", "story.ipynb")).resolve().parent
+sys.path += [str(HERE), str(HERE.parents[1])]
+os.environ.setdefault("SMDEBUG_LOG_LEVEL", "error")
 
-import numpy as np
+import torch
+from my_custom_rule import CustomGradientRule
 
-import smdebug
+import smdebug.pytorch as smd
 from infra.local import LocalAws, LocalDebugger
+from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet
+from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.service import connect
+from smdebug.trials import create_trial
 
-RULE = Path(__file__).resolve().with_name("my_custom_rule.py")
-STEPS, SAVE_INTERVAL, RATE = 120, 10, 2.1  # more than 2 by the largest curvature: it diverges
+# %% [markdown]
+# ## The rule
+#
+# It inherits from `Rule`, takes the trial and its own parameters, which come as text, and is invoked at
+# every step that was saved. `True` means that the condition is met. `set_required_tensors` names what is
+# fetched before, all at once.
 
+# %%
+rule_file = HERE / "my_custom_rule.py"
+print(rule_file.read_text())
 
-def train(path: str, rules: list[dict[str, object]]) -> None:
-    """Least squares by gradient descent, with too large steps."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(256, 8))
-    x /= np.sqrt(np.linalg.eigvalsh(x.T @ x / len(x))[-1])  # the largest curvature is 1
-    y = x @ rng.normal(size=8)
-    weight = np.zeros(8)
-    hook = smdebug.Hook(
-        path,
-        include_collections=["gradients", "losses"],
-        save_config=smdebug.SaveConfig(save_interval=SAVE_INTERVAL),
-        rules=rules,
-    )
-    with hook:
-        for _ in range(STEPS):
-            with hook.step(smdebug.modes.TRAIN):
-                error = x @ weight - y
-                gradient = x.T @ error / len(x)
-                hook.record("gradient/dense", gradient)
-                hook.record("loss", float(error @ error) / len(x))
-                weight -= RATE * gradient
+# %% [markdown]
+# ## The training
+#
+# Least squares by gradient descent. With a rate above 2 by the largest curvature every step is too large,
+# and it diverges. The hook saves loss and gradients at every tenth step.
 
 
-def story(aws: LocalAws) -> None:
-    debugger = LocalDebugger(aws)
-    inbox = aws.inbox("story")
-
-    # The rule is a file in the bucket.
-    key = "rule-sources/my_custom_rule.py"
-    aws.client("s3").put_object(Bucket=aws.bucket, Key=key, Body=RULE.read_bytes())
-
-    # The training names it, and goes wrong.
-    rules_specification: list[dict[str, object]] = [
-        {
-            "RuleName": "CustomGradientRule",
-            "SourceS3Uri": f"s3://{aws.bucket}/{key}",
-            "RuntimeConfigurations": {"threshold": "20.0"},
-        }
-    ]
-    train(debugger.path("diverging"), rules_specification)
-    debugger.wait("diverging", through=STEPS - SAVE_INTERVAL)
-
-    # Its status, as the notebook asked for it.
-    run = connect().run(debugger.path("diverging"))
-    for job in run.describe_rule_execution_jobs():
-        print(f"{job['RuleName']}: {job['RuleStatus']}, {job['FailureReason']}")
-    for finding in run.findings():
-        print(f"step {finding.step}: {finding.reason}")
-
-    # And somebody has been told.
-    (message,) = aws.wait_until(inbox.messages, what="the alert")
-    print(f"In the inbox: {message['subject'].rpartition(' of ')[0]}")
-
-    # When it is over, a page about it lies beside the run.
-    debugger.finish("diverging")
-    place = debugger.storage("diverging")
-    aws.wait_until(lambda: place.exists("report/report.html"), what="the report")
-    print("The report: report/report.html below the run")
+# %%
+def train(path, rate, rules=None):
+    torch.manual_seed(0)
+    x = torch.randn(256, 8, dtype=torch.float64)
+    x /= torch.linalg.eigvalsh(x.T @ x / len(x))[-1].sqrt()  # the largest curvature is 1
+    y = x @ torch.randn(8, 1, dtype=torch.float64)
+    model = torch.nn.Linear(8, 1, bias=False, dtype=torch.float64)
+    loss_of = torch.nn.MSELoss()
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=rate / 2
+    )  # the curvature of MSELoss is twice that
+    config = smd.SaveConfig(save_interval=10)
+    with smd.Hook(path, include_collections=["gradients"], save_config=config, rules=rules) as hook:
+        hook.register_module(model)
+        hook.register_loss(loss_of)
+        for _ in range(120):
+            optimizer.zero_grad()
+            loss_of(model(x), y).backward()
+            optimizer.step()
 
 
-def main() -> None:
-    with LocalAws() as aws, aws.as_default():
-        story(aws)
+# %% [markdown]
+# ## Trying the rule
+#
+# On two runs in a folder, before anything is uploaded: it has to find the one, and leave the other alone.
 
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    for name, rate in (("healthy", 0.5), ("diverging", 2.1)):
+        train(f"{folder}/{name}", rate)
+        rule = CustomGradientRule(create_trial(f"{folder}/{name}"), threshold="20.0")
+        try:
+            invoke_rule(rule, raise_eval_cond=True)
+        except RuleEvaluationConditionMet as found:
+            print(f"{name}: {found}")
+        except NoMoreData:
+            print(f"{name}: nothing is found, and there is no more data")
 
-if __name__ == "__main__":
-    main()
+# %% [markdown]
+# ## Deploying
+#
+# The template that `cdk deploy` gives to AWS, with its queues, functions and state machine.
+
+# %%
+closing = ExitStack()
+aws = closing.enter_context(LocalAws())
+closing.enter_context(aws.as_default())
+debugger = LocalDebugger(aws)
+inbox = aws.inbox("story")
+
+# %% [markdown]
+# The rule is a file in the bucket:
+
+# %%
+key = "rule-sources/my_custom_rule.py"
+aws.client("s3").put_object(Bucket=aws.bucket, Key=key, Body=rule_file.read_bytes())
+source_s3_uri = f"s3://{aws.bucket}/{key}"
+
+# %% [markdown]
+# ## From the training to the alert
+#
+# The training names the rule, and goes wrong.
+
+# %%
+rules_specification = [
+    {
+        "RuleName": "CustomGradientRule",
+        "SourceS3Uri": source_s3_uri,
+        "RuntimeConfigurations": {"threshold": "20.0"},
+    }
+]
+train(debugger.path("diverging"), 2.1, rules_specification)
+debugger.wait("diverging", through=110)
+
+# %% [markdown]
+# Its status, as the notebook asked for it:
+
+# %%
+run = connect().run(debugger.path("diverging"))
+for job in run.describe_rule_execution_jobs():
+    print(f"{job['RuleName']}: {job['RuleStatus']}, {job['FailureReason']}")
+for finding in run.findings():
+    print(f"step {finding.step}: {finding.reason}")
+
+# %% [markdown]
+# And somebody has been told:
+
+# %%
+(message,) = aws.wait_until(inbox.messages, what="the alert")
+print(f"In the inbox: {message['subject'].rpartition(' of ')[0]}")
+
+# %% [markdown]
+# When it is over, a page about it lies beside the run.
+
+# %%
+debugger.finish("diverging")
+place = debugger.storage("diverging")
+aws.wait_until(lambda: place.exists("report/report.html"), what="the report")
+print("The report: report/report.html below the run")
+
+# %%
+closing.close()

@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.rules.made_runs import MadeRun
 from tests.seeds.blocks import Story, runs
@@ -87,6 +88,27 @@ def test_each_rule_gathers_its_tensors_over_all_steps(notebook, capsys):
     assert capsys.readouterr().out.count("This is expected behavior.") == len(RULES)
 
 
+DRAWN = {
+    "002-14": ("002-13", "activation_outputs"),
+    "002-17": ("002-16", "activation_inputs"),
+    "002-20": ("002-19", "gradients"),
+    "002-25": ("002-24", "weights"),
+    "002-28": ("002-27", "layer_inputs"),
+    "002-31": ("002-30", "layer_outputs"),
+}
+
+
+@runs(*DRAWN)
+def test_what_a_rule_has_gathered_is_drawn_with_a_frame_for_each_step(
+    notebook, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for drawing, (rule, name) in DRAWN.items():
+        notebook.run(rule, drawing)
+        with Image.open(tmp_path / "images" / f"{name}.gif") as picture:
+            assert picture.n_frames == len(STEPS), drawing
+
+
 @runs("002-13", "002-16")
 def test_activations_are_averaged_over_the_batch(notebook):
     for block, name in (("002-13", "conv0_relu_output_0"), ("002-16", "conv0_relu_input_0")):
@@ -105,9 +127,11 @@ def test_the_variance_of_gradients_is_compared_across_layers(notebook, capsys):
     assert capsys.readouterr().out.count("variance of gradients: ") == len(STEPS)
 
 
-@runs("002-39", "002-40", "002-41", "002-42")
-def test_gradients_of_two_runs_are_compared(notebook):
-    notebook.run("002-19", "002-39", "002-40", "002-41", "002-42")
+@runs("002-39", "002-40", "002-41", "002-42", "002-43")
+def test_gradients_of_two_runs_are_compared(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook.run("002-19", "002-39", "002-40", "002-41", "002-42", "002-43")
+    assert (tmp_path / "images" / "gradients_comparison.gif").exists()
     compared = notebook["dict_gradients"]
     assert len(compared) == 4
     bad, good = (
@@ -116,9 +140,11 @@ def test_gradients_of_two_runs_are_compared(notebook):
     assert np.var(bad) > 1000 * np.var(good)
 
 
-@runs("002-45", "002-46", "002-47", "002-48")
-def test_activation_inputs_of_two_runs_are_compared(notebook):
-    notebook.run("002-16", "002-45", "002-46", "002-47", "002-48")
+@runs("002-45", "002-46", "002-47", "002-48", "002-49")
+def test_activation_inputs_of_two_runs_are_compared(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook.run("002-16", "002-45", "002-46", "002-47", "002-48", "002-49")
+    assert (tmp_path / "images" / "activation_inputs_comparison.gif").exists()
     assert sorted(notebook["dict_activation_inputs"]) == [
         "conv0_relu_input_0_bad_hyperparameters",
         "conv0_relu_input_0_good_hyperparameters",

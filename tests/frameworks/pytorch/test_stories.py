@@ -1,0 +1,105 @@
+"""The stories of the original's notebooks, on PyTorch: as scripts and as notebooks, which are the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+from types import ModuleType
+
+import nbformat
+import pytest
+from PIL import Image
+
+from tests.frameworks.scripts import PATHS, ROOT, python
+
+EXAMPLES = ROOT / "examples"
+STORIES = [story.parent.name for story in EXAMPLES.glob("*/story.py")]
+ANIMATIONS = {
+    *("activation_inputs", "activation_inputs_comparison", "activation_outputs", "gradients"),
+    *("gradients_comparison", "layer_inputs", "layer_outputs", "weights"),
+}
+FOUND = "Evaluation of the rule CustomGradientRule at step 40 resulted in the condition being met"
+TOLD = [
+    "healthy: nothing is found, and there is no more data",
+    f"diverging: {FOUND}",
+    f"CustomGradientRule: IssuesFound, RuleEvaluationConditionMet: {FOUND}",
+    f"step 40: RuleEvaluationConditionMet: {FOUND}",
+    "In the inbox: CustomGradientRule found something at step 40",
+    "The report: report/report.html below the run",
+]
+
+
+@pytest.fixture(scope="module")
+def notebooks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("notebooks", EXAMPLES / "notebooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def told_by(name: str, folder) -> str:
+    """What the script prints, run in a copy of its folder."""
+    shutil.copytree(EXAMPLES / name, folder / name)
+    paths = os.pathsep.join(map(str, [*PATHS, ROOT]))
+    done = python("story.py", cwd=folder / name, PYTHONPATH=paths)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def printed_in(notebook) -> str:
+    outputs = (one for cell in notebook.cells for one in cell.get("outputs", ()))
+    return "".join(one.text for one in outputs if one.output_type == "stream")
+
+
+def test_the_tensors_tell_the_bad_network_from_the_good_one(tmp_path):
+    told = told_by("tensor_analysis", tmp_path)
+    images = tmp_path / "tensor_analysis" / "images"
+    assert {one.stem for one in images.glob("*.gif")} == ANIMATIONS
+    for one in images.glob("*.gif"):
+        with Image.open(one) as picture:
+            assert picture.n_frames == 20
+    right = {name: int(share) for name, share in re.findall(r"(\w+): loss .*, (\d+)%", told)}
+    assert right["uniform"] < 50 < 90 < right["he"]
+    first, *_, last = re.findall(r"variance of gradients: .* to (\S+)", told)
+    assert float(first) > 100 * float(last)
+    assert re.search(r"^bad +DeadRelu found something", told, re.MULTILINE)
+    assert re.search(r"^good +DeadRelu found nothing", told, re.MULTILINE)
+
+
+def test_a_custom_rule_is_tried_uploaded_and_finds_and_somebody_is_told(tmp_path):
+    assert told_by("writing_custom_rules", tmp_path).splitlines()[-len(TOLD) :] == TOLD
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_kept_notebook_is_the_script_with_what_its_cells_printed(name, notebooks):
+    kept = nbformat.read(EXAMPLES / name / "story.ipynb", 4)
+    made = notebooks.cells_of(EXAMPLES / name / "story.py")
+    sources = [(cell.cell_type, cell.source) for cell in made.cells]
+    assert [(cell.cell_type, cell.source) for cell in kept.cells] == sources, (
+        "the script has changed: make notebooks"
+    )
+    assert printed_in(kept)
+    assert (EXAMPLES / name / "story.ipynb").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_notebook_runs_and_prints_what_is_kept_of_it(name, notebooks, tmp_path):
+    folder = tmp_path / name
+    shutil.copytree(EXAMPLES / name, folder)
+    ran = notebooks.told(EXAMPLES / name / "story.py", folder)
+    kept = nbformat.read(EXAMPLES / name / "story.ipynb", 4)
+    if name == "writing_custom_rules":
+        assert printed_in(ran) == printed_in(kept)
+    # Numbers depend on the processor; what is told does not.
+    without = re.compile(r"[\d.e+-]+")
+    assert without.sub("#", printed_in(ran)) == without.sub("#", printed_in(kept))
+    shown = [
+        set(one.data) for cell in ran.cells for one in cell.get("outputs", ()) if "data" in one
+    ]
+    assert shown == [
+        set(one.data) for cell in kept.cells for one in cell.get("outputs", ()) if "data" in one
+    ]
