@@ -48,6 +48,21 @@ def test_closeness_is_numpys(pair, equal_nan):
     assert all_close(*pair, equal_nan=equal_nan) == expected
 
 
+@given(
+    arrays.arrays(np.float32, 5, elements=st.floats(-(2.0**90), 2.0**90, width=32)),
+    st.sampled_from([0.0, 1e-7, 3e-7, 1e-5, 0.5, 2.0]),
+    st.floats(0.99, 1.01) | st.floats(-2, 4),
+)
+def test_what_is_just_within_the_limit_is_told_as_numpy_tells_it(other, rtol, part):
+    """Also where the two lie apart by the tolerance itself, to the last bit."""
+    one = (other * np.float32(1 + part * rtol)).astype(np.float32)
+    exact = np.abs(one.astype(np.float64) - other) <= rtol * np.abs(other.astype(np.float64))
+    assert all_close(one, other, rtol=rtol, atol=0.0) in (
+        bool(exact.all()),
+        bool(np.allclose(one, other, rtol=rtol, atol=0.0)),
+    )
+
+
 def test_a_finite_tensor_whose_squares_overflow_is_finite():
     assert count_non_finite(np.full(10, 1e30, np.float32)) == NonFinite(0, 0)
     assert count_non_finite(np.full(10, 1e200)) == NonFinite(0, 0)

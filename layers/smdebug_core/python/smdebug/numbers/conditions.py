@@ -89,12 +89,12 @@ def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bo
     if a.dtype != np.float32 or b.dtype != np.float32:
         return False
     apart, limit = kept[0][: a.size], kept[1][: a.size]
-    np.subtract(a, b, out=apart)
-    # The quickest way first. Where b is 0, or infinite, it leads nowhere.
-    np.divide(apart, b, out=limit)
-    nearly = rtol * (1 - 1e-6)
-    if limit.max() <= nearly and limit.min() >= -nearly:
+    # The quickest way first: a / b is near 1, but for a rounding. If b is 0, or infinite, it leads nowhere.
+    np.divide(a, b, out=limit)
+    nearly = rtol - 2e-7
+    if limit.max() <= 1 + nearly and limit.min() >= 1 - nearly:
         return True
+    np.subtract(a, b, out=apart)
     np.abs(apart, out=apart)
     np.multiply(b, np.float32(rtol), out=limit)
     np.abs(limit, out=limit)
