@@ -209,6 +209,40 @@ def test_actions_are_read_as_the_sdk_writes_them(form, written):
     assert rule.parameters == {}
 
 
+STOPS = {"stop_training_on_fire": "True", "training_job_name_prefix": "Mnist"}
+
+
+@pytest.mark.parametrize("rule", ["StalledTrainingRule", "stalledtraining"])
+def test_a_stop_that_is_asked_for_by_a_parameter_is_an_action(rule):
+    email = {"name": "email", "endpoint": "a@b.org"}
+    told = {"rule": rule, "parameters": {**STOPS, "threshold": 60}, "actions": [email]}
+    read = read_rules([told], file=FILE)
+    (stalled,) = read.rules
+    assert stalled.parameters == {"threshold": "60"}
+    stop = {"name": "stoptraining", "training_job_prefix": "Mnist"}
+    assert stalled.actions == (email, stop)
+    assert "the action stoptraining" in read.notes[0]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"stop_training_on_fire": "False", "training_job_name_prefix": "Mnist"},
+        {"stop_training_on_fire": "True"},  # of which the rule itself says what it lacks
+        {"stop_training_on_fire": "perhaps", "training_job_name_prefix": "Mnist"},
+    ],
+)
+def test_no_stop_is_made_of_what_asks_for_none(parameters):
+    rule = only([{"rule": "StalledTrainingRule", "parameters": parameters}])
+    assert (rule.parameters, rule.actions) == (parameters, ())
+
+
+def test_a_rule_of_ones_own_may_have_a_parameter_of_that_name():
+    source = {"source": "s3://bucket/rules/mine.py"}
+    rule = only([{"rule": "StalledTrainingRule", "parameters": STOPS, **source}])
+    assert (rule.parameters, rule.actions) == (STOPS, ())
+
+
 def test_two_tornasole_rules_of_one_kind_are_told_apart_by_what_they_want():
     loose, strict = parse(
         {

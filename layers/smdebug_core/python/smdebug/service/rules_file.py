@@ -533,7 +533,24 @@ def _checked(entry: _Entry, rule: RuleConfiguration) -> RuleConfiguration:
         raise entry.wrong(
             f"it would look at no step: it starts at {rule.start_step} and ends before {rule.end_step}"
         )
-    return rule
+    return _with_stop_as_action(entry, rule)
+
+
+def _with_stop_as_action(entry: _Entry, rule: RuleConfiguration) -> RuleConfiguration:
+    """StalledTrainingRule's parameter to stop the training is an action: by itself no rule does anything."""
+    asked = rule.parameters.get("stop_training_on_fire") in ("True", "true")
+    prefix = rule.parameters.get("training_job_name_prefix")
+    is_meant = rule.rule.lower() in _STALLED_TRAINING and rule.source is None
+    if not (is_meant and asked and prefix):
+        return rule
+    entry.note("stop_training_on_fire is the action stoptraining")
+    parameters = {name: told for name, told in rule.parameters.items() if name not in _STOPPING}
+    actions = [*rule.actions, {"name": "stoptraining", "training_job_prefix": prefix}]
+    return replace(rule, parameters=parameters, actions=_actions(entry, actions))
+
+
+_STALLED_TRAINING = ("stalledtrainingrule", "stalledtraining")
+_STOPPING = ("stop_training_on_fire", "training_job_name_prefix")
 
 
 # Words
