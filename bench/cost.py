@@ -27,6 +27,7 @@ from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Item, Only
 from functions.step_index import StepIndex
 from smdebug.service import items
+from smdebug.service.costs import POLLERS, PRICED_IN, PRICES
 from smdebug.service.items import token_of
 from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage
@@ -34,26 +35,12 @@ from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
 from tests.support.item_size import item_size
 
-PRICES = {
-    "write unit": 0.625e-6,
-    "read unit": 0.125e-6,
-    "S3 GET": 0.40e-6,
-    "S3 PUT": 5e-6,
-    "S3 LIST": 5e-6,
-    "SQS request": 0.40e-6,
-    "invocation": 0.20e-6,
-    "GB-second": 1.33334e-5,
-    "execution": 1e-6,
-    "execution GB-second": 1.667e-5,
-    "event": 1e-6,
-}
 DYNAMODB_CALL = 0.004  # seconds, within a region
 S3_CALL = 0.025
 AT_A_TIME = 32
 CPU_OF_A_GB = 0.6  # of a core of this machine
 INGEST_GB = 0.5
 EVALUATE_GB = 1.0
-POLLERS = 5  # with which Lambda begins to poll a queue
 _TINY = [
     {
         "name": f"vanishing {n}",
@@ -362,6 +349,7 @@ def main() -> None:
         if bill["S3 GET"] / 20 > 2 or bill["S3 LIST"]:
             failed.append(f"{rules} rules at step {first} take more than 2 GETs, or a LIST")
     print(
+        f"\nPrices: the list of {PRICED_IN}."
         f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
         f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; without a "
         "batch window each message comes alone (1 worker) or ten at a time (8),\n"

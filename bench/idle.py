@@ -12,6 +12,7 @@ from typing import Any
 
 from infra.app import NAME, app_with
 from infra.settings import Settings
+from smdebug.service.costs import PRICES
 
 PROMISED = 0.05  # dollars beyond the always-free tier, without a customer key
 MINUTES = 60 * 24 * 30
@@ -39,10 +40,10 @@ class Item:
 
 
 PRICED = (
-    Item("SQS requests", 0.40e-6, 1e6),
-    Item("Lambda invocations", 0.20e-6, 1e6),
-    Item("Lambda GB-seconds", 1.33334e-5, 400_000),
-    Item("table read units", 0.125e-6, 0),
+    Item("SQS requests", PRICES["SQS request"], 1e6),
+    Item("Lambda invocations", PRICES["invocation"], 1e6),
+    Item("Lambda GB-seconds", PRICES["GB-second"], 400_000),
+    Item("table read units", PRICES["read unit"], 0),
     Item("alarms", 0.10, 10),
     Item("dashboards", 3.00, 3),
     Item("keys of KMS", 1.00, 0),

@@ -57,7 +57,8 @@ def write_report(
             found = _verdicts_alone(trial, verdicts, run, "its tensors are too large")
         else:
             trial.most_readers = at_a_time
-            found = gather(trial, verdicts, latency=latency_of(findings), progress=go_on)
+            latency = latency_of(findings)
+            found = gather(trial, verdicts, latency=latency, deployed=True, progress=go_on)
     except NoTime:
         found = _verdicts_alone(trial, verdicts, run, "there was no time to read its tensors")
     storage.write(KEY, page_of(found).encode())
@@ -84,6 +85,7 @@ def _verdicts_alone(trial: Trial, verdicts: Sequence[Verdict], run: str, because
         sections=(),
         distributions=(),
         disagreements=(),
+        deployed=True,
         notes=(
             f"Nothing of this run is drawn: {because}. "
             f"`smdebug report s3://{run} --deployed` draws it, on a machine of yours.",

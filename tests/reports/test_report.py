@@ -23,6 +23,7 @@ from smdebug.reports.gathering import (
 from smdebug.reports.verdicts import latency_of
 from smdebug.runs.evaluating import evaluate
 from smdebug.runs.opening import open_run
+from smdebug.service.costs import PRICED_IN, Cost
 from smdebug.service.reading import finding_event
 from tests.cli.conftest import ill_run
 from tests.rules.made_runs import MadeRun, made_run
@@ -190,6 +191,20 @@ def test_the_deployed_debuggers_findings_and_times_are_told():
         "saved → uploaded": (0.5, 0.5),
         "uploaded → published": (1.5, 1.5),
     }
+
+
+def test_what_the_evaluation_costs_is_told_and_what_is_assumed():
+    trial = open_run(ill_run().storage)  # ten steps
+    verdicts = of_results(evaluate(trial, ["ExplodingTensor"]))
+    page = page_of(gather(trial, verdicts))
+    told = f"Deployed, the evaluation of 10 saved steps of 1 worker would cost about <b>{Cost(10, 1)}</b>."
+    assert told in page
+    assert f"By the list prices of AWS in {PRICED_IN}" in page
+    page = page_of(gather(trial, verdicts, deployed=True))
+    assert (
+        f"The evaluation has cost about <b>{Cost(10, 1)}</b>: 10 saved steps of 1 worker." in page
+    )
+    assert "list prices" not in page_of(gather(trial))  # nobody has looked
 
 
 def test_the_same_run_gives_the_same_page():

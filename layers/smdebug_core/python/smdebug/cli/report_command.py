@@ -110,7 +110,14 @@ def command(
                 notes = notes_on(trial, verdicts, most)
         against = None if other is None else opened(other)
         comparison = None if against is None else compare(trial, against)
-        found = gather(trial, verdicts, latency=latency, notes=notes, progress=bar.advance)
+        found = gather(
+            trial,
+            verdicts,
+            latency=latency,
+            deployed=deployed,
+            notes=notes,
+            progress=bar.advance,
+        )
         others = () if against is None else curves_of(against, bar.advance)
         page = page_of(found, comparison=comparison, others=others)
     finally:

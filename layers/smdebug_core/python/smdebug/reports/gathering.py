@@ -17,6 +17,7 @@ from smdebug.reports.distributions import Distribution, distribution_of
 from smdebug.reports.verdicts import Verdict
 from smdebug.runs.overview import Overview, collections_of, overview_of, thinned
 from smdebug.runs.statistics import TensorSummary, statistics_at
+from smdebug.service.costs import Cost
 from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 
@@ -94,7 +95,15 @@ class Gathered:
     disagreements: tuple[Disagreement, ...]
     left_out: int = 0  # tensors that are not drawn
     latency: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # p50, p99 in seconds
+    deployed: bool = False  # the verdicts are those of the deployed application
     notes: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> Cost | None:
+        """What it costs the deployed application to look at the run; None if no rule has looked."""
+        steps = sum(one.count for one in self.overview.steps)
+        workers = max(1, self.overview.num_workers)
+        return Cost(steps, workers) if self.verdicts and steps else None
 
 
 def gather(
@@ -102,6 +111,7 @@ def gather(
     verdicts: Sequence[Verdict] = (),
     *,
     latency: Mapping[str, tuple[float, float]] | None = None,
+    deployed: bool = False,
     notes: Sequence[str] = (),
     progress: Progress = lambda done: None,
 ) -> Gathered:
@@ -128,6 +138,7 @@ def gather(
         disagreements=disagreements,
         left_out=left_out,
         latency=dict(latency or {}),
+        deployed=deployed,
         notes=tuple(notes),
     )
 

@@ -21,6 +21,7 @@ import numpy as np
 from smdebug.reports.gathering import STATISTICS, Curve, Gathered, Section, Series
 from smdebug.reports.verdicts import MOST_MARKS, Verdict
 from smdebug.runs.comparing import Comparison
+from smdebug.service.costs import PRICED_IN
 
 _LIBRARIES = ("vendored/d3-7.9.2.min.js", "vendored/plot-0.6.17.umd.min.js")
 _LICENSES = ("vendored/d3-LICENSE.txt", "vendored/plot-LICENSE.txt")
@@ -373,9 +374,9 @@ def _workers(found: Gathered) -> str:
 
 def _costs(found: Gathered) -> str:
     timed = [one for one in found.verdicts if one.seconds is not None]
-    if not found.latency and not timed:
+    told = _cost(found)
+    if not found.latency and not timed and not told:
         return ""
-    told = ""
     if found.latency:
         rows = "".join(
             f'<tr><th scope="row">{escape(leg)}</th><td class=n>{median:.3f} s</td><td class=n>{late:.3f} s</td></tr>'
@@ -395,6 +396,22 @@ def _costs(found: Gathered) -> str:
             f"<tbody>{rows}</tbody></table>"
         )
     return f'<section id="latency"><h2>What looking has taken</h2>{told}</section>'
+
+
+def _cost(found: Gathered) -> str:
+    cost = found.cost
+    if cost is None:
+        return ""
+    what = f"{_plural(cost.steps, 'saved step')} of {_plural(cost.workers, 'worker')}"
+    told = (
+        f"The evaluation has cost about <b>{cost}</b>: {what}."
+        if found.deployed
+        else f"Deployed, the evaluation of {what} would cost about <b>{cost}</b>."
+    )
+    return (
+        f"<p>{told} <span class=faint>By the list prices of AWS in {PRICED_IN}, for built-in rules, however many, "
+        "and the default settings; without the training's own uploads, logs, and any free tier.</span></p>"
+    )
 
 
 def _notes(found: Gathered) -> str:
