@@ -120,6 +120,19 @@ def source_of(name: str, debugger) -> str:
 def everything_that_happens(debugger) -> None:
     all_of_a_life(debugger)
     a_run_at_the_root_of_the_bucket(LocalDebugger(debugger.aws))
+    a_training_that_is_resumed(debugger)
+
+
+def a_training_that_is_resumed(debugger) -> None:
+    """Its run is woken up for already, and will be later now."""
+    Saver(debugger.storage("resumed")).begin().save(0)
+    run = debugger.wait("resumed", through=0)
+    again = Saver(debugger.storage("resumed"), training_run=1).begin()
+    debugger.aws.wait_until(
+        lambda: run.look().record.training_run == 1, what="the second attempt to be noticed"
+    )
+    again.save(1)
+    debugger.wait("resumed", through=1)
 
 
 def a_run_at_the_root_of_the_bucket(debugger) -> None:
