@@ -8,10 +8,12 @@ import sys
 
 from smdebug.logger import get_logger
 from smdebug_rules.catalog import CATALOG
-from tests.trainings.illnesses import ILLNESSES, Illness
+from tests.trainings.illnesses import ILLNESSES, Illness, Stall
 
 
-def report(illnesses: tuple[Illness, ...], seeds: int) -> tuple[list[tuple[str, ...]], bool]:
+def report(
+    illnesses: tuple[Illness | Stall, ...], seeds: int
+) -> tuple[list[tuple[str, ...]], bool]:
     """A row for each rule, and whether all fired where they should and nowhere else."""
     rows, is_right = [], True
     for case in illnesses:

@@ -12,7 +12,7 @@ from smdebug_rules.create_xgboost_report import REPORT
 from tests.functions.small_world import SmallWorld
 from tests.rules.made_runs import MadeRun
 from tests.smdebug_rules.support import fires_at
-from tests.trainings.illnesses import ILLNESSES
+from tests.trainings.illnesses import ILLNESSES, Illness
 from tests.trainings.trees import boosted
 
 ACCUMULATING = {
@@ -24,7 +24,7 @@ ACCUMULATING = {
     "CheckInputImages",
     "PoorWeightInitialization",
 }
-CASES = [case for case in ILLNESSES if case.rule in ACCUMULATING]
+CASES = [case for case in ILLNESSES if case.rule in ACCUMULATING and isinstance(case, Illness)]
 
 
 def woken_by(run: MadeRun, rule: str, parameters: dict) -> SmallWorld:

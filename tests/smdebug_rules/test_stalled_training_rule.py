@@ -68,7 +68,7 @@ def test_files_that_do_not_tell_the_time_tell_nothing():
 
 def test_a_silence_is_told_once_while_it_lasts_and_the_end_is_none():
     run = saved_at(MadeRun(), 0, 1000.0)
-    plan = [(3000.0, lambda: saved_at(run, 1, 3000.0)), (9000.0, run.end)]
+    plan = [(1300.0, lambda: saved_at(run, 1, 1300.0)), (1900.0, run.end)]
     rule = AtOnce(run.trial(), plan, threshold=100)
     rule.invoke(0)
     with pytest.raises(RuleEvaluationConditionMet) as met:
@@ -87,7 +87,7 @@ def test_before_the_first_step_it_counts_from_when_it_was_asked():
         AtOnce(MadeRun().trial(), threshold="60").invoke(0)
     assert "s since it is watched" in str(met.value.findings[0])
     run = MadeRun()
-    patient = AtOnce(run.trial(), [(5000.0, run.end)], threshold=60, before_first_step="False")
+    patient = AtOnce(run.trial(), [(1300.0, run.end)], threshold=60, before_first_step="False")
     with pytest.raises(NoMoreData):
         patient.invoke(0)
 

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from smdebug.exceptions import NoMoreData
 from smdebug.files.names import index_key
+from smdebug.rules.rule_invoker import evaluations
 from smdebug_rules.catalog import CATALOG
 from tests.rules.made_runs import MadeRun
 from tests.smdebug_rules.support import fires_at
+from tests.trainings import pictures, sentences, stalling
 from tests.trainings.nets import Setting, trained
 from tests.trainings.trees import boosted
 
@@ -43,6 +47,24 @@ class Illness:
         return bool(fires_at(rule, self.first_step))
 
 
+@dataclass(frozen=True)
+class Stall:
+    """A training in a process of its own, watched while it goes on, or no longer does."""
+
+    rule: str
+    what: str
+    threshold: int
+
+    def fires(self, *, ill: bool, seed: int) -> bool:
+        with stalling.going_on(seed, loader_dies=ill) as trial:
+            # How long a process takes to begin is no part of this.
+            parameters = {"threshold": self.threshold, "before_first_step": False}
+            watching = evaluations(CATALOG[self.rule].load()(trial, **parameters))
+            with suppress(NoMoreData):
+                return any(one.met is not None for one in watching)
+        return False
+
+
 def _net(
     rule: str, what: str, healthy: Setting, told: Mapping[str, Any], **options: Any
 ) -> Illness:
@@ -50,30 +72,6 @@ def _net(
         return lambda seed: trained(setting, seed)
 
     return Illness(rule, what, training(replace(healthy, **told)), training(healthy), **options)
-
-
-def _images(mean: float, std: float) -> Training:
-    def run(seed: int) -> MadeRun:
-        random, made = np.random.default_rng(seed), MadeRun()
-        for step in range(6):
-            pixels = random.beta(2, 3, (120, 3, 8, 8))  # between 0 and 1, as pictures are
-            made.save(step, {"input_image": ((pixels - mean) / std).astype(np.float32)})
-        return made.end()
-
-    return run
-
-
-def _sentences(longest: int) -> Training:
-    def run(seed: int) -> MadeRun:
-        random, made = np.random.default_rng(seed), MadeRun()
-        for step in range(4):
-            tokens = random.integers(1, 500, (32, 40))
-            lengths = random.integers(longest // 2, longest + 1, 32)
-            tokens[np.arange(40) >= lengths[:, None]] = 0
-            made.save(step, {"embedding0_input_0": tokens})
-        return made.end()
-
-    return run
 
 
 def _at_times(pause: float) -> Training:
@@ -96,7 +94,7 @@ def _trees(depth: int, relevant: int) -> Training:
 
 
 _PLAIN = Setting()
-ILLNESSES = (
+ILLNESSES: tuple[Illness | Stall, ...] = (
     _net("VanishingGradient", "a deep net of sigmoids", Setting("relu", depth=9, rate=0.05),
         {"activation": "sigmoid", "scale": 0.5}),
     _net("ExplodingTensor", "a learning rate that is far too large", _PLAIN, {"rate": 1e6}),
@@ -107,7 +105,7 @@ ILLNESSES = (
         parameters={"collection_names": "weights,gradients"}),
     _net("UnchangedTensor", "a layer that is frozen", _PLAIN, {"frozen": 1},
         parameters={"collection_names": "weights"}),
-    _net("LossNotDecreasing", "a learning rate that is too large", _PLAIN, {"rate": 40.0}),
+    _net("LossNotDecreasing", "a learning rate that is too large", Setting(rate=0.1), {"rate": 40.0}),
     _net("PoorWeightInitialization", "weights that grow from layer to layer", Setting(depth=4, rate=0.05),
         {"growth": 3.0}),
     _net("SaturatedActivation", "biases that are far too large", Setting("tanh"), {"bias": 30.0}),
@@ -115,19 +113,23 @@ ILLNESSES = (
     _net("TensorVariance", "activations that grow from layer to layer", Setting(depth=4, rate=0.05),
         {"growth": 3.0}, parameters={"tensor_regex": "relu_input", "max_threshold": 200}),
     _net("Overfit", "few samples, some with wrong labels",
-        Setting(samples=1200, noise=0.3, evaluate_every=10, steps=100),
+        Setting(samples=800, noise=0.3, evaluate_every=10, steps=100),
         {"samples": 40}, parameters={"patience": 2, "ratio_threshold": 0.5}),
     _net("Overtraining", "a training that goes on after it has learnt all",
         Setting(rate=0.02, evaluate_every=2, steps=60),
         {"rate": 0.5, "steps": 150}, parameters={"delta": 0.02}),
     Illness("StalledTrainingRule", "a pause of an hour", _at_times(3600), _at_times(0)),
+    Stall("StalledTrainingRule", "a data loader that dies, and a training that waits for it", 4),
     _net("ClassImbalance", "one class in fifty", Setting(samples=600, rate=0.5),
         {"frequencies": (30.0, 30.0, 1.0)}, first_step=15),
-    _net("Confusion", "two classes that cannot be told apart", Setting(distance=4.0, rate=0.5),
+    _net("Confusion", "two classes that cannot be told apart", Setting(distance=4.0, rate=0.1),
         {"alike": True}, first_step=25),
-    Illness("CheckInputImages", "pictures from 0 to 1 that are not centred", _images(0.0, 1.0),
-        _images(0.4, 0.2), {"regex": "input_image"}),
-    Illness("NLPSequenceRatio", "sentences that are mostly padding", _sentences(18), _sentences(40)),
+    Illness("CheckInputImages", "pictures from 0 to 1 that are not normalised",
+        lambda seed: pictures.trained(seed, normalised=False),
+        lambda seed: pictures.trained(seed, normalised=True), {"regex": "input_image"}),
+    Illness("NLPSequenceRatio", "sentences padded to twice the length of the longest",
+        lambda seed: sentences.trained(seed, padded_to=40),
+        lambda seed: sentences.trained(seed, padded_to=None)),
     Illness("TreeDepth", "trees that may grow eight deep", _trees(8, 8), _trees(3, 8)),
     Illness("FeatureImportanceOverweight", "two features that tell everything", _trees(3, 2),
         _trees(3, 12)),
