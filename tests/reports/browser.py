@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # It asks nobody for anything: no updates, no names, no network at all.
@@ -17,6 +22,14 @@ _QUIET = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars"),
 )
+# The browser reads from 3 and writes to 4, whatever these were before.
+_WITH_PIPES = """
+import fcntl, os, sys
+ours = [fcntl.fcntl(int(one), fcntl.F_DUPFD, 10) for one in sys.argv[1:3]]
+os.dup2(ours[0], 3)
+os.dup2(ours[1], 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Page(NamedTuple):
@@ -57,3 +70,118 @@ def visit(file: Path, *options: str, width: int = 1250, height: int = 1200) -> P
         )
     complaints = [line for line in done.stderr.splitlines() if re.search(r"CONSOLE", line)]
     return Page(done.stdout, complaints)
+
+
+class Tab:
+    """A page in a browser that is asked what it shows: on a phone, in the dark, on paper, by its keys.
+
+    The browser is spoken to through two pipes, in the protocol of its developer tools.
+    """
+
+    def __init__(self, file: Path, *, width: int = 1250, height: int = 1200, dark: bool = False):
+        self._file, self._width, self._height, self._dark = file, width, height, dark
+        self._asked = 0
+        self._session: str | None = None
+        self.complaints: list[str] = []
+
+    def __enter__(self) -> Tab:
+        with ExitStack() as stack:
+            profile = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            theirs_in, ours_out = os.pipe()
+            ours_in, theirs_out = os.pipe()
+            self._out = stack.enter_context(os.fdopen(ours_out, "wb", buffering=0))
+            self._in = stack.enter_context(os.fdopen(ours_in, "rb"))
+            words = [*_QUIET, f"--user-data-dir={profile}", "--remote-debugging-pipe"]
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-S", "-c", _WITH_PIPES, str(theirs_in), str(theirs_out)),
+                    *(browser(), *words, "about:blank"),
+                ],
+                pass_fds=(theirs_in, theirs_out),
+                stderr=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+            stack.callback(self._process.wait)
+            stack.callback(self._process.kill)
+            os.close(theirs_in)
+            os.close(theirs_out)
+            target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+            told = self.ask("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = told["sessionId"]
+            self.ask("Runtime.enable")
+            self.ask("Page.enable")
+            self.ask(
+                "Emulation.setDeviceMetricsOverride",
+                width=self._width,
+                height=self._height,
+                deviceScaleFactor=1,
+                mobile=self._width < 500,
+            )
+            self.media("screen")
+            self.ask("Page.navigate", url=f"{self._file.as_uri()}#all")
+            while self.value("document.documentElement?.dataset.ready ?? ''") != "yes":
+                time.sleep(0.05)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def media(self, kind: str) -> None:
+        """As on a screen or in print."""
+        theme = {"name": "prefers-color-scheme", "value": "dark" if self._dark else "light"}
+        self.ask("Emulation.setEmulatedMedia", media=kind, features=[theme])
+
+    def value(self, script: str) -> Any:
+        """What an expression of JavaScript gives, as plain data."""
+        told = self.ask(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        return told["result"].get("value")
+
+    def press(self, key: str) -> None:
+        code = {"Tab": 9, "Enter": 13}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.ask(
+                *("Input.dispatchKeyEvent",),
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                **(text if kind == "keyDown" else {}),
+            )
+
+    def picture(self, *, whole: bool = False) -> bytes:
+        """A PNG of what is seen, or of the whole page."""
+        told = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
+        return base64.b64decode(told["data"])
+
+    def paper(self) -> bytes:
+        """A PDF of the page."""
+        self.media("")  # that of paper
+        return base64.b64decode(self.ask("Page.printToPDF", printBackground=True)["data"])
+
+    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self._asked += 1
+        told: dict[str, Any] = {"id": self._asked, "method": method, "params": parameters}
+        if self._session:
+            told["sessionId"] = self._session
+        self._out.write(json.dumps(told).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == self._asked:
+                assert "error" not in answer, (method, answer["error"])
+                result: dict[str, Any] = answer["result"]
+                return result
+            if answer.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
+                self.complaints.append(json.dumps(answer["params"]))
+
+    def _read(self) -> dict[str, Any]:
+        received = bytearray()
+        while (one := self._in.read(1)) != b"\0":
+            assert one, "the browser has ended"
+            received += one
+        found: dict[str, Any] = json.loads(received)
+        return found

@@ -11,7 +11,9 @@ import pytest
 from smdebug.reports import write_report
 from smdebug.trials import create_trial
 from tests.cli.conftest import ill_run
-from tests.reports.browser import visit
+from tests.reports.browser import Tab, visit
+
+PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.browser
 
@@ -126,6 +128,69 @@ def test_it_draws_on_a_phone_in_the_dark_and_in_the_light(run, options):
     # Chromium's own window is not narrower than 500.
     widths = [int(figure["data-drawn"] or 0) for figure in Reader(page.html).figures]
     assert max(widths) <= 500
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_on_a_phone_all_of_it_is_read_and_touched_without_scrolling_aside(run, dark):
+    with Tab(run / "page.html", width=390, height=844, dark=dark) as tab:
+        tab.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+        seen = tab.value(PROBE)
+        assert tab.complaints == []
+    assert seen["wide"] == 390
+    assert len(seen["texts"]) > 100
+    assert [one for one in seen["texts"] if one["size"] < 12] == []
+    assert [one for one in seen["texts"] if one["contrast"] < 4.5] == []  # AA of WCAG 2
+    assert len(seen["targets"]) > 10
+    assert [one for one in seen["targets"] if one["height"] < 44 or one["right"] > 390] == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_on_a_desk_all_of_it_can_be_read(run, dark):
+    with Tab(run / "page.html", dark=dark) as tab:
+        seen = tab.value(PROBE)
+    assert seen["wide"] <= 1250
+    assert [one for one in seen["texts"] if one["size"] < 12 or one["contrast"] < 4.5] == []
+
+
+def test_on_paper_it_is_black_on_white_and_nothing_is_cut(run):
+    with Tab(run / "page.html", width=740, height=1000, dark=True) as tab:
+        tab.value("dispatchEvent(new Event('beforeprint'))")
+        tab.media("print")
+        seen = tab.value(PROBE)
+        assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        cut = tab.value(
+            "[...document.querySelectorAll('main *')].filter(one => one.checkVisibility()"
+            " && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML)"
+        )
+        paper = tab.paper()
+    assert seen["wide"] == 740
+    assert cut == []
+    assert [one for one in seen["texts"] if one["contrast"] < 4.5 or one["size"] < 10.5] == []
+    assert seen["targets"] == []  # nothing to press
+    assert paper.startswith(b"%PDF")
+
+
+def test_everything_that_can_be_pressed_is_reached_by_the_keys(run):
+    with Tab(run / "page.html") as tab:
+        focused = "document.activeElement.textContent.slice(0, 40)"
+        tab.press("Tab")
+        assert tab.value(focused) == "To the verdict"
+        pressed = "a[href], summary, select, input"
+        wanted = tab.value(
+            f"[...document.querySelectorAll('{pressed}')].filter(one => one.checkVisibility()).length"
+        )
+        reached = 0
+        while tab.value(f"document.activeElement.matches('{pressed}')"):
+            reached += 1
+            outline = tab.value("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline == "solid", tab.value(focused)  # one sees where one is
+            tab.press("Tab")
+            while tab.value("document.activeElement.matches('.scroll')"):
+                tab.press("Tab")
+        assert reached == wanted
+        tab.value("document.querySelector('summary').focus()")
+        tab.press("Enter")
+        assert tab.value("document.querySelector('details').open") is True
 
 
 def test_it_asks_nobody_for_anything(run):

@@ -40,12 +40,7 @@ def page_of(
     behind = {(one.name, one.mode): one for one in others}
     name = found.overview.path.rstrip("/").rpartition("/")[2] or found.overview.path
     bad = [one for one in found.verdicts if one.is_bad]
-    parts = [
-        _head(f"{name}: {_headline(found.verdicts)}"),
-        "<body>",
-        '<a class="skip" href="#verdict">To the verdict</a>',
-        _header(name, found, made or datetime.now(UTC)),
-        "<main>",
+    body = [
         _verdict(found.verdicts, bad),
         *([_compared(comparison)] if comparison else []),
         _curves(found.curves, found.verdicts, behind),
@@ -54,6 +49,15 @@ def page_of(
         _workers(found),
         _costs(found),
         _notes(found),
+    ]
+    parts = [
+        _head(f"{name}: {_headline(found.verdicts)}"),
+        "<body>",
+        '<a class="skip" href="#verdict">To the verdict</a>',
+        _header(name, found, made or datetime.now(UTC)),
+        _ways(body),
+        "<main>",
+        *body,
         "</main>",
         _footer(),
         f'<script type="application/json" id="data">{_data(found, behind)}</script>',
@@ -95,6 +99,32 @@ def _header(name: str, found: Gathered, made: datetime) -> str:
         f"<header><h1>{escape(name)}</h1><p class=path>{escape(run.path)}</p><dl>{told}</dl>"
         f"<p class=faint>Made by smdebug on {_time(made)}</p></header>"
     )
+
+
+_WAYS = {
+    "verdict": "Verdict",
+    "comparison": "Comparison",
+    "curves": "Loss and metrics",
+    "tensors": "Tensors",
+    "distributions": "Distributions",
+    "workers": "Workers",
+    "latency": "Time and cost",
+    "notes": "Notes",
+}
+
+
+def _ways(body: Iterable[str]) -> str:
+    """Where to go from here: a page on a phone is long."""
+    there = [
+        name for name in _WAYS if any(part.startswith(f'<section id="{name}"') for part in body)
+    ]
+    links = "".join(f'<a href="#{name}">{_WAYS[name]}</a>' for name in there)
+    return f'<nav aria-label="Sections">{links}</nav>'
+
+
+def _scrolled(label: str, table: str) -> str:
+    """A table that moves within the page where the page is too narrow, also by the keys."""
+    return f'<div class=scroll tabindex=0 role=region aria-label="{escape(label, quote=True)}">{table}</div>'
 
 
 # The verdict
@@ -165,9 +195,13 @@ def _evidence(verdict: Verdict) -> str:
         else _plural(total, "step")
     )
     return (
-        f"<details><summary>The evidence, {shown}</summary><div class=scroll tabindex=0 role=region aria-label=table><table>"
-        "<thead><tr><th class=n>step</th><th>the worst of it</th><th class=n>findings</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div></details>"
+        f"<details><summary>The evidence, {shown}</summary>"
+        + _scrolled(
+            f"The evidence of {verdict.name}",
+            "<table><thead><tr><th class=n>step</th><th>the worst of it</th><th class=n>findings</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>",
+        )
+        + "</details>"
     )
 
 
@@ -279,8 +313,12 @@ def _section(section: Section, offset: int) -> str:
     return (
         f'<section class="group"><h3>{escape(section.title)} <small>{len(section.series)}</small></h3>'
         f'<div class="multiples">{figures}</div>'
-        f"<details><summary>Their numbers at the last step drawn</summary><div class=scroll tabindex=0 role=region aria-label=table><table>"
-        f"<thead><tr><th>tensor</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div></details></section>"
+        "<details><summary>Their numbers at the last step drawn</summary>"
+        + _scrolled(
+            f"{section.title} in numbers",
+            f"<table><thead><tr><th>tensor</th>{heads}</tr></thead><tbody>{rows}</tbody></table>",
+        )
+        + "</details></section>"
     )
 
 
@@ -367,8 +405,12 @@ def _workers(found: Gathered) -> str:
     return (
         '<section id="workers"><h2>Where workers disagree</h2><p class=faint>How far the mean |x| of a tensor is '
         f"apart between workers, relative to their mean.</p><div class=multiples>{figures}</div>"
-        "<div class=scroll tabindex=0 role=region aria-label=table><table><thead><tr><th>tensor</th><th class=n>last</th><th class=n>largest</th>"
-        f"<th class=n>at step</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
+        + _scrolled(
+            "How far workers disagree",
+            "<table><thead><tr><th>tensor</th><th class=n>last</th><th class=n>largest</th><th class=n>at step</th></tr>"
+            f"</thead><tbody>{rows}</tbody></table>",
+        )
+        + "</section>"
     )
 
 
@@ -446,8 +488,11 @@ def _compared(comparison: Comparison) -> str:
     told = "".join(f"<th class=n>{one}</th>" for one in heads)
     return (
         f'<section id="comparison"><h2>Compared with {escape(comparison.other)}</h2><p>{escape(verdict)}</p>'
-        f"<div class=scroll tabindex=0 role=region aria-label=table><table><thead><tr><th>collection</th>{told}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div></section>"
+        + _scrolled(
+            "Differences by collection",
+            f"<table><thead><tr><th>collection</th>{told}</tr></thead><tbody>{rows}</tbody></table>",
+        )
+        + "</section>"
     )
 
 

@@ -7,7 +7,7 @@
   for (const one of data.series) for (const name of statistics) one[name] = floats(one[name]);
   const four = d3.format(".4~g");
   const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? d3.format(".1~e")(x) : d3.format(".3~g")(x));
-  const style = { background: "transparent", color: "inherit", fontSize: "10.5px", overflow: "visible" };
+  const style = { background: "transparent", color: "inherit", fontSize: "12px", overflow: "visible" };
   const span = (steps) => (steps.length ? [d3.min(steps), Math.max(d3.max(steps), d3.min(steps) + 1)] : [0, 1]);
   const allMarks = data.marks.flatMap((one) => one.steps.map((step) => ({ rule: one.rule, step })));
   const ticks = (width) => Math.max(2, Math.floor(width / 75));
@@ -155,9 +155,12 @@
   const figures = Array.from(document.querySelectorAll("figure.chart"));
   let printing = false;
 
+  // A page is not laid out for paper when its drawings are made for it: these fit A4 and Letter.
+  const onPaper = (figure) => (figure.dataset.kind in { multiple, workers } ? 208 : figure.matches(":only-child") ? 680 : 325);
+
   function render(figure) {
     const place = figure.querySelector(".plot");
-    const width = Math.max(180, Math.min(1150, Math.round(place.clientWidth) || 320));
+    const width = printing ? onPaper(figure) : Math.max(180, Math.min(1150, Math.floor(place.getBoundingClientRect().width) || 320));
     if (figure.dataset.drawn === `${width}`) return;
     place.replaceChildren(draw[figure.dataset.kind](+figure.dataset.at, width));
     for (const svg of place.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
@@ -175,8 +178,8 @@
   if (location.hash === "#all") renderAll();
   let pending;
   addEventListener("resize", () => { clearTimeout(pending); pending = setTimeout(() => figures.forEach((f) => f.dataset.drawn && render(f)), 120); });
-  addEventListener("beforeprint", () => { printing = true; document.documentElement.classList.add("printing"); renderAll(); again(figures.filter((f) => f.dataset.kind === "distribution")); });
-  addEventListener("afterprint", () => { printing = false; document.documentElement.classList.remove("printing"); again(figures.filter((f) => f.dataset.kind === "distribution")); });
+  addEventListener("beforeprint", () => { printing = true; figures.forEach((f) => delete f.dataset.drawn); renderAll(); });
+  addEventListener("afterprint", () => { printing = false; again(figures); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => again(figures.filter((f) => f.dataset.kind === "distribution")));
 
   const statistic = document.getElementById("statistic"), filter = document.getElementById("filter");
