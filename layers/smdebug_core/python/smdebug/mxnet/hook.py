@@ -99,12 +99,12 @@ class Hook(CallbackHook):
         self._finish()
         super().begin_step(mode)
         if self._due != self._hooked_for:
-            self._guarded(self._hook_blocks)
+            self.guarded(self._hook_blocks)
 
     def _finish(self) -> None:
         """Record the parameters of the step that ends, and their gradients."""
         if self._due and self._blocks:
-            self._guarded(self._record_parameters)
+            self.guarded(self._record_parameters)
 
     def _record_parameters(self) -> None:
         for block in self._blocks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ _PLAIN_DTYPES = frozenset(
         *(torch.int8, torch.uint8, torch.bool),
     }
 )
+_TORCH_HAS = frozenset(str(dtype).removeprefix("torch.") for dtype in _PLAIN_DTYPES)
 _HAS_ML_DTYPES = importlib.util.find_spec("ml_dtypes") is not None
 
 
@@ -30,7 +31,7 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     Of a sharded tensor it is this process's shard. Sparse and quantized tensors are written out; bfloat16
     stays what it is where `ml_dtypes` is installed; it is widened otherwise, as are the floats of 8 bits.
     """
-    if _is_plain(tensor):
+    if is_plain(tensor):
         return np.asarray(tensor.numpy(force=True))
     tensor = tensor.detach()
     if is_sharded(tensor):
@@ -51,11 +52,31 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     return np.asarray(tensor.numpy())
 
 
+class Copied(NamedTuple):
+    """A copy that was made for the hook, and that nobody else will change."""
+
+    array: np.ndarray[Any, Any]
+
+
+def copy_values(to: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+    """`np.copyto` between arrays of one dtype, on as many threads as PyTorch has been given."""
+    if values.dtype.kind == "V" and values.dtype.itemsize == 2:  # bfloat16
+        to, values = to.view(np.int16), values.view(np.int16)
+    if values.dtype.name in _TORCH_HAS and values.flags.writeable:
+        try:
+            torch.from_numpy(to).copy_(torch.from_numpy(values))
+        except ValueError:
+            pass  # it lies backwards in memory
+        else:
+            return
+    np.copyto(to, values)
+
+
 def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
     """Was the array copied from the tensor, so that nobody else will change it?"""
     if not tensor.is_cpu:
         return True
-    if _is_plain(tensor):
+    if is_plain(tensor):
         return False
     local = tensor.to_local() if is_sharded(tensor) else tensor
     if local.layout is not torch.strided or local.is_quantized:
@@ -63,7 +84,8 @@ def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
     return bool(array.itemsize != local.element_size())
 
 
-def _is_plain(tensor: torch.Tensor) -> bool:
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Is it a tensor of no special kind, and of a type that numpy has?"""
     return (
         type(tensor) in _PLAIN and tensor.dtype in _PLAIN_DTYPES and tensor.layout is torch.strided
     )

@@ -81,7 +81,7 @@ class AfterAccumulation(_Callback):
     """Called when a parameter has been given its gradient, or more of it."""
 
     def __call__(self, parameter: torch.Tensor) -> None:
-        self.hook.gradients.accumulated(parameter)
+        self.hook.guarded(lambda: self.hook.gradients.accumulated(parameter))
 
 
 class BeforeOptimizer(_Callback):
@@ -93,12 +93,12 @@ class BeforeOptimizer(_Callback):
             return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
-            gradients.used_by(optimizer)
+            self.hook.guarded(lambda: gradients.used_by(optimizer))
             return None
 
         def closure_told() -> Any:  # the gradients come into being only in there
             result = closure()
-            gradients.used_by(optimizer)
+            self.hook.guarded(lambda: gradients.used_by(optimizer))
             return result
 
         if len(args) > 1:

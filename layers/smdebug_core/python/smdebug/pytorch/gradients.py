@@ -15,20 +15,27 @@ import torch
 from torch import nn
 
 Record = Callable[[str, Any], None]
+State = tuple[int, int] | None
 Named = tuple[str, nn.Parameter]
 
 
 class Gradients:
     """Waits for the gradients that are wanted at a step, and records each of them once."""
 
-    def __init__(self, record: Record, after_accumulation: Callable[[torch.Tensor], None]):
+    def __init__(
+        self,
+        record: Record,
+        keep: Callable[[torch.Tensor], Any],
+        after_accumulation: Callable[[torch.Tensor], None],
+    ):
         self.has_optimizer = False  # one was seen that updates our parameters
         self._record = record
+        self._keep = keep
         self._after_accumulation = after_accumulation
         self._ours: set[int] = set()
         self._due: dict[int, Named] = {}
-        self._before: dict[int, tuple[int, int] | None] = {}
-        self._kept: dict[int, torch.Tensor] = {}
+        self._before: dict[int, State] = {}
+        self._kept: dict[int, Any] = {}
         self._handles: list[Any] = []
 
     def __bool__(self) -> bool:
@@ -58,7 +65,7 @@ class Gradients:
     def accumulated(self, parameter: torch.Tensor) -> None:
         """A backward has changed the gradient of the parameter."""
         if id(parameter) in self._due and parameter.grad is not None and not self.has_optimizer:
-            self._kept[id(parameter)] = parameter.grad.detach().clone()
+            self._kept[id(parameter)] = self._keep(parameter.grad)
 
     def used_by(self, optimizer: torch.optim.Optimizer) -> None:
         """The optimizer is about to use the gradients of its parameters."""
@@ -76,9 +83,8 @@ class Gradients:
     def finish(self) -> None:
         """The step is over: record what no optimizer has used."""
         for key, (name, parameter) in self._due.items():
-            kept = self._kept.get(key)
-            if kept is not None:
-                self._record(name, kept)
+            if key in self._kept:
+                self._record(name, self._kept[key])
             elif key in self._before and _state(parameter.grad) not in (None, self._before[key]):
                 self._record(name, parameter.grad)
         self.forget()
@@ -93,6 +99,6 @@ class Gradients:
         self._kept.clear()
 
 
-def _state(gradient: torch.Tensor | None) -> tuple[int, int] | None:
+def _state(gradient: torch.Tensor | None) -> State:
     """Changes whenever a backward adds to the gradient."""
     return None if gradient is None else (gradient._cdata, gradient._version)

@@ -32,7 +32,14 @@ from torch import nn  # noqa: E402
 from torch.nn.modules.loss import _Loss  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
 
-from smdebug.pytorch.arrays import as_array, is_sharded, owns_its_values  # noqa: E402
+from smdebug.pytorch.arrays import (  # noqa: E402
+    Copied,
+    as_array,
+    copy_values,
+    is_plain,
+    is_sharded,
+    owns_its_values,
+)
 from smdebug.pytorch.callbacks import (  # noqa: E402
     AfterAccumulation,
     AroundLayer,
@@ -97,7 +104,7 @@ class Hook(CallbackHook):
         self._modes_by_training = False  # the mode follows model.training
         self._stance: Any = None
         self._agreement: Agreement | None = None
-        self.gradients = Gradients(self.record, AfterAccumulation(self))
+        self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
         super().__init__(
             CollectionManager(),
             DEFAULT_INCLUDE_COLLECTIONS,
@@ -213,7 +220,7 @@ class Hook(CallbackHook):
             self._finish_gradients()
         super().begin_step(mode)
         if self._due or self._hooked is not None:
-            self._guarded(lambda: self._set_up(in_graph))
+            self.guarded(lambda: self._set_up(in_graph))
 
     def _set_up(self, in_graph: bool) -> None:
         """Record the parameters, and hook what else is wanted at this step."""
@@ -235,7 +242,7 @@ class Hook(CallbackHook):
 
     def _finish_gradients(self) -> None:
         if self.gradients:
-            self._guarded(self.gradients.finish)
+            self.guarded(self.gradients.finish)
 
     # Layers
 
@@ -300,6 +307,9 @@ class Hook(CallbackHook):
         )
 
     def _tensors_in(self, values: Any) -> Iterator[Any]:
+        if isinstance(values, torch.Tensor):
+            yield values
+            return
         if dataclasses.is_dataclass(values) and not isinstance(values, type):
             values = [getattr(values, field.name) for field in dataclasses.fields(values)]
         yield from super()._tensors_in(values)
@@ -318,16 +328,28 @@ class Hook(CallbackHook):
             )
         return super()._converted(name, value)
 
+    def _kept(self, gradient: torch.Tensor) -> Any:
+        """What the gradient is now, however it changes."""
+        if gradient.is_cpu and is_plain(gradient):
+            return Copied(self._current().copied(as_array(gradient)))
+        return gradient.detach().clone()
+
+    _copy = staticmethod(copy_values)
+
     @staticmethod
     def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
         if isinstance(tensor_value, torch.Tensor):
             return as_array(tensor_value)
+        if isinstance(tensor_value, Copied):
+            return tensor_value.array
         return CallbackHook._make_numpy_array(tensor_value)
 
     @staticmethod
     def _is_copied(value: Any, array: np.ndarray[Any, Any]) -> bool:
         if isinstance(value, torch.Tensor):
             return owns_its_values(value, array)
+        if isinstance(value, Copied):
+            return True
         return CallbackHook._is_copied(value, array)
 
     # Several processes

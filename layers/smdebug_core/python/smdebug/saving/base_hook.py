@@ -466,6 +466,9 @@ class BaseHook:
             tensor_value = np.asarray(tensor_value)
         return as_saved_array(tensor_value)
 
+    #: Fills an array with the values of another.
+    _copy: Callable[[Any, Any], object] = staticmethod(np.copyto)
+
     @staticmethod
     def _is_copied(value: Any, array: np.ndarray[Any, Any]) -> bool:
         """Does the array that was made of the value belong to nobody else?"""
@@ -518,7 +521,7 @@ class BaseHook:
         self._background = BackgroundWriter(
             self._storage, patience=self._patience, max_bytes=self._queue_bytes
         )
-        self._copies = CopyMemory(self._queue_bytes)
+        self._copies = CopyMemory(self._queue_bytes, self._copy)
         self._watch_for_stop(self._attempt if self._is_chief() else None)
         if self.dry_run:
             self._quiet = True

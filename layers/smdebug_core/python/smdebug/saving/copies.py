@@ -13,6 +13,7 @@ import mmap
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -29,9 +30,13 @@ Array = np.ndarray[Any, Any]
 
 
 class CopyMemory:
-    """Slabs of memory, at most `limit` bytes together, lent to steps."""
+    """Slabs of memory, at most `limit` bytes together, lent to steps.
 
-    def __init__(self, limit: int):
+    `copy(to, values)` fills an array with those of another, of the same dtype and shape.
+    """
+
+    def __init__(self, limit: int, copy: Callable[[Array, Array], object] = np.copyto):
+        self.copy = copy
         self._limit = limit
         self._size = 0
         self._free: list[_Slab] = []
@@ -124,7 +129,7 @@ class StepCopies:
         if room is None:
             return np.array(array)
         copy = room.view(array.dtype).reshape(lying.shape)
-        np.copyto(copy, lying)
+        self._memory.copy(copy, lying)
         return copy if axes is None else copy.transpose(np.argsort(axes))
 
     def end(self) -> None:

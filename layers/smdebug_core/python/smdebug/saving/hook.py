@@ -89,7 +89,7 @@ class CallbackHook(BaseHook):
             self._said.add(what)
             self.logger.warning("%s", what)
 
-    def _guarded(self, capture: Callable[[], object]) -> None:
+    def guarded(self, capture: Callable[[], object]) -> None:
         """Capture something; whatever goes wrong there, the training goes on."""
         try:
             capture()

@@ -70,7 +70,7 @@ class OpenStep(StepRecording):
             self.write_shape(name, array.shape)
         reduced_later = wanted.reductions and array.nbytes <= COPIED_FOR_REDUCTIONS
         if not owned and (wanted.raw or histogram or reduced_later):
-            array, owned = self._copied(array), True
+            array, owned = self.copied(array), True
         if wanted.reductions:
             self._record_reductions(name, array, wanted.reductions, now, owned)
         if wanted.raw:
@@ -82,6 +82,10 @@ class OpenStep(StepRecording):
                 board.add_histogram(f"{histogram}/{name}", array, now)
             if wanted.is_scalar and array.size == 1 and array.dtype.kind in "biuf":
                 board.add_scalar(name, float(array.reshape(-1)[0]), now)
+
+    def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A copy of the array, to be recorded as `owned`."""
+        return np.array(array) if self._copies is None else self._copies.of(array)
 
     def record_scalar(self, name: str, array: Any, wall_time: float | None = None) -> None:
         """Take a scalar, of the user's own time or of now."""
@@ -122,9 +126,6 @@ class OpenStep(StepRecording):
                 after_index(job.step)
 
         return job._replace(write=write, commit=commit)
-
-    def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.array(array) if self._copies is None else self._copies.of(array)
 
     def _extras(self) -> Mapping[str, Any]:
         interrupted = {"interrupted": True} if self.interrupted else {}

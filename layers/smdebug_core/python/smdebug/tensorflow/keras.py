@@ -130,7 +130,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         captured, self._captured = self._captured, {}
         if not self._due:
             return
-        self._guarded(lambda: self._record_step(batch, logs, captured))
+        self.guarded(lambda: self._record_step(batch, logs, captured))
 
     def _record_step(
         self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]
@@ -310,7 +310,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         """The tape was asked for gradients: all that is known of the step is saved."""
         self.tape_left()
         if self._due:
-            self._guarded(lambda: self._record_tape(target, sources, gradients))
+            self.guarded(lambda: self._record_tape(target, sources, gradients))
 
     def _record_tape(self, target: Any, sources: Any, gradients: Any) -> None:
         import tensorflow as tf
