@@ -200,6 +200,7 @@ class Cloud:
         moto_fixes.make_dynamodb_thread_safe()
         moto_fixes.make_queues_thread_safe()
         moto_fixes.parse_paths_once()
+        moto_fixes.parse_workflows_once()
         moto_fixes.tell_the_local_time(self.clock.now)
         moto_fixes.run_handlers(self._answer)
         moto_fixes.keep_clients_of_workflows(self._client_of_workflow)

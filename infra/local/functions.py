@@ -33,6 +33,10 @@ BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 INIT_SECONDS = 10.0
 AT_ONCE = 3  # processes of one function; Lambda would start a thousand
 
+# On Lambda each of them has a processor to itself. Here they share a few: those that start at the same time
+# would all be late, one after the other the first is there soon.
+_starting = threading.BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
+
 
 @dataclass(frozen=True)
 class Function:
@@ -119,24 +123,27 @@ class Environment:
     def is_warm(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def invoke(self, event: bytes, request: str) -> Invocation:
-        began, clock = time.perf_counter(), self._told.clock.now()
-        is_cold = not self.is_warm
-        if is_cold:
-            self.close()
-            self._start()
+    def start(self) -> None:
+        """Have a process that waits for an event; Lambda gives that its own ten seconds."""
+        self.close()
+        self._start()
+        assert self._api is not None
+        assert self._process is not None
+        until = time.monotonic() + INIT_SECONDS
+        while not self._api.started.wait(0.02):
+            if self._process.poll() is not None or time.monotonic() > until:
+                break
+
+    def invoke(self, event: bytes, request: str) -> tuple[bytes, str | None, tuple[str, ...]]:
+        """The answer of the handler, the type of its error or None, and what it has printed."""
         assert self._api is not None
         self._lines.clear()
-        if is_cold:  # Lambda gives the start its own ten seconds
-            self._api.started.wait(INIT_SECONDS)
-        deadline = time.monotonic() + self.function.timeout
-        self._api.give(request, event, clock + self.function.timeout)
+        timeout = self.function.timeout
+        deadline = time.monotonic() + timeout
+        self._api.give(request, event, self._told.clock.now() + timeout)
         payload, error = self._answer(request, deadline)
         self._let_lines_come()
-        seconds = time.perf_counter() - began
-        log = tuple(self._lines)
-        name = self.function.short_name
-        return Invocation(name, payload, error, clock, seconds, is_cold, request, log)
+        return payload, error, tuple(self._lines)
 
     def kill(self) -> None:
         """End the process as the kernel would, and what it has started with it."""
@@ -254,10 +261,10 @@ class Pool:
         self, function: Function, told: Surroundings, nursery: Nursery, at_once: int = AT_ONCE
     ):
         self.function = function
-        self._make: Callable[[], Environment] = lambda: Environment(function, told, nursery)
-        self._free: queue.LifoQueue[Environment | None] = queue.LifoQueue()
-        for _ in range(at_once):
-            self._free.put(None)
+        self._told = told
+        self._nursery = nursery
+        self._places = threading.Semaphore(at_once)
+        self._free: list[Environment] = []  # the one that was used last stands last
         self._all: list[Environment] = []
 
     @property
@@ -265,11 +272,15 @@ class Pool:
         return tuple(self._all)
 
     def invoke(self, event: bytes, request: str) -> Invocation:
-        environment = self._warmest()
-        try:
-            return environment.invoke(event, request)
-        finally:
-            self._free.put(environment)
+        began, clock = time.perf_counter(), self._told.clock.now()
+        with self._places:
+            environment, is_cold = self._environment()
+            try:
+                payload, error, log = environment.invoke(event, request)
+            finally:
+                self._free.append(environment)
+        seconds, name = time.perf_counter() - began, self.function.short_name
+        return Invocation(name, payload, error, clock, seconds, is_cold, request, log)
 
     def kill(self) -> int:
         """Kill the processes of this function; how many were alive."""
@@ -282,13 +293,28 @@ class Pool:
         for environment in self._all:
             environment.close()
 
-    def _warmest(self) -> Environment:
-        """The one that was used last: the others are not even started."""
-        free: Environment | None = self._free.get()
-        if free is None:
-            free = self._make()
-            self._all.append(free)
-        return free
+    def _environment(self) -> tuple[Environment, bool]:
+        """The one that was used last, so that the others are not even started; was it started just now?"""
+        if (warm := self._warm()) is not None:
+            return warm, False
+        with _starting:
+            if (warm := self._warm()) is not None:  # it has come back in the meantime
+                return warm, False
+            started = Environment(self.function, self._told, self._nursery)
+            self._all.append(started)
+            started.start()
+            return started, True
+
+    def _warm(self) -> Environment | None:
+        while True:
+            try:
+                last = self._free.pop()
+            except IndexError:
+                return None
+            if last.is_warm:
+                return last
+            self._all.remove(last)
+            last.close()
 
 
 class InThisProcess:

@@ -153,6 +153,20 @@ def parse_paths_once() -> None:
             module.parse = functools.lru_cache(4096)(module.parse)
 
 
+def parse_workflows_once() -> None:
+    """A workflow is parsed anew for each execution, a tenth of a second of this process's time.
+
+    What is parsed can be shared, but for the key of each part, which two executions might make at once.
+    """
+    from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+    if not hasattr(AmazonStateLanguageParser.parse, "cache_info"):
+        parse = functools.lru_cache(16)(AmazonStateLanguageParser.parse)
+        AmazonStateLanguageParser.parse = staticmethod(parse)
+        EvalComponent.heap_key = property(lambda part: f"part-{id(part)}")
+
+
 def _number(event: Mapping[str, Any]) -> None:
     """Moto's events of S3 all have the same id and the same sequencer, which tells which write came last."""
     written = event["detail"].get("object", {}) if event["source"] == "aws.s3" else {}

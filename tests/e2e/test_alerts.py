@@ -49,4 +49,4 @@ def test_findings_that_come_many_times_are_told_once_each(local_debugger):
         what="the last delivery to be handled",
     )
     all_told()
-    assert told == {step: 1 for step in range(STEPS)}
+    assert told == dict.fromkeys(range(STEPS), 1)

@@ -5,10 +5,12 @@ Nothing here runs patched: the stacks of other tests have processes of their own
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,6 +152,48 @@ def test_every_path_of_a_workflow_is_parsed_anew():
 
     for module in (json_path, result_path):
         assert module.parse("$.a") is not module.parse("$.a")
+
+
+def test_every_execution_parses_its_workflow_anew_and_its_parts_make_their_keys_when_asked():
+    from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+    definition = '{"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}'
+    first, second = (AmazonStateLanguageParser.parse(definition)[0] for _ in range(2))
+    assert first is not second
+    assert "self.__heap_key = long_uid()" in inspect.getsource(EvalComponent.heap_key.fget)
+
+
+def test_what_is_parsed_of_a_workflow_keeps_nothing_of_an_execution():
+    """Only then may executions share it: whoever sets an attribute later is a worker, none of its parts."""
+    import moto.stepfunctions.parser.asl.component as components
+
+    workers = {"IterationWorker", "JobPool", "Counter", "MapRunRecord", "BranchWorker"}
+    workers |= {"BranchWorkerPool"}
+    found = set()
+    for file in Path(components.__path__[0]).rglob("*.py"):
+        for kind in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(kind, ast.ClassDef):
+                found |= {(kind.name, name) for name in set_after_the_beginning(kind)}
+    assert {one for one in found if one[0] not in workers} == {("EvalComponent", "__heap_key")}
+
+
+def set_after_the_beginning(kind: ast.ClassDef) -> set[str]:
+    """The attributes of `self` that methods other than the first one set."""
+    later = [
+        one
+        for one in kind.body
+        if isinstance(one, ast.FunctionDef) and one.name not in ("__init__", "__new__", "from_state_props")
+    ]
+    return {
+        node.attr
+        for method in later
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    }
 
 
 def test_nobody_has_replaced_anything_in_this_process():

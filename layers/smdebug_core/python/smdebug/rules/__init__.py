@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smdebug.rules.findings import Finding
-from smdebug.rules.req_tensors import RequiredTensors, RequiredTensorsForTrial
-from smdebug.rules.rule import Rule
-
 if TYPE_CHECKING:
+    from smdebug.rules.findings import Finding
+    from smdebug.rules.req_tensors import RequiredTensors, RequiredTensorsForTrial
+    from smdebug.rules.rule import Rule
     from smdebug.rules.rule_invoker import invoke, invoke_rule
     from smdebug.rules.state import RuleState, restore_state, save_state
 
@@ -25,6 +24,11 @@ __all__ = [
 ]
 
 _LATER = {
+    # A function that only tells of findings, or reads a rules.json, needs no rule and no numpy.
+    "Finding": "smdebug.rules.findings",
+    "RequiredTensors": "smdebug.rules.req_tensors",
+    "RequiredTensorsForTrial": "smdebug.rules.req_tensors",
+    "Rule": "smdebug.rules.rule",
     # `python -m smdebug.rules.rule_invoker` must be the first to load that module.
     "invoke_rule": "smdebug.rules.rule_invoker",
     "invoke": "smdebug.rules.rule_invoker",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
-
-import numpy as np
 
 from smdebug.exceptions import SMDebugTypeError
 
@@ -81,9 +80,10 @@ def as_findings(
 
 def plain(value: Any) -> Any:
     """A value as JSON can hold it; small arrays as lists, the rest as text."""
-    if isinstance(value, np.ndarray):
+    np = sys.modules.get("numpy")  # who tells of findings need not load it: a value of numpy's has
+    if np is not None and isinstance(value, np.ndarray):
         value = value.tolist() if value.size <= 64 else repr(value)
-    elif isinstance(value, np.generic):
+    elif np is not None and isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
         return value
