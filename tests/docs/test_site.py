@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, without_fences
+from tests.reports.browser import PROBE, Tab
 
 
 def build(root: Path) -> subprocess.CompletedProcess[str]:
@@ -47,6 +48,27 @@ def test_the_book_asks_no_other_host_for_anything(checkout):
     for page in (checkout / "build" / "site").glob("*.html"):
         made = page.read_text(encoding="utf-8")
         assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"?(?:https?:)?//[^>]*", made)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1250])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_book_is_read_on_a_phone_and_on_a_desk_in_the_light_and_in_the_dark(
+    checkout, width, dark
+):
+    assert build(checkout).returncode == 0
+    there = "document.readyState === 'complete' && location.protocol === 'file:'"
+    for page in ("index", "reports", "deploy"):
+        file = checkout / "build" / "site" / f"{page}.html"
+        with Tab(file, width=width, dark=dark, ready=there) as tab:
+            # Browsers let no page that lies in a folder have a worker, which the search is.
+            assert [one for one in tab.complaints if "search/worker.js" not in one] == []
+            theme = tab.value("document.documentElement.getAttribute('data-bs-theme')")
+            assert theme == ("dark" if dark else "light")
+            seen = tab.value(PROBE)
+        assert seen["wide"] == width, page
+        assert len(seen["texts"]) > 40
+        assert [one for one in seen["texts"] if one["contrast"] < 4.5 or one["size"] < 12] == []
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,10 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
+# What of a page can be read and touched, with its sizes and contrasts.
+PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
+
+
 class Page(NamedTuple):
     """A page after its scripts have run."""
 
@@ -78,7 +82,16 @@ class Tab:
     The browser is spoken to through two pipes, in the protocol of its developer tools.
     """
 
-    def __init__(self, file: Path, *, width: int = 1250, height: int = 1200, dark: bool = False):
+    def __init__(
+        self,
+        file: Path,
+        *,
+        width: int = 1250,
+        height: int = 1200,
+        dark: bool = False,
+        ready: str = "document.documentElement?.dataset.ready === 'yes'",
+    ):
+        self._ready = ready
         self._file, self._width, self._height, self._dark = file, width, height, dark
         self._asked = 0
         self._session: str | None = None
@@ -119,7 +132,7 @@ class Tab:
             )
             self.media("screen")
             self.ask("Page.navigate", url=f"{self._file.as_uri()}#all")
-            while self.value("document.documentElement?.dataset.ready ?? ''") != "yes":
+            while not self.value(self._ready):
                 time.sleep(0.05)
             self._stack = stack.pop_all()
         return self

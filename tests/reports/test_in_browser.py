@@ -11,9 +11,7 @@ import pytest
 from smdebug.reports import write_report
 from smdebug.trials import create_trial
 from tests.cli.conftest import ill_run
-from tests.reports.browser import Tab, visit
-
-PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
+from tests.reports.browser import PROBE, Tab, visit
 
 pytestmark = pytest.mark.browser
 
