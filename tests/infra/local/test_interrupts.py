@@ -103,7 +103,7 @@ def test_while_the_template_is_made(tmp_path, how):
     )
     started = Started((sys.executable, "-c", program), tmp_path)
     in_cache = str(tmp_path / "cache")
-    started.wait_until(lambda: any("node" in name_of(one) for one in processes_of(in_cache)))
+    started.wait_until(lambda: any(name_of(one) == "node" for one in processes_of(in_cache)))
     started.interrupt(how)
     until = time.monotonic() + PATIENCE
     while processes_of(f"{in_cache}/synth-") and time.monotonic() < until:
@@ -147,6 +147,6 @@ def test_while_the_trainings_of_the_demo_run(tmp_path):
 
 def name_of(process: int) -> str:
     try:
-        return Path(f"/proc/{process}/comm").read_text(encoding="utf-8")
+        return Path(f"/proc/{process}/exe").readlink().name
     except OSError:
         return ""
