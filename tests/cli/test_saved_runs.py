@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import numpy as np
 import pytest
@@ -337,6 +343,36 @@ def test_tensorboard_itself_reads_what_is_exported(ask, ill, tmp_path):
         (10, 1.9),
     ]
     assert {"fc.weight", "gradient/fc"} <= set(board.Tags()["histograms"])
+    assert [one.name for one in (tmp_path / "board" / "TRAIN").iterdir()] == ["export.tfevents"]
+
+
+def test_a_running_tensorboard_shows_what_is_exported(ask, ill, tmp_path):
+    assert ask("export", "tensorboard", ill, "-o", tmp_path / "board").code == 0
+    command = ["-W", "ignore", "-m", "tensorboard.main", "--logdir", str(tmp_path / "board")]
+    with subprocess.Popen(
+        [sys.executable, *command, "--port", "0", "--load_fast", "false"],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as board:
+        try:
+            said = iter(board.stderr or ())
+            address = next(found[0] for line in said if (found := re.search(r"http://\S+/", line)))
+
+            def shown(query: str) -> Any:
+                with direct.open(f"{address}data/plugin/{query}") as answer:
+                    return json.load(answer)
+
+            direct = build_opener(ProxyHandler({}))  # whatever proxy this machine has
+            while not shown("scalars/tags"):
+                time.sleep(0.1)
+            points = shown("scalars/scalars?run=TRAIN&tag=loss")
+            assert [(step, round(value, 3)) for _, step, value in points] == [
+                (step, round(2 - step / 100, 3)) for step in range(0, 100, 10)
+            ]
+            assert {"fc.weight", "gradient/fc"} <= set(shown("histograms/tags")["TRAIN"])
+            assert len(shown("histograms/histograms?run=TRAIN&tag=fc.weight")) == 10
+        finally:
+            board.kill()
 
 
 def test_an_export_without_a_tensor_leaves_no_file(ask, ill, tmp_path):

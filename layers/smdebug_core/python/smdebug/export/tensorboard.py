@@ -9,7 +9,7 @@ from pathlib import Path
 from smdebug.export.selection import Selection, is_several, opened
 from smdebug.files.tensorboard import encode_histogram, encode_scalar
 from smdebug.numbers.conditions import is_numeric
-from smdebug.storage import Buffer, open_storage
+from smdebug.storage import Sink, Storage, open_storage
 from smdebug.trials import Trial
 
 
@@ -31,30 +31,43 @@ def export_tensorboard(
     names = set(selection.names(trial))
     several = is_several(trial, selection)
     count = 0
-    for step in progress(selection.steps_of(trial)):
-        pieces: list[Buffer] = []
-        folder = ""
-        for saved in selection.values_at(trial, step, names):
-            value = saved.value
-            if not value.size or value.dtype.kind == "b" or not is_numeric(value):
-                continue
-            tag = f"{saved.worker}/{saved.name}" if several else saved.name
-            when = saved.wall_time or 0.0
-            if value.size == 1:
-                only = value.reshape(-1)[0]
-                number = float(abs(only)) if value.dtype.kind == "c" else float(only)
-                record = encode_scalar(tag, number, step=saved.mode_step, wall_time=when)
-            else:
-                record = encode_histogram(tag, value, step=saved.mode_step, wall_time=when)
-            pieces += record.pieces
-            folder = saved.mode.name
-            count += 1
-        if pieces:
-            sink = place.create(f"{folder}/{step:012}_export.tfevents")
-            try:
-                sink.write(pieces)
-                sink.commit()
-            except BaseException:
-                sink.abort()
-                raise
+    with _Files(place) as files:
+        for step in progress(selection.steps_of(trial)):
+            for saved in selection.values_at(trial, step, names):
+                value = saved.value
+                if not value.size or value.dtype.kind == "b" or not is_numeric(value):
+                    continue
+                tag = f"{saved.worker}/{saved.name}" if several else saved.name
+                when = saved.wall_time or 0.0
+                if value.size == 1:
+                    only = value.reshape(-1)[0]
+                    number = float(abs(only)) if value.dtype.kind == "c" else float(only)
+                    record = encode_scalar(tag, number, step=saved.mode_step, wall_time=when)
+                else:
+                    record = encode_histogram(tag, value, step=saved.mode_step, wall_time=when)
+                files.of(saved.mode.name).write(record.pieces)
+                count += 1
     return count
+
+
+class _Files:
+    """One file for each mode, all of them whole at the end, or none: TensorBoard is slow with thousands."""
+
+    def __init__(self, place: Storage):
+        self._place = place
+        self._open: dict[str, Sink] = {}
+
+    def of(self, mode: str) -> Sink:
+        if mode not in self._open:
+            self._open[mode] = self._place.create(f"{mode}/export.tfevents")
+        return self._open[mode]
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for sink in self._open.values():
+            if kind is None:
+                sink.commit()
+            else:
+                sink.abort()
