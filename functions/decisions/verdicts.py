@@ -35,6 +35,7 @@ __all__ = [
     "Outcome",
     "Raised",
     "Verdict",
+    "attach_again",
     "begin_again",
     "fail",
     "finish",
@@ -153,6 +154,21 @@ def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Mome
         catch_up_through=-1,
     )
     return reopen(forgetful, configuration, moment)
+
+
+def attach_again(
+    rule: RuleRecord, configuration: RuleConfiguration, through: int, moment: Moment
+) -> Verdict:
+    """A rule that was detached is wanted again: it knows nothing, and catches up through that step."""
+    anew = RuleRecord(
+        rule.id,
+        rule.name,
+        status=rule.status,
+        catch_up_through=through,
+        source_digest=rule.source_digest,
+    )
+    reason = "The rule was attached again."
+    return _with_status(anew, configuration, RuleStatus.IN_PROGRESS, reason, moment)
 
 
 def _found(

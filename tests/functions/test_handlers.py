@@ -14,15 +14,15 @@ from tests.functions.saver import ILL, WELL, Saver
 
 def tell_of_everything(s3, run: str) -> dict:
     """The notifications of all that lies below a run, in one batch."""
-    keys = [one["Key"] for one in s3.list_objects_v2(Bucket="runs", Prefix=run)["Contents"]]
+    objects = s3.list_objects_v2(Bucket="runs", Prefix=run)["Contents"]
     return {
         "Records": [
             {
                 "messageId": str(number),
-                "body": notification("runs", key),
+                "body": notification("runs", one["Key"], at=one["LastModified"].isoformat()),
                 "attributes": {"ApproximateReceiveCount": "1"},
             }
-            for number, key in enumerate(keys)
+            for number, one in enumerate(objects)
         ]
     }
 

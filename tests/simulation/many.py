@@ -27,9 +27,9 @@ def problems(first: int, count: int = _CHUNK) -> list[str]:
     return [problem for seed in range(first, first + count) if (problem := problem_of(seed))]
 
 
-def problem_of(seed: int) -> str:
+def problem_of(seed: int, scenario: str = "") -> str:
     try:
-        simulate(seed)
+        simulate(seed, scenario)
     except Broken as problem:
         return str(problem)
     return ""
@@ -88,6 +88,7 @@ def main() -> int:
     parser.add_argument("count", nargs="?", type=int, default=20_000, help="how many schedules")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="tell the story of one seed")
+    parser.add_argument("--scenario", default="", help="of that seed, instead of the seed's own")
     parser.add_argument("--mutants", action="store_true", help="try the deliberate breakages")
     parser.add_argument("--third", action="store_true", help="a third of those, by the day")
     parser.add_argument(
@@ -96,8 +97,8 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=multiprocessing.cpu_count())
     asked = parser.parse_args()
     if asked.seed is not None:
-        print(story_of(asked.seed))
-        problem = problem_of(asked.seed)
+        print(story_of(asked.seed, asked.scenario))
+        problem = problem_of(asked.seed, asked.scenario)
         print(problem or "All promises were kept.")
         return bool(problem)
     if asked.mutants:

@@ -11,24 +11,36 @@ import io
 import json
 import logging
 import random
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
+import functions.act
+import functions.claim
+import functions.commit
 import functions.evaluate
 import functions.finish_run
 import functions.ingest
 import functions.mark_published
+import functions.notify
 import functions.sweep
 import functions.watch
+import smdebug.storage
 from functions import wiring
-from functions.adapters.in_memory import MemoryItems, MemoryLender
+from functions.acting import Hands
+from functions.adapters.in_memory import MemoryItems, MemoryLender, MemoryObject, MemoryObjects
+from functions.custom_rules import child, running
+from functions.decisions.actions import Endpoints
 from functions.decisions.arrivals import bucket_and_prefix
+from functions.letters import Writer
+from functions.outcomes import OutcomesInIndex
 from functions.ports import TooMuch
 from functions.step_index import StepIndex
 from functions.world import Settings, World
@@ -36,25 +48,32 @@ from smdebug.exceptions import ObjectMissing, StorageUnavailable
 from smdebug.logger import get_logger
 from smdebug.storage.memory import MemoryStorage
 from tests.simulation import state_machine
+from tests.simulation.queues import MemoryQueue, Received
 from tests.simulation.spy_rules import in_the_catalog
 from tests.simulation.state_machine import TaskFailed
-from tests.simulation.trainings import END, Scenario
+from tests.simulation.trainings import END, SOURCES, TOLD, Scenario, Writers
 
 HANDLERS: dict[str, Callable[[Any, Any], Any]] = {
     "Ingest": functions.ingest.handler,
     "Evaluate": functions.evaluate.handler,
+    "Claim": functions.claim.handler,
+    "Commit": functions.commit.handler,
     "MarkPublished": functions.mark_published.handler,
     "FinishRun": functions.finish_run.handler,
     "Watch": functions.watch.handler,
     "Sweep": functions.sweep.handler,
+    "Act": functions.act.handler,
+    "Notify": functions.notify.handler,
 }
-TIMEOUTS = {"Evaluate": 120, "FinishRun": 120, "Sweep": 300}
+TIMEOUTS = {"Evaluate": 120, "FinishRun": 120, "Sweep": 300, "RunCustomRule": 120}
 VISIBILITY = 360.0
 RECEIVED_AT_MOST = 5
 EXECUTION = 280.0
 SWEEP_EVERY = 300.0
 BEGIN = 1_700_000_000.0
 LONG_ENOUGH = 2 * 3600.0  # for everything to become quiet
+SWEEPS_IN_VAIN = 4  # after which another one would find nothing, either
+TRAINED_AGAIN = (3.0, 60.0, 700.0)  # seconds until a training goes on from its checkpoint
 JUMPS = (0.05, 0.5, 3.0, 20.0, 140.0, 400.0)
 
 
@@ -71,6 +90,14 @@ class Process:
     """A running environment of a function: one invocation at a time, warm caches from one to the next."""
 
     world: World
+    told: Any = None  # the event that it was called with
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda tells a function of the invocation: one that failed comes again under the same id."""
+
+    aws_request_id: str
 
 
 @dataclass(eq=False)
@@ -88,14 +115,6 @@ class Actor:
     is_done: bool = False
     result: Any = None
     error: Exception | None = None
-
-
-@dataclass(eq=False)
-class Message:
-    id: str
-    body: str
-    visible_at: float
-    received: int = 0
 
 
 @dataclass
@@ -146,8 +165,13 @@ class Simulation:
         self.clock = BEGIN
         self.items = MemoryItems()
         self.bucket = Bucket(self)
-        self.queue: list[Message] = []
-        self.dead_letters: list[Message] = []
+        self.dead_letters = MemoryQueue(self._now)
+        self.queue = MemoryQueue(
+            self._now,
+            visibility=VISIBILITY,
+            receives=RECEIVED_AT_MOST,
+            dead_letters=self.dead_letters,
+        )
         self.wakes: dict[str, float] = {}
         self.used_names: set[str] = set()
         self.actors: list[Actor] = []
@@ -155,12 +179,30 @@ class Simulation:
         self.idle: dict[str, list[Process]] = {}
         self.receiving = 0
         self.next_sweep = BEGIN + SWEEP_EVERY
+        self.sweeps_in_vain = 0
         self.last_change = BEGIN
-        self.writers = [
-            list(reversed(files)) for one in scenario_files(self.scenario) for files in one
-        ]
-        self.ends = [one for one in self.scenario.trainings if one.ends]
+        self.expired_at = 0.0
+        trainings = self.scenario.trainings
+        self.writers = self._writers(*(one.files for one in trainings))
+        self.resumed = self._writers(*(one.resumed_files for one in trainings))
+        self.ends = [one for one in trainings if one.ends]
+        self.last_writers = self._writers(*(one.last_files for one in trainings))
+        self.letters: list[tuple[str, str]] = []  # the id of an event, and who was told of it
+        self.stopped_jobs: list[str] = []
+        self.is_over = False
         self.main = getcurrent()
+        self.bucket.write("/".join(SOURCES[:2]), SOURCES[2])
+
+    def _now(self) -> float:
+        return self.clock
+
+    def _writers(self, *trainings: Writers) -> list[list[tuple[str, str, bytes]]]:
+        """All writers, with what they put, the first of it last."""
+        return [
+            [(training.prefix, key, data) for key, data in reversed(files)]
+            for training, writers in zip(self.scenario.trainings, trainings, strict=True)
+            for files in writers
+        ]
 
     # The scheduler
 
@@ -177,22 +219,21 @@ class Simulation:
                         self.jumps -= 1
                         self.clock += self.chance.choice(JUMPS)
                 elif not self._let_time_pass():
-                    if not self.dead_letters:
+                    if not len(self.dead_letters):
                         return self
                     self._redrive()
         raise NeverQuiet(f"after {self.clock - BEGIN:.0f} s: {[one.name for one in self.actors]}")
 
     def _ready(self) -> list[Callable[[], Any]]:
         now = self.clock
-        ready: list[Callable[[], Any]] = [
-            one.greenlet.switch
-            for one in self.actors
-            if (one.waits_for is None and one.wake_at <= now)
-            or (one.waits_for is not None and (one.waits_for.is_done or one.waits_for.is_abandoned))
-        ]
-        if self.receiving < 3 and any(one.visible_at <= now for one in self.queue):
+        ready: list[Callable[[], Any]] = []
+        for one in self.actors:
+            other = one.waits_for
+            if one.wake_at <= now if other is None else other.is_done or other.is_abandoned:
+                ready.append(one.greenlet.switch)
+        if self.receiving < 3 and self.queue.next_visible_at() <= now:
             ready.append(self._receive)
-        if any(at <= now for at in self.wakes.values()):
+        if self.wakes and any(at <= now for at in self.wakes.values()):
             ready.append(self._wake)
         if self.schedule.sweeps and self.next_sweep <= now:
             ready.append(self._sweep)
@@ -200,18 +241,23 @@ class Simulation:
             return ready
         if self.writers:
             ready.append(self._put)
+        elif self.resumed:
+            ready.append(self._resume)
         elif self.ends:
             ready.append(self._end)
+        elif self.last_writers:
+            ready.append(self._change_at_last)
         return ready
 
     def _let_time_pass(self) -> bool:
-        times = [one.wake_at for one in self.actors if one.waits_for is None]
-        times += [one.deadline for one in self.actors]
-        times += [one.visible_at for one in self.queue]
-        times += self.wakes.values()
-        if self.schedule.sweeps:
+        times = [self.queue.next_visible_at(), *self.wakes.values()]
+        for one in self.actors:
+            times.append(one.deadline)
+            if one.waits_for is None:
+                times.append(one.wake_at)
+        if self.schedule.sweeps and self.sweeps_in_vain < SWEEPS_IN_VAIN:
             times.append(self.next_sweep)
-        following = min(times, default=float("inf"))
+        following = min(times)
         if following > self.last_change + LONG_ENOUGH:
             return False
         self.clock = max(self.clock, following)
@@ -219,6 +265,9 @@ class Simulation:
 
     def _expire(self) -> None:
         """A function that has run for too long: Lambda ends it, or believes that it has."""
+        if self.expired_at == self.clock:
+            return
+        self.expired_at = self.clock
         for one in [one for one in self.actors if one.deadline <= self.clock]:
             one.deadline = float("inf")
             one.is_abandoned = True
@@ -272,6 +321,8 @@ class Simulation:
         """Let others go on."""
         actor = self.running
         assert actor is not None
+        if self.is_over:  # what is left of an actor is being taken away
+            raise Killed
         actor.wake_at, actor.waits_for = self.clock + seconds, waits_for
         self.main.switch()
         self.running = actor
@@ -279,14 +330,18 @@ class Simulation:
         if actor.is_killed:
             raise Killed
 
-    def invoke(self, function: str, event: Any) -> Actor:
+    def invoke(self, function: str, event: Any, request: str = "") -> Actor:
         """Have a function of the stack called, by a process that is warm or cold."""
+        self.counts["invocations"] += 1
+        context = Context(request or f"request-{self.counts['invocations']}")
         idle = self.idle.setdefault(function, [])
         is_warm = idle and (self.schedule.is_orderly or self.chance.random() < 0.8)
         process = idle.pop() if is_warm else Process(self._world())
+        process.told = event
+        handler = HANDLERS.get(function) or self._run_custom_rule
 
         def work() -> Any:
-            result = HANDLERS[function](event, None)
+            result = handler(event, context)
             idle.append(process)
             return result
 
@@ -294,6 +349,17 @@ class Simulation:
         actor.deadline = self.clock + TIMEOUTS.get(function, 60)
         self.note("invoke", function, event)
         return actor
+
+    def _run_custom_rule(self, job: Any, context: object) -> dict[str, Any]:
+        """What `functions.run_custom_rule` does, without the process: it would take too long each time."""
+        heard = running.Heard(job)
+        is_slow = not self.schedule.is_orderly and self.chance.random() < 0.3
+        begun = time.monotonic() - (job["limits"]["work"] + 1 if is_slow else 0.0)
+        try:
+            child.work_off(job, _Straight(heard), begun)  # type: ignore[arg-type]
+        except running.Died as death:
+            heard.died = str(death)
+        return heard.answer()
 
     # Faults
 
@@ -307,6 +373,7 @@ class Simulation:
         if fault == "kill":
             self.note("kill before", actor.name, port, method.__name__, arguments)
             self.counts["deaths"] += 1
+            actor.is_killed = True
             raise Killed
         if fault == "refused":  # the function ends in an error, with the lease in its hand
             self.counts["deaths"] += 1
@@ -350,12 +417,29 @@ class Simulation:
             del self.writers[at]
         self._write(prefix, key, data)
 
+    def _resume(self) -> None:
+        """The training is started again, from its checkpoint: that takes a moment."""
+        self.clock += TRAINED_AGAIN[0] if self.schedule.is_orderly else self._chosen(TRAINED_AGAIN)
+        self.writers, self.resumed = self.resumed, []
+        self._put()
+
+    def _change_at_last(self) -> None:
+        """Somebody changes the rules of a run that has ended."""
+        if not self.schedule.is_orderly:
+            self.clock += self._chosen((0.0, 5.0, 100.0, 1000.0))
+        self.writers, self.last_writers = self.last_writers, []
+        self._put()
+
+    def _chosen(self, among: tuple[float, ...]) -> float:
+        return self.chance.choice(among)
+
     def _end(self) -> None:
         """The chief puts the end marker, after the others."""
         self._write(self.ends.pop().prefix, *END)
 
     def _write(self, prefix: str, key: str, data: bytes) -> None:
         self.last_change = self.clock
+        self.sweeps_in_vain = 0
         told = self.bucket.put(prefix, key, data)
         lost = self.schedule.loses_notifications and self.chance.random() < 0.15
         self.note("put", key, "(notification lost)" if lost else "")
@@ -367,31 +451,25 @@ class Simulation:
             self.send(told, late)
 
     def send(self, body: str, delay: float) -> None:
-        self.queue.append(Message(f"m{self.counts['messages']}", body, self.clock + delay))
-        self.counts["messages"] += 1
+        self.sweeps_in_vain = 0
+        self.queue.send(body, delay)
 
     def _receive(self) -> None:
         """Lambda receives a batch from the queue and calls ingest with it."""
-        visible = [one for one in self.queue if one.visible_at <= self.clock]
+        visible = self.queue.visible()
         if not self.schedule.is_orderly:
             self.chance.shuffle(visible)
             visible = visible[: self.chance.choice((1, 2, 10))]
-        batch = []
-        for message in visible:
-            message.received += 1
-            message.visible_at = self.clock + VISIBILITY
-            if message.received > RECEIVED_AT_MOST:
-                self.queue.remove(message)
-                self.dead_letters.append(message)
-                self.counts["dead letters"] += 1
-                self.note("dead letter", message.body)
-            else:
-                batch.append(message)
+        dead = len(self.dead_letters)
+        batch = self.queue.receive(visible)
+        if len(self.dead_letters) > dead:
+            self.counts["dead letters"] += len(self.dead_letters) - dead
+            self.note("dead letters", len(self.dead_letters))
         if batch:
             self.receiving += 1
             self.spawn("queue", lambda: self._hand_over(batch))
 
-    def _hand_over(self, batch: list[Message]) -> None:
+    def _hand_over(self, batch: list[Received]) -> None:
         records = [
             {
                 "messageId": one.id,
@@ -409,36 +487,77 @@ class Simulation:
         was_lost = self.faults and self.chance.random() < 0.02
         for message in batch:
             if message.id in failed:
-                message.visible_at = self.clock + 1
-            elif not was_lost and message in self.queue:
-                self.queue.remove(message)
+                self.queue.show_again(message.receipt, 1)
+            elif not was_lost:
+                self.queue.delete(message.receipt)
 
     def _redrive(self) -> None:
         """Somebody has heard the alarm."""
+        self.counts["redriven"] += 1
+        if self.counts["redriven"] > 3:
+            raise NeverQuiet("what was redriven became dead letters again, and again")
         self.faults = 0
-        for message in self.dead_letters:
-            message.received, message.visible_at = 0, self.clock
-        self.queue += self.dead_letters
-        self.dead_letters = []
+        self.dead_letters.redrive(self.queue)
         self.last_change = self.clock
 
     def _wake(self) -> None:
         run = min(self.wakes, key=lambda one: self.wakes[one])
         del self.wakes[run]
+        self.sweeps_in_vain = 0
         self.spawn("scheduler", lambda: self._retried("Watch", {"run": run}))
 
     def _sweep(self) -> None:
         self.next_sweep = self.clock + SWEEP_EVERY
-        self.spawn("rule", lambda: self._retried("Sweep", {}))
 
-    def _retried(self, function: str, event: Any) -> None:
+        def sweep() -> None:
+            told = self._retried("Sweep", {})
+            self.sweeps_in_vain = self.sweeps_in_vain + 1 if told == {"missed": 0} else 0
+
+        self.spawn("rule", sweep)
+
+    def _retried(self, function: str, event: Any) -> Any:
         """An asynchronous invocation: tried three times."""
+        self.counts["asked"] += 1
+        request = f"asked-{self.counts['asked']}"
         for _ in range(3):
-            called = self.invoke(function, event)
+            called = self.invoke(function, event, request)
             self.pause(waits_for=called)
             if called.is_done and not called.is_killed and not called.error:
-                return
+                return called.result or {}
             self.pause(60)
+        self.note("given up", function, event)
+        return None
+
+    # The bus
+
+    def put_events(self, entries: list[Mapping[str, Any]]) -> None:
+        """Whoever listens is told of each at least once, in any order."""
+        self.events += [dict(one) for one in entries]
+        if not self.scenario.has_listeners:
+            return
+        for entry in entries:
+            self.counts["put"] += 1
+            event = {
+                "id": f"event-{self.counts['put']}",
+                "detail-type": entry["DetailType"],
+                "detail": json.loads(entry["Detail"]),
+            }
+            self._tell("Notify", event)
+            if event["detail"].get("has_actions"):
+                self._tell("Act", event)
+
+    def _tell(self, function: str, event: Any) -> None:
+        copies = 1 if self.schedule.is_orderly or self.chance.random() > 0.2 else 2
+        for _ in range(copies):
+            late = 0.0 if self.schedule.is_orderly else self.chance.choice((0, 0, 1, 40))
+            self.spawn("bus", lambda late=late: self._deliver(function, event, late))
+
+    def _deliver(self, function: str, event: Any, late: float) -> None:
+        """What nobody takes in three times is a dead letter, is told by an alarm and sent again."""
+        self.pause(late)
+        while self._retried(function, event) is None:
+            self.counts["dead letters"] += 1
+            self.pause(600)
 
     def start(self, name: str, told: Mapping[str, Any]) -> None:
         """Of the state machine. Standard knows each name once; Express starts another each time."""
@@ -464,7 +583,27 @@ class Simulation:
             clock=_Clock(self),
             open_run=lambda run: Place(self, bucket_and_prefix(run)[1].rstrip("/")),  # type: ignore[arg-type,return-value]
             lender=MemoryLender(),
-            settings=Settings(default_rules=()),
+            settings=Settings(default_rules=(), sandbox="RunCustomRule"),
+        )
+
+    def hands(self) -> Hands:
+        """What the function that acts has been given."""
+        return Hands(
+            jobs=Port(self, "jobs", _Jobs(self)),  # type: ignore[arg-type]
+            control=Port(self, "control", _Control(self)),  # type: ignore[arg-type]
+            topic=Port(self, "topic", _Topic(self)),  # type: ignore[arg-type]
+            outcomes=OutcomesInIndex(Port(self, "table", self.items)),  # type: ignore[arg-type]
+            checks=Port(self, "queue", _Checks(self)),  # type: ignore[arg-type]
+            clock=_Clock(self),
+            endpoints=Endpoints(emails=(TOLD,)),
+        )
+
+    def writer(self) -> Writer:
+        """What the function that tells people has been given."""
+        return Writer(
+            Port(self, "topic", _Topic(self)),  # type: ignore[arg-type]
+            Port(self, "table", self.items),  # type: ignore[arg-type]
+            _Clock(self),
         )
 
     def note(self, *told: Any) -> None:
@@ -477,18 +616,28 @@ class Simulation:
         """What the table holds, for whoever looks at it afterwards."""
         return StepIndex(self.items, now=lambda: self.clock)
 
+    @property
+    def outcomes(self) -> OutcomesInIndex:
+        """What became of actions, for whoever looks at it afterwards."""
+        return OutcomesInIndex(self.items)
+
     def details(self, detail_type: str) -> list[dict[str, Any]]:
         return [
             json.loads(one["Detail"]) for one in self.events if one["DetailType"] == detail_type
         ]
 
 
-def scenario_files(scenario: Scenario) -> list[list[list[tuple[str, str, bytes]]]]:
-    """Each training's writers, with what they put."""
-    return [
-        [[(one.prefix, key, data) for key, data in writer] for writer in one.files]
-        for one in scenario.trainings
-    ]
+class _Straight:
+    """Takes what a rule answers to whoever hears it, without a pipe."""
+
+    def __init__(self, heard: running.Heard):
+        self._heard = heard
+        self.written = 0
+
+    def give(self, answer: Mapping[str, Any]) -> None:
+        line = json.dumps(answer, allow_nan=False).encode() + b"\n"
+        self.written += len(line)
+        self._heard.take(line)
 
 
 class Execution:
@@ -514,7 +663,7 @@ class Execution:
 
     def put_events(self, entries: list[Mapping[str, Any]]) -> None:
         self._simulation.pause()
-        self._simulation.events += [dict(one) for one in entries]
+        self._simulation.put_events(entries)
         self._simulation.pause()
 
     def sleep(self, seconds: float) -> None:
@@ -544,13 +693,13 @@ class Bucket:
 
     def __init__(self, simulation: Simulation):
         self._simulation = simulation
-        self._objects: dict[str, tuple[bytes, float]] = {}
+        self._objects = MemoryObjects()
         self._written = 0
 
     def put(self, prefix: str, key: str, data: bytes) -> str:
         """Write an object; what S3 tells of it."""
         full = f"{prefix}/{key}"
-        self._objects[full] = (data, self._simulation.clock)
+        self.write(full, data)
         self._written += 1
         told = {
             "eventName": "ObjectCreated:Put",
@@ -563,25 +712,13 @@ class Bucket:
         return json.dumps({"Records": [told]})
 
     def read(self, bucket: str, key: str) -> bytes:
-        if key not in self._objects:
-            raise ObjectMissing(f"s3://{bucket}/{key}")
-        return self._objects[key][0]
+        return self._objects.read(bucket, key)
 
     def write(self, key: str, data: bytes) -> None:
-        self._objects[key] = (data, self._simulation.clock)
+        self._objects.write("runs", key, data, self._simulation.clock)
 
-    def list(self, bucket: str, prefix: str, after: str | None = None) -> list[Listed]:
-        return [
-            Listed(key, self._objects[key][1])
-            for key in sorted(self._objects)
-            if key.startswith(prefix) and (after is None or key > after)
-        ]
-
-
-@dataclass(frozen=True)
-class Listed:
-    key: str
-    modified: float
+    def list(self, bucket: str, prefix: str, after: str | None = None) -> list[MemoryObject]:
+        return [*self._objects.list(bucket, prefix, after)]
 
 
 class Place(MemoryStorage):
@@ -656,6 +793,40 @@ class _Clock:
         return self.simulation.clock
 
 
+@dataclass
+class _Jobs:
+    """SageMaker, where the first run's training job is in progress."""
+
+    simulation: Simulation
+
+    def in_progress(self, prefix: str) -> list[str]:
+        return [one.prefix for one in self.simulation.scenario.trainings][:1]
+
+    def stop(self, name: str) -> None:
+        self.simulation.stopped_jobs.append(name)
+
+
+@dataclass
+class _Control:
+    simulation: Simulation
+
+    def write_stop(self, run: str, body: bytes) -> None:
+        self.simulation.bucket.write(f"{bucket_and_prefix(run)[1]}control/stop", body)
+
+
+@dataclass
+class _Topic:
+    simulation: Simulation
+
+    def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
+        actor = self.simulation.running
+        assert actor is not None
+        assert actor.process is not None
+        about = actor.process.told["detail"]
+        self.simulation.letters.append((about.get("id", subject), to or "everybody"))
+        self.simulation.note("letter", to, subject)
+
+
 def _failure(port: str) -> Exception:
     if port in ("storage", "bucket"):
         return StorageUnavailable("s3://runs", "the simulation says so")
@@ -676,15 +847,29 @@ def surroundings(simulation: Simulation) -> Iterator[None]:
         assert simulation.running.process is not None
         return simulation.running.process.world
 
-    before, wiring.world = wiring.world, world  # type: ignore[assignment]
+    def opened(location: str) -> Place:
+        return Place(simulation, bucket_and_prefix(location.removeprefix("s3://"))[1].rstrip("/"))
+
+    instead = (
+        (wiring, "world", world),
+        (wiring, "hands", simulation.hands),
+        (wiring, "writer", simulation.writer),
+        (smdebug.storage, "open_storage", opened),
+    )
+    before = [(place, name, getattr(place, name)) for place, name, _ in instead]
+    for place, name, ours in instead:
+        setattr(place, name, ours)
     logger = get_logger()
     handlers, level = logger.handlers, logger.level
     logger.handlers, logger.level = [logging.NullHandler()], logging.CRITICAL
     try:
-        with in_the_catalog(), redirect_stdout(_Nowhere()):
+        with in_the_catalog(), redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
             yield
     finally:
-        wiring.world = before
+        simulation.is_over = True
+        for place, name, theirs in before:
+            setattr(place, name, theirs)
+        sys.modules.pop("custom_rule", None)
         logger.handlers, logger.level = handlers, level
         logger.manager._clear_cache()  # type: ignore[attr-defined]
         for actor in simulation.actors:

@@ -17,6 +17,17 @@ REMEMBERS = {"name": "remembers", "rule": "Remembers", "repeat": "every_step"}
 OPENS = {"name": "opens", "rule": "Remembers"}
 LARGE = {"name": "large", "rule": "Remembers", "parameters": {"padding": 3000}}
 BREAKS = {"name": "breaks", "rule": "Breaks", "parameters": {"at": 1}}
+SOURCES = ("rule-sources", "remembers.py", b"from tests.simulation.spy_rules import Remembers\n")
+CUSTOM = {
+    "name": "custom",
+    "rule": "Remembers",
+    "source": f"s3://runs/{SOURCES[0]}/{SOURCES[1]}",
+    "repeat": "every_step",
+}
+CUSTOM_LARGE = {**CUSTOM, "name": "custom, large", "parameters": {"padding": 3000}}
+TOLD = "me@example.org"
+ACTIONS = [{"name": "stoptraining", "training_job_prefix": "mnist"}, {"name": "email"}]
+ACTS = {"name": "acts", "rule": "Remembers", "actions": ACTIONS}
 ENDS = {"name": "ends", "rule": "Ends", "repeat": "every_step"}
 
 
@@ -31,45 +42,104 @@ class Training:
     collections_last: bool = False
     rules: tuple[str, ...] = ("remembers", "opens")
     first_value: float = 1.0
+    resumed: tuple[
+        tuple[int, ...], ...
+    ] = ()  # what each worker saves after a checkpoint was loaded
+    rules_change: tuple[tuple[str, ...], ...] = ()  # while it goes on
+    rules_at_last: tuple[str, ...] | None = None  # when it has ended
 
     @property
     def run(self) -> str:
         return f"runs/{self.prefix}"
 
+    @property
+    def attempt(self) -> int:
+        """The number of its last attempt."""
+        return 1 if self.resumed else 0
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The rules that watch it in the end."""
+        if self.rules_at_last is not None:
+            return self.rules_at_last
+        return self.rules_change[-1] if self.rules_change else self.rules
+
+    @property
+    def ever_wanted(self) -> set[str]:
+        """And those that watched it at some time, perhaps."""
+        return {
+            *self.rules,
+            *(self.rules_at_last or ()),
+            *(n for r in self.rules_change for n in r),
+        }
+
     @cached_property
     def complete(self) -> list[int]:
-        """The steps that every worker saves."""
-        return sorted(set.intersection(*map(set, self.saves)))
+        """The steps of the last attempt that every worker saves."""
+        return sorted(set.intersection(*map(set, self.resumed or self.saves)))
 
-    def value(self, step: int) -> float:
-        """The loss: above the limit at the second and third of three steps."""
-        return self.first_value + (20.0 if step % 3 else 0.0)
+    def value(self, step: int, attempt: int) -> float:
+        """The loss: above the limit at the second and third of three steps, and another after resuming."""
+        return self.first_value + 0.5 * attempt + (20.0 if step % 3 else 0.0)
 
     def seen(self) -> list[list[float]]:
         """What a rule has to have seen: each complete step once, whole, with those before it."""
         workers = len(self.saves)
         known = sorted(set(self.complete))
-        return [[step, workers * self.value(step), known.index(step) + 1] for step in self.complete]
+        return [
+            [step, workers * self.value(step, self.attempt), known.index(step) + 1]
+            for step in self.complete
+        ]
 
     @cached_property
-    def files(self) -> tuple[tuple[tuple[str, bytes], ...], ...]:
-        """What each worker puts, in its order."""
-        return _files(self)
+    def files(self) -> Writers:
+        """What each worker puts, in its order; and whoever changes the rules meanwhile."""
+        writers = _files(self, 0, self.saves)
+        if not self.rules_change:
+            return writers
+        told = (self.rules, *self.rules_change)
+        return (*writers, tuple((RULES_FILE, rules_file(rules)) for rules in told))
+
+    @cached_property
+    def resumed_files(self) -> Writers:
+        """What each worker puts after it was started again."""
+        return _files(self, 1, self.resumed)
+
+    @cached_property
+    def last_files(self) -> Writers:
+        """What is put when the training has ended."""
+        if self.rules_at_last is None:
+            return ()
+        return (((RULES_FILE, rules_file(self.rules_at_last)),),)
 
 
-def _files(training: Training) -> tuple[tuple[tuple[str, bytes], ...], ...]:
+Writers = tuple[tuple[tuple[str, bytes], ...], ...]
+RULES_FILE = "rules.json"
+
+
+def rules_file(names: tuple[str, ...]) -> bytes:
+    """A rules.json that asks for these."""
+    return json.dumps({"version": 1, "rules": [RULES[name] for name in names]}).encode()
+
+
+def _files(training: Training, attempt: int, saves: tuple[tuple[int, ...], ...]) -> Writers:
     run_id = None if training.written_by_old_library else f"id of {training.prefix}"
     writers = []
-    for number, steps in enumerate(training.saves):
+    for number, steps in enumerate(saves):
         place = _Recording()
-        saver = Saver(place, f"worker_{number}", num_workers=len(training.saves), run_id=run_id)
-        if number == 0:
-            configured = [RULES[name] for name in training.rules]
-            place.write("rules.json", json.dumps({"version": 1, "rules": configured}).encode())
+        saver = Saver(
+            place,
+            f"worker_{number}",
+            num_workers=len(saves),
+            run_id=run_id,
+            training_run=attempt,
+        )
+        if number == 0 and attempt == 0 and not training.rules_change:
+            place.write(RULES_FILE, rules_file(training.rules))
         if not training.collections_last:
             saver.begin()
         for step in steps:
-            value = np.array([training.value(step)], np.float32)
+            value = np.array([training.value(step, attempt)], np.float32)
             saver.save(step, {"loss": value})
         if training.collections_last:
             saver.begin()
@@ -78,7 +148,8 @@ def _files(training: Training) -> tuple[tuple[tuple[str, bytes], ...], ...]:
 
 
 RULES: Mapping[str, Mapping[str, object]] = {
-    str(one["name"]): one for one in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS)
+    str(one["name"]): one
+    for one in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS, CUSTOM, CUSTOM_LARGE, ACTS)
 }
 END = (END_MARKER, b"")
 
@@ -102,6 +173,7 @@ class Scenario:
     name: str
     trainings: tuple[Training, ...] = field(default_factory=lambda: (Training(),))
     has_gaps: bool = False  # steps that never become complete
+    has_listeners: bool = False  # on the bus: those who act, and those who tell people
 
 
 @cache
@@ -127,4 +199,38 @@ def scenarios() -> tuple[Scenario, ...]:
             "two runs at once",
             (live, Training("mnist2", ends=True, first_value=2.0, saves=((0, 1),))),
         ),
+        Scenario("resumed", (Training(resumed=((1, 2, 3),), ends=False),)),
+        Scenario(
+            "two workers resume",
+            (Training(saves=((0, 1, 2, 3), (0, 1, 2, 3)), resumed=((2,), (2,))),),
+        ),
+        Scenario("a custom rule", (Training(rules=("custom", "remembers"), ends=False),)),
+        Scenario("custom rules to the end", (Training(rules=("custom", "custom, large")),)),
+        Scenario(
+            "a custom rule, resumed",
+            (Training(rules=("custom",), saves=((0, 1, 2, 3),), resumed=((1, 2),)),),
+        ),
+        Scenario(
+            "rules come and go",
+            (Training(rules_change=(("remembers",), ("remembers", "large")), ends=False),),
+        ),
+        Scenario(
+            "a rule comes back",
+            (Training(rules_change=(("remembers",), ("remembers", "opens"))),),
+        ),
+        Scenario(
+            "a custom rule comes, and goes at last",
+            (
+                Training(
+                    rules=("remembers",),
+                    rules_change=(("remembers", "custom"),),
+                    rules_at_last=("remembers",),
+                ),
+            ),
+        ),
+        Scenario(
+            "rules of an ended run",
+            (Training(rules=("remembers",), rules_at_last=("large", "custom")),),
+        ),
+        Scenario("actions and alerts", (Training(rules=("acts",)),), has_listeners=True),
     )

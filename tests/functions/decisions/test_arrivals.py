@@ -29,11 +29,16 @@ FILES = [
 ]
 
 
-def notification(bucket: str, key: str, name: str = "ObjectCreated:Put") -> str:
+def notification(
+    bucket: str,
+    key: str,
+    name: str = "ObjectCreated:Put",
+    at: str = "2026-11-21T06:00:00.500Z",
+) -> str:
     told = {
         "eventSource": "aws:s3",
         "eventName": name,
-        "eventTime": "2026-11-21T06:00:00.500Z",
+        "eventTime": at,
         "s3": {
             "bucket": {"name": bucket},
             "object": {"key": quote_plus(key), "size": 1, "sequencer": "0055AED6DCD90281E5"},

@@ -101,6 +101,10 @@ class RunRecord:
     run_id: str | None = None  # runs of the old library have none
     training_run: int = 0  # 1, 2, … after resuming from a checkpoint
     training_base: int = 0  # what to add to the number the files tell: another run was here before
+    attempt_began: float = (
+        0.0  # when the collections of that attempt were written; 0: it is the first
+    )
+    attempt_noted: float = 0.0  # and when they were noted here
     state: RunState = RunState.RUNNING
     groups: tuple[str, ...] = ()  # of rules, each evaluated by itself
     job: str | None = None  # the SageMaker training job, if it is one
@@ -110,6 +114,7 @@ class RunRecord:
     rules_version: str = ""  # the S3 sequencer of the rules.json that counts
     collections_version: str = ""  # the sequencer of the collections file that counts
     collections_worker: str = ""  # whose it is: all workers write the same, one is read
+    collections_uploaded: float = 0.0  # when that was written, by S3's clock
     troubles: Mapping[str, str] = field(default_factory=dict)  # about what: what is wrong with it
     summary: str = ""  # the digest of the last summary that was told
     progress: str = ""  # how far the rules were when an ended run was checked last

@@ -1,0 +1,254 @@
+"""A training that is resumed, and rules that change: what the simulation found, told one by one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
+from functions.world import Settings
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.small_world import SmallWorld
+
+RUN = "runs/mnist"
+NO_DEFAULTS = Settings(default_rules=())
+EVERY_STEP = {"name": "ill", "rule": "ExplodingTensor", "repeat": "every_step"}
+OTHER = {"name": "other", "rule": "ExplodingTensor", "repeat": "every_step"}
+
+
+def ask_for(small: SmallWorld, *rules: dict) -> None:
+    told = json.dumps({"version": 1, "rules": rules})
+    small.place().write("rules.json", told.encode())
+
+
+def found(small: SmallWorld, rule: str = "ill") -> list[tuple[int, int]]:
+    return [
+        (one["training_run"], one["step"])
+        for one in small.details(CONDITION_MET)
+        if one["configuration"]["name"] == rule
+    ]
+
+
+def held_back(small: SmallWorld) -> list[str]:
+    told, small.bucket.told = small.bucket.told, []
+    return told
+
+
+def resumed(small: SmallWorld, *, after: float = 30.0, **more: object) -> Saver:
+    small.clock.time += after
+    return Saver(small.place(), training_run=1, **more).begin()
+
+
+# Attempts
+
+
+def test_a_file_of_an_earlier_attempt_that_is_told_of_late_is_none_of_the_resumed_one():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    first = Saver(small.place()).begin()
+    first.save(0, WELL)
+    small.settle()
+    first.save(1, ILL)
+    late = held_back(small)
+    again = resumed(small)
+    small.settle()
+    small.bucket.told = late
+    small.settle()
+    assert found(small) == []
+    again.save(1, ILL)
+    small.settle()
+    assert found(small) == [(1, 1)]
+
+
+def test_what_was_left_of_an_earlier_attempt_is_not_evaluated_at_the_end_of_the_resumed_one():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    first = Saver(small.place()).begin()
+    for step in range(4):
+        first.save(step, ILL if step == 3 else WELL)
+    held_back(small)
+    again = resumed(small)
+    again.save(1, WELL)
+    again.end()
+    small.settle()
+    small.pass_time(300)
+    assert small.index.run(RUN).state.value == "Finished"
+    assert found(small) == []
+    assert [step.step for step in small.index.steps(RUN, 1) if step.is_complete(1)] == [1]
+
+
+def test_the_sweeper_takes_nothing_of_an_earlier_attempt_and_everything_of_the_resumed_one():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    first = Saver(small.place()).begin()
+    for step in range(4):
+        first.save(step, WELL)
+    held_back(small)
+    small.clock.time += 100
+    again = resumed(small)
+    small.settle()
+    again.save(1, ILL)
+    held_back(small)
+    small.clock.time += 120
+    small.sweep()
+    assert found(small) == [(1, 1)]
+    assert small.sweep() == 0
+
+
+def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_older_message():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    small.settle()
+    first = Saver(small.place()).begin()
+    first.save(1, ILL)
+    late = held_back(small)
+    again = resumed(small)
+    news = held_back(small)
+    small.bucket.told = late  # reads what is there by now
+    small.settle()
+    assert small.index.run(RUN).training_run == 1
+    assert found(small) == []
+    again.save(1, ILL)
+    small.bucket.told += news
+    small.settle()
+    assert found(small) == [(1, 1)]
+
+
+def test_a_lost_notification_of_a_resumed_training_is_found_by_the_sweeper():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    Saver(small.place()).begin().save(1, WELL)
+    small.settle()
+    again = resumed(small)
+    again.save(1, ILL)
+    held_back(small)
+    small.clock.time += 120
+    assert small.sweep() > 0
+    assert found(small) == [(1, 1)]
+    assert small.index.run(RUN).training_run == 1
+    assert small.sweep() == 0
+
+
+def test_an_attempt_that_ended_before_it_was_noted_is_finished():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    Saver(small.place()).begin().save(0, WELL)
+    small.settle()
+    again = resumed(small)
+    collections = held_back(small)
+    again.save(0, WELL)
+    again.end()
+    small.settle()
+    small.bucket.told = collections
+    small.settle()
+    small.pass_time(300)
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir(monkeypatch):
+    from functions import intake
+
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    Saver(small.place()).begin().save(0, WELL)
+    small.settle()
+    again = resumed(small)
+    older = held_back(small)
+    again.save(1, ILL)
+    held_back(small)  # was noted as of the first attempt, by somebody who knew of no other
+    small.bucket.told = older
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(intake, "list_run", _dies)
+        small.settle()
+    again.begin()  # written once more
+    small.settle()
+    assert found(small) == [(1, 1)]
+
+
+def _dies(*told: object) -> int:
+    raise KeyboardInterrupt
+
+
+# Rules
+
+
+def test_a_rule_that_was_detached_and_is_attached_again_looks_again_from_the_first_step():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP, OTHER)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    ask_for(small, OTHER)
+    small.settle()
+    assert small.statuses()["ill"] == "Stopped"
+    worker.save(1, ILL)
+    small.settle()
+    ask_for(small, EVERY_STEP, OTHER)
+    small.settle()
+    small.pass_time(120)
+    worker.save(2, ILL)
+    small.settle()
+    small.pass_time(120)
+    assert small.statuses() == {"ill": "IssuesFound", "other": "IssuesFound"}
+    assert sorted({step for _, step in found(small)}) == [0, 1, 2]
+    for step in (3, 4):  # with nothing to tell, it joins the others
+        worker.save(step, WELL)
+        small.settle()
+        small.pass_time(120)
+    assert [group.group for group in small.index.groups(RUN)] == ["builtin"]
+    told = [
+        (one["previous_status"], one["status"])
+        for one in small.details(STATUS_CHANGE)
+        if one["configuration"]["name"] == "ill"
+    ]
+    assert ("Stopped", "InProgress") in told
+
+
+def test_a_rule_in_a_lane_that_comes_back_begins_anew_where_it_is():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, OTHER)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    for rules in ((OTHER, EVERY_STEP), (OTHER,), (OTHER, EVERY_STEP)):
+        ask_for(small, *rules)
+        small.settle()
+    small.pass_time(120)
+    worker.save(1, ILL)
+    small.settle()
+    small.pass_time(120)
+    assert small.statuses() == {"ill": "IssuesFound", "other": "IssuesFound"}
+    assert {step for _, step in found(small)} == {0, 1}
+
+
+def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, OTHER)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    for rules in ((OTHER, EVERY_STEP), (EVERY_STEP,)):
+        ask_for(small, *rules)
+        held_back(small)
+        small.clock.time += 300
+        assert small.sweep() == 1
+        assert small.sweep() == 0
+    small.pass_time(120)
+    assert small.statuses() == {"ill": "IssuesFound", "other": "Stopped"}
+
+
+def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, OTHER)
+    Saver(small.place()).begin().save(0, ILL)
+    small.settle()
+    ask_for(small, EVERY_STEP)
+    held_back(small)
+    small.clock.time += 300
+    small.sweep()
+    ask_for(small, OTHER, EVERY_STEP)
+    small.settle()
+    assert {one.name for one in small.index.rules(RUN).wanted} == {"ill", "other"}
+    small.clock.time += 300
+    assert small.sweep() == 0
