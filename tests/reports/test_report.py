@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+from smdebug.cli import telling
 from smdebug.reports import gather, of_results, page_of, write_report, writing
 from smdebug.reports.gathering import (
     MOST_POINTS,
@@ -19,6 +21,7 @@ from smdebug.reports.gathering import (
     STATISTICS,
     natural,
     with_extremes,
+    work_of,
 )
 from smdebug.reports.verdicts import latency_of
 from smdebug.runs.evaluating import evaluate
@@ -243,6 +246,30 @@ def test_the_command_writes_the_page_and_says_what_was_found(ask, tmp_path):
     )
     assert ask("report", tmp_path / "ill", "--deployed", "--no-rules").code == 2
     assert sorted(one.name for one in tmp_path.iterdir()) == ["ill", "p.html", "page.html"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bar_is_measured_by_what_there_is_to_do(workers):
+    trial = open_run(ill_run(workers=workers).storage)
+    done: list[int] = []
+    verdicts = writing.evaluated(trial, jobs=1, progress=done.append)
+    looks = writing.looks_of(trial, None, None)
+    assert sum(done) <= looks == 5 * 10  # a rule that cannot be asked does not look
+    assert writing.looks_of(trial, ["AllZero"], 4) == 4
+    done.clear()
+    gather(trial, verdicts, progress=done.append)
+    assert sum(done) == work_of(trial, verdicts)
+
+
+def test_who_waits_at_a_terminal_sees_a_bar(ask, tmp_path, monkeypatch):
+    ill_run(tmp_path / "ill")
+    monkeypatch.setattr(telling, "_PATIENCE", -1.0)
+    monkeypatch.setattr(telling, "_PAUSE", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    said = ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "-j", 1)
+    assert "\r\033[Kevaluating █" in said.err
+    assert "\r\033[Kgathering ████████████████████████ 100%" in said.err
+    assert said.err.endswith("\r\033[K")
 
 
 def test_the_libraries_that_draw_come_with_their_licences():

@@ -18,6 +18,7 @@ from smdebug.cli.telling import (
     good,
     json_option,
     opened,
+    progress,
     say,
     size,
     tell_json,
@@ -83,14 +84,21 @@ def command(
     Ends with 0 if nothing was found, and with 1 if something was.
     """
     from smdebug.reports import gather, page_of
-    from smdebug.reports.gathering import curves_of
-    from smdebug.reports.writing import evaluated, notes_on, steps_worth, write_page
+    from smdebug.reports.gathering import curves_of, work_of
+    from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
 
     asked = bool(rules or settings or rules_file)
     if deployed and (asked or no_rules):
         raise click.UsageError("--deployed tells what was found: leave out the rules")
-    bar = Progress("looking", None)
+    bars: list[Progress] = []
+
+    def bar(label: str, total: int | None) -> Progress:
+        for before in bars:
+            before.clear()
+        bars.append(Progress(label, total))
+        return bars[-1]
+
     latency: dict[str, tuple[float, float]] = {}
     verdicts: tuple[Verdict, ...] = ()
     notes: list[str] = []
@@ -104,24 +112,28 @@ def command(
                     wanted_rules(trial, rules, settings, None, rules_file, ()) if asked else None
                 )
                 most = None if every_step else steps_worth(trial)
+                evaluating = bar("evaluating", looks_of(trial, wanted, most))
                 verdicts = evaluated(
-                    trial, wanted, jobs=jobs, most_steps=most, progress=bar.advance
+                    trial, wanted, jobs=jobs, most_steps=most, progress=evaluating.advance
                 )
                 notes = notes_on(trial, verdicts, most)
         against = None if other is None else opened(other)
-        comparison = None if against is None else compare(trial, against)
+        comparison = (
+            None if against is None else compare(trial, against, progress=progress("comparing"))
+        )
         found = gather(
             trial,
             verdicts,
             latency=latency,
             deployed=deployed,
             notes=notes,
-            progress=bar.advance,
+            progress=bar("gathering", work_of(trial, verdicts)).advance,
         )
-        others = () if against is None else curves_of(against, bar.advance)
+        others = () if against is None else curves_of(against, bar("comparing", None).advance)
         page = page_of(found, comparison=comparison, others=others)
     finally:
-        bar.clear()
+        for shown in bars:
+            shown.clear()
     place = Path(output or f"{trial.name}-report.html").expanduser()
     write_page(place, page)
     issues = [one for one in verdicts if one.is_bad]

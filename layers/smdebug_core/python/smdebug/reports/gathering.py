@@ -143,18 +143,28 @@ def gather(
     )
 
 
+def work_of(trial: Trial, verdicts: Sequence[Verdict] = ()) -> int:
+    """How often `gather` tells its progress, or a little more: what a bar is measured by."""
+    named = {name for verdict in verdicts for name in verdict.tensors}
+    tensors = trial.tensor_names()
+    several = len(trial.workers()) > 1
+    return sum(
+        (
+            len(_scalar_names(trial)),
+            len(_sampled(trial, verdicts)[1]),
+            min(len(named) or 4, len(tensors), MOST_DISTRIBUTIONS),
+            min(len(tensors), MOST_COMPARED) if several else 0,
+        )
+    )
+
+
 # Curves
 
 
 def curves_of(trial: Trial, progress: Progress = lambda done: None) -> tuple[Curve, ...]:
     """Losses and metrics, at every step that they have."""
-    names: dict[str, None] = {}
-    known = trial.collections()
-    for collection in _SCALARS:
-        if collection in known:
-            names.update(dict.fromkeys(trial.tensor_names(collection=collection)))
     curves = []
-    for name in list(names)[:MOST_SCALARS]:
+    for name in _scalar_names(trial):
         tensor = trial.tensor(name)
         for mode in [*trial.modes(), ModeKeys.GLOBAL]:
             curve = _curve(tensor, mode, trial)
@@ -162,6 +172,15 @@ def curves_of(trial: Trial, progress: Progress = lambda done: None) -> tuple[Cur
                 curves.append(curve)
         progress(1)
     return tuple(curves)
+
+
+def _scalar_names(trial: Trial) -> list[str]:
+    names: dict[str, None] = {}
+    known = trial.collections()
+    for collection in _SCALARS:
+        if collection in known:
+            names.update(dict.fromkeys(trial.tensor_names(collection=collection)))
+    return list(names)[:MOST_SCALARS]
 
 
 def _curve(tensor: Tensor, mode: ModeKeys, trial: Trial) -> Curve | None:

@@ -12,7 +12,7 @@ from smdebug.reports.gathering import curves_of, gather
 from smdebug.reports.page import page_of
 from smdebug.reports.verdicts import Verdict, of_results
 from smdebug.runs.comparing import compare
-from smdebug.runs.evaluating import RuleResult, evaluate
+from smdebug.runs.evaluating import RuleResult, configurations, evaluate
 from smdebug.runs.opening import open_run
 from smdebug.service.records import RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE
@@ -60,6 +60,16 @@ def write_report(
 def steps_worth(trial: Trial) -> int:
     """At how many steps rules look for a report: so that it takes seconds."""
     return max(150, MOST_LOOKS // max(1, len(trial.tensor_names())))
+
+
+def looks_of(trial: Trial, rules: Sequence[Wanted] | None, most: int | None) -> int:
+    """How many times a rule will look at a step, if none ends before: what a bar is measured by."""
+    steps = len(trial.steps())
+    if rules is None and not trial.storage.exists(RULES_FILE):
+        asked = len(USUAL_RULES)
+    else:
+        asked = len(configurations(trial, rules))
+    return asked * (steps if most is None else min(steps, most))
 
 
 def notes_on(trial: Trial, verdicts: Sequence[Verdict], most: int | None) -> list[str]:
