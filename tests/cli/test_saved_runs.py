@@ -58,7 +58,7 @@ def test_a_run_is_told_at_a_glance(ask, ill):
     )
 
 
-def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, ill, bucket):
+def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, ill, bucket, tmp_path):
     ill_run(f"s3://{bucket}/runs/ill")
     far, near = (
         ask("inspect", f"s3://{bucket}/runs/ill", "--json").json,
@@ -68,6 +68,9 @@ def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, ill, bucket):
         far.pop(changing), near.pop(changing)
     assert far == near
     assert ask("verify", f"s3://{bucket}/runs/ill").code == 0
+    page = tmp_path / "page.html"
+    assert ask("report", f"s3://{bucket}/runs/ill", "--no-rules", "-o", page).code == 0
+    assert f"s3://{bucket}/runs/ill" in page.read_text(encoding="utf-8")
     assert (
         ask("evaluate", f"s3://{bucket}/runs/ill", "--rule", "VanishingGradient", "-j", "1").code
         == 1

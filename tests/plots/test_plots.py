@@ -190,6 +190,17 @@ def test_the_end_of_a_name_says_what_is_written(name, tmp_path, capsys):
     assert Path(tmp_path / name).read_bytes().startswith(begins[name])
 
 
+def test_the_command_counts_saturated_units_beside_the_dead_ones(tmp_path, capsys):
+    made_run({step: {"tanh_output": np.array([[0.0, 1.0]])} for step in range(3)}, tmp_path / "a")
+    place = tmp_path / "x.svg"
+    words = ["plot", str(tmp_path / "a"), "--tensor", "tanh", "-o", str(place)]
+    assert main([*words, "--kind", "dead-units"]) == 0
+    assert "<!-- saturated -->" not in place.read_text(encoding="utf-8")
+    assert main([*words, "--kind", "dead-units", "--saturated-at", "0.99"]) == 0
+    assert "<!-- saturated -->" in place.read_text(encoding="utf-8")
+    assert main([*words, "--kind", "line", "--saturated-at", "0.99"]) == 2
+
+
 def test_asking_wrongly_is_told(tmp_path, capsys):
     ill_run(tmp_path / "a", steps=3)
     run = str(tmp_path / "a")

@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="line: mean, abs_mean, std, min, max, l2.",
 )
+@click.option(
+    "--saturated-at",
+    type=float,
+    metavar="NUMBER",
+    help="dead-units: count also the units that reach this, as 0.99 for sigmoid and tanh.",
+)
 @click.option("--with", "other", metavar="PATH", help="Another run, drawn beside it.")
 @click.option("--worker", metavar="NAME", help="That worker (the first that saved it).")
 @json_option
@@ -54,6 +60,7 @@ def command(
     kind: str,
     output: str,
     statistic: str,
+    saturated_at: float | None,
     other: str | None,
     worker: str | None,
     as_json: bool,
@@ -76,6 +83,8 @@ def command(
     form = form_of(output)
     if form == "gif" and kind != "histogram":
         raise click.UsageError("A .gif is an animation of histograms: --kind histogram")
+    if saturated_at is not None and kind != "dead-units":
+        raise click.UsageError("--saturated-at belongs to --kind dead-units")
     runs = {"": opened(run)}
     if other is not None:
         one, another = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
@@ -99,7 +108,7 @@ def command(
             "line": partial(plots.line, statistic=statistic),
             "heatmap": plots.heatmap,
             "variance": plots.variance_across_layers,
-            "dead-units": plots.dead_units,
+            "dead-units": partial(plots.dead_units, saturated_at=saturated_at),
         }
         try:
             picture = draw[kind](where, regex, **chosen)
