@@ -22,19 +22,11 @@ from functions.decisions.events import (
 )
 from functions.decisions.patience import why_given_up
 from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
-from functions.decisions.verdicts import (
-    Raised,
-    Verdict,
-    attach_again,
-    begin_again,
-    fail,
-    finish,
-    judge,
-    stop,
-)
+from functions.decisions.silence import watches_silence
+from functions.decisions.verdicts import Raised, Verdict, begin_again, fail, finish, judge, stop
 from functions.intake import change, in_trouble
 from functions.rule_bench import RuleBench, StateTooLarge
-from functions.rule_call import Behind
+from functions.rule_call import END, SILENCE, Behind
 from functions.starting import RUN_ITSELF, leave_check
 from functions.step_index import GroupGone
 from functions.telemetry import log, metrics
@@ -47,6 +39,7 @@ from smdebug.service.records import (
     RuleRecord,
     RuleStatus,
     RunRecord,
+    RunState,
     StepRecord,
 )
 
@@ -73,8 +66,10 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     work = Evaluation(world, record, held, begun=now)
     work.reconcile()
     more = work.do_what_is_due(hinted_step)
-    if not more and not work.waits and work.ask_at_end():
-        work.finish_if_ended()
+    if not more and not work.waits:
+        work.ask_in_silence()
+        if work.ask_at_end():
+            work.finish_if_ended()
     work.commit()
     if not more and group != BUILT_IN and not held.outbox and not work.outbox:
         work.join_the_others()
@@ -124,10 +119,7 @@ class Evaluation:
                 self._into_lane(rule, self.group.cursor)
 
     def _attach(self, configuration: RuleConfiguration, *, lanes: bool) -> None:
-        known = next((rule for rule in self.group.rules if rule.id == configuration.id), None)
-        if known is not None:
-            if known.status is RuleStatus.STOPPED:  # it was detached, and is wanted again
-                self._attach_again(known, configuration, lanes=lanes)
+        if any(rule.id == configuration.id for rule in self.group.rules):
             return
         rule = RuleRecord(
             configuration.id,
@@ -139,16 +131,6 @@ class Evaluation:
             self._into_lane(rule, NOTHING_EVALUATED)
         else:
             self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
-
-    def _attach_again(
-        self, known: RuleRecord, configuration: RuleConfiguration, *, lanes: bool
-    ) -> None:
-        through = self.group.cursor
-        self._take(attach_again(known, configuration, through, self._moment()))
-        if self.group.group != BUILT_IN:
-            self._from_the_first_step()
-        elif through != NOTHING_EVALUATED and lanes:
-            self._into_lane(self.group.rule(known.id), NOTHING_EVALUATED)
 
     def _group_of(self, configuration: RuleConfiguration) -> str:
         own = lane_of(configuration.id), custom_group(configuration.id)
@@ -181,10 +163,6 @@ class Evaluation:
         moment = self._moment()
         for rule in self.group.rules:
             self._take(begin_again(rule, self._configuration(rule), moment))
-        self._from_the_first_step()
-
-    def _from_the_first_step(self) -> None:
-        """Whatever was evaluated before counts no more."""
         self.group = replace(
             self.group,
             training_run=self.record.training_run,
@@ -279,13 +257,19 @@ class Evaluation:
         )
 
     def _late(self, hinted_step: int) -> list[StepRecord]:
-        """Those that are complete only after the cursor has passed: near the one told of, at the end all."""
+        """Those that are complete only after the cursor has passed: near the one told of, at the end all.
+
+        Who was told of one may have died since: those that were given up are looked at by everybody.
+        """
         known: list[StepRecord] = []
         if self.record.has_ended and not self.group.finished:
             if self.group.passed or self.group.gaps or not self.record.tells_previous_steps:
                 known = self._steps_up_to(self.group.cursor)
-        elif hinted_step <= self.group.cursor:
-            known = self._steps_up_to(hinted_step, limit=_LATE_TOGETHER)
+        else:
+            given_up = max(self.group.passed - self.group.late_done, default=-1)
+            near = {given_up, hinted_step if hinted_step <= self.group.cursor else -1} - {-1}
+            found = [one for last in near for one in self._steps_up_to(last, limit=_LATE_TOGETHER)]
+            known = list({one.step: one for one in found}.values())
         return late_steps(known, self._settling(), group=self.group)
 
     def _steps_up_to(self, step: int, limit: int | None = None) -> list[StepRecord]:
@@ -338,20 +322,23 @@ class Evaluation:
         step: StepRecord,
         *,
         late: bool = False,
-        at_end: bool = False,
+        occasion: str = "",
+        silent_for: float | None = None,
     ) -> bool:
-        moment = self._moment(step, late=late, at_end=at_end)
+        moment = self._moment(step, late=late, occasion=occasion)
         for rule in rules:
             configuration = self._configuration(rule)
             if self.deaths >= DEATHS_BEFORE_ALONE:
                 self.world.index.note_alone(self.record.run, self.group, rule.id)
-            outcome = self.bench.ask(rule, configuration, step.step, at_end=at_end)
+            outcome = self.bench.ask(
+                rule, configuration, step.step, occasion=occasion, silent_for=silent_for
+            )
             if isinstance(outcome, Behind):
                 if self.group.group != BUILT_IN:
                     return False
                 self._into_lane(rule, self.group.cursor)
                 continue
-            catch_up = step.step <= rule.catch_up_through
+            catch_up = step.step <= rule.catch_up_through and silent_for is None
             self._take(judge(rule, configuration, outcome, replace(moment, catch_up=catch_up)))
             if isinstance(outcome, Raised):
                 metrics({"RuleErrors": (1, "Count")})
@@ -398,7 +385,30 @@ class Evaluation:
                 self._take(fail(rule, self._configuration(rule), message, self._moment()))
                 metrics({"RuleErrors": (1, "Count")})
 
-    # The end
+    # The end, and what comes before it
+
+    def ask_in_silence(self) -> None:
+        """Rules that watch for it are told of a silence, of a run that goes on."""
+        goes_on = self.record.state in (RunState.RUNNING, RunState.SILENT)
+        if not goes_on or self.evaluated or self.group.cursor == NOTHING_EVALUATED:
+            return
+        rules = [
+            rule
+            for rule in self.group.rules
+            if watches_silence(self._configuration(rule))
+            and not rule.status.is_final
+            and wants(self._configuration(rule), self.group.cursor)
+        ]
+        step = self.last_step() if rules and self.deaths < DEATHS_BEFORE_PASSING else None
+        if step is None:
+            return
+        newest = self.world.index.steps(
+            self.record.run, self.record.training_run, limit=1, newest_first=True
+        )
+        last = max(one.indexed for one in (step, *newest))
+        self.bench.look_at(step)
+        silent_for = self.world.clock.now() - last
+        self._ask_each(rules, step, occasion=SILENCE, silent_for=silent_for)
 
     def ask_at_end(self) -> bool:
         """Rules that have something to say of a whole run say it now. False if one of them has to wait.
@@ -413,7 +423,7 @@ class Evaluation:
         problem = self.bench.look_at(step)
         if problem is not None:
             self._say(problem)
-        if self._ask_each(rules, step, at_end=True):
+        if self._ask_each(rules, step, occasion=END):
             return True
         self._wait()
         return False
@@ -507,7 +517,7 @@ class Evaluation:
         self.record = in_trouble(self.world, self.record, "steps", problem)
 
     def _moment(
-        self, step: StepRecord | None = None, *, late: bool = False, at_end: bool = False
+        self, step: StepRecord | None = None, *, late: bool = False, occasion: str = ""
     ) -> Moment:
         about: Mapping[str, Any] = {}
         if step is not None:
@@ -519,7 +529,7 @@ class Evaluation:
                 "uploaded": step.uploaded or None,
                 "indexed": step.indexed or None,
                 "late": late,
-                "at_end": at_end,
+                "occasion": occasion,
             }
         return Moment.of(
             self.record,

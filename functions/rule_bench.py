@@ -104,9 +104,10 @@ class RuleBench:
         configuration: RuleConfiguration,
         step: int,
         *,
-        at_end: bool = False,
+        occasion: str = "",
+        silent_for: float | None = None,
     ) -> Outcome | Behind:
-        """What a rule says of the step, or of the run that ended with it; or what became of it."""
+        """What a rule says of the step, or of the run that is over or silent; or what became of it."""
         with about_rule(self._record.run, configuration.name, step, configuration.logging_level):
             try:
                 rule = self._rule(record, configuration)
@@ -118,7 +119,7 @@ class RuleBench:
             try:
                 for other in configuration.other_trials:
                     self._other(other).look_up_to(step)
-                outcome = ask(rule, self.trial, step, at_end=at_end)
+                outcome = ask(rule, self.trial, step, occasion=occasion, silent_for=silent_for)
             except StepNotYetAvailable as behind:
                 if before is not None:
                     restore_state(rule, before)

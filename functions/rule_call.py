@@ -25,6 +25,7 @@ from smdebug.trials.history import ListedHistory
 from smdebug.trials.opening import look
 from smdebug.trials.run_index import WorkerStep
 
+END, SILENCE = "at end", "in silence"
 _NO_LAST_STEP = 10**12
 
 
@@ -65,14 +66,26 @@ def collections_of(content: Mapping[str, Any] | None, storage: Storage) -> Colle
     return opened.collections if opened else CollectionManager()
 
 
-def ask(rule: Rule, trial: ViewOfRun, step: int, *, at_end: bool = False) -> Outcome:
-    """Have the rule look at the step, or at the run that ended with it.
+def ask(
+    rule: Rule,
+    trial: ViewOfRun,
+    step: int,
+    *,
+    occasion: str = "",
+    silent_for: float | None = None,
+) -> Outcome:
+    """Have the rule look at the step, or on another occasion at the run, of which it was the last.
 
     For what is raised from here it cannot be blamed.
     """
     read_before = trial.values_read
     try:
-        (rule.invoke_end if at_end else rule.invoke)(step)
+        if occasion == END:
+            rule.invoke_end(step)
+        elif occasion == SILENCE:
+            rule.invoke_in_silence(step, silent_for)  # type: ignore[attr-defined]
+        else:
+            rule.invoke(step)
     except RuleEvaluationConditionMet as met:
         return Found(tuple(finding.to_dict() for finding in met.findings))
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):

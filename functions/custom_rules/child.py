@@ -50,17 +50,12 @@ def main() -> None:
     job = json.load(sys.stdin)
     limit(job["limits"])
     sys.path += job["path"]
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    work_off(job, answers, begun)
-
-
-def work_off(job: Mapping[str, Any], answers: Answers, begun: float) -> None:
-    """Look at the steps of the job, one after the other, and answer."""
     from functions.telemetry import about_rule
 
     name, level = job["rule"].get("name", "?"), job["rule"].get("logging_level")
     work = Work(job)
     said = [sys.stdout, sys.stderr]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     for step, workers in work.steps:
         used = time.monotonic() - begun
         if answers.written and (used > job["limits"]["work"] or answers.written > ENOUGH):
@@ -115,7 +110,7 @@ class Work:
     def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
         """What the rule says of a step, as plain data."""
         from functions.decisions.verdicts import Raised
-        from functions.rule_call import ask, told_of
+        from functions.rule_call import END, ask, told_of
         from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
         from smdebug.rules.state import restore_state, save_state
 
@@ -129,8 +124,8 @@ class Work:
             try:
                 for other, has_passed in self._others:
                     other.look_up_to(step, passed=has_passed(step))
-                at_end = bool(self._job.get("at_end"))
-                outcome = ask(self._rule, self._trial, step, at_end=at_end)
+                occasion = END if self._job.get("at_end") else ""
+                outcome = ask(self._rule, self._trial, step, occasion=occasion)
             except StepNotYetAvailable as behind:
                 if before is None:
                     return told_of_outcome(Raised(told_of(behind)))

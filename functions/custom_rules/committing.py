@@ -16,7 +16,7 @@ from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.decisions.settling import Ready
 from functions.decisions.verdicts import Raised, fail, judge
 from functions.evaluation import Evaluation
-from functions.rule_call import Behind
+from functions.rule_call import END, Behind
 from functions.step_index import LeaseLost
 from functions.telemetry import log, metrics
 from functions.world import World
@@ -90,7 +90,7 @@ class Committing(Evaluation):
             self._wait()
             return False
         step = self._look_back_at(claimed.steps[0])
-        self._judge(claimed.rule, outcome, step, late=False, at_end=True)
+        self._judge(claimed.rule, outcome, step, late=False, occasion=END)
         return False
 
     def _said(self, claimed: Claimed, said: Said) -> bool:
@@ -116,12 +116,12 @@ class Committing(Evaluation):
         return more
 
     def _judge(
-        self, rule_id: str, outcome: Any, step: StepRecord, *, late: bool, at_end: bool = False
+        self, rule_id: str, outcome: Any, step: StepRecord, *, late: bool, occasion: str = ""
     ) -> None:
         rule = self._known(rule_id)
         if rule is None:
             return
-        moment = self._moment(step, late=late, at_end=at_end)
+        moment = self._moment(step, late=late, occasion=occasion)
         moment = replace(moment, catch_up=step.step <= rule.catch_up_through)
         if rule.died_at is not None and step.step >= rule.died_at:
             rule = replace(rule, died_at=None, deaths=0)

@@ -67,7 +67,7 @@ class Moment:
     evaluated: float = 0.0
     catch_up: bool = False  # the step was there before the rule was
     late: bool = False  # a later step was evaluated before
-    at_end: bool = False  # the run has ended, and this was its last step
+    occasion: str = ""  # "at end" or "in silence", where it is not the step itself
 
     @classmethod
     def of(cls, run: RunRecord, step: int, *, evaluated: float, **more: Any) -> Moment:
@@ -127,7 +127,7 @@ def condition_met(
     actions: Sequence[Mapping[str, Any]],
 ) -> OutboxEntry:
     """The rule has found something; `rule` is what it is after that."""
-    event = _rule_event_id(configuration, moment, "found at end" if moment.at_end else "found")
+    event = _rule_event_id(configuration, moment, f"found {moment.occasion}".rstrip())
     told = worst(findings, WORST)
     overflow = None
     if len(findings) > len(told):

@@ -92,8 +92,9 @@ _CHOICES: dict[str, str] = {
     "Overfit": "All losses and workers count as their mean. Losses that are not finite are compared with nothing; "
     "a training loss of 0, neither. Metrics such as AUC, which are the better the larger, are not looked at.",
     "Overtraining": "Both losses have to be stuck, unless `combine` is or. All losses count as their mean.",
-    "StalledTrainingRule": "Deployed, it looks at the times between steps; that a run is silent now is noticed by "
-    "the application itself (`stall_timeout_seconds`).",
+    "StalledTrainingRule": "Deployed, it is asked when the silence has lasted so long, once there is a first step; what "
+    "it finds belongs to the last one. There `stop_training_on_fire` is the action `stoptraining`, which stops the run's own "
+    "job and asks its hook to stop: a rule has no rights of its own.",
     "ClassImbalance": "Classes are those seen in the labels. Predictions between 0 and 1 are rounded. All steps and "
     "workers are added up.",
     "Confusion": "Both limits are parts of a column: of what is predicted as that class. Each step is judged by "

@@ -16,8 +16,9 @@ class StalledTrainingRule(Rule):
     """Fires when nothing was saved for `threshold` seconds, while the training goes on.
 
     Invoked on a run that goes on, it fires while it waits for the next step, once in each silence; before
-    the first step it counts from when it was first asked, unless `before_first_step` is False. At a step
-    that is there, it fires if that was saved so long after the one before, by the times in the index files.
+    the first step it counts from when it was first asked, unless `before_first_step` is False. Deployed,
+    it is woken by the silence. At a step that is there, it fires if that was saved so long after the one
+    before, by the times in the index files.
     """
 
     now = staticmethod(time.time)
@@ -45,6 +46,7 @@ class StalledTrainingRule(Rule):
         self.last_saved: float | None = None
         self.last_step: int | None = None
         self.told_of: float | None = None
+        self.silent_after: int | None = None  # the step after which a silence was told that lasts
 
     def invoke(self, step: int) -> None:
         self._watch(step)
@@ -52,7 +54,8 @@ class StalledTrainingRule(Rule):
 
     def invoke_at_step(self, step: int) -> bool:
         saved = self.base_trial.saved_at(step)
-        self.looked = saved is not None
+        self.looked = saved is not None or self.silent_after is not None
+        self.silent_after = None
         if saved is None:
             self.skipped["saved_at"] = "the files do not say when they were saved"
             return False
@@ -65,6 +68,17 @@ class StalledTrainingRule(Rule):
         silence = saved - last
         self.findings = [self._finding(silence, step, before)]
         return True
+
+    def invoke_in_silence(self, step: int, seconds: float) -> None:
+        """Evaluate the rule while nothing has come for so long after that step, which it was invoked at.
+
+        For whom somebody else wakes when it is time, instead of waiting in `invoke`.
+        """
+        self.findings, self.looked, self.skipped = [], False, {}
+        if seconds >= self.threshold and self.silent_after != step:
+            self.silent_after, self.told_of = step, self.last_saved
+            self.last_step = step
+            self._fire(step, seconds)
 
     def _watch(self, step: int) -> None:
         """Wait for the step, and say so if that takes too long."""

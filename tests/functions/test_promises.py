@@ -198,6 +198,24 @@ def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late():
     assert found_steps(small) == [10, 0]
 
 
+def test_a_late_step_is_evaluated_with_the_next_one_if_whoever_was_told_of_it_has_died():
+    small = SmallWorld(EXPLODING)
+    every_step_told(small)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late, small.bucket.told = small.bucket.told, []
+    worker.save(10, ILL)
+    small.settle()
+    small.pass_time(1000)
+    small.bucket.told = late
+    small.deliver()
+    small.workflow.started.clear()
+    worker.save(20)
+    small.settle()
+    assert found_steps(small) == [10, 0]
+
+
 def test_a_step_that_a_worker_skipped_holds_nobody_up():
     small = SmallWorld(EXPLODING)
     first, second = (
