@@ -23,7 +23,16 @@ from functions.decisions.events import (
 from functions.decisions.patience import why_given_up
 from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
 from functions.decisions.silence import watches_silence
-from functions.decisions.verdicts import Raised, Verdict, begin_again, fail, finish, judge, stop
+from functions.decisions.verdicts import (
+    Raised,
+    Verdict,
+    attach_again,
+    begin_again,
+    fail,
+    finish,
+    judge,
+    stop,
+)
 from functions.intake import change, in_trouble
 from functions.rule_bench import RuleBench, StateTooLarge
 from functions.rule_call import END, SILENCE, Behind
@@ -119,7 +128,10 @@ class Evaluation:
                 self._into_lane(rule, self.group.cursor)
 
     def _attach(self, configuration: RuleConfiguration, *, lanes: bool) -> None:
-        if any(rule.id == configuration.id for rule in self.group.rules):
+        known = next((rule for rule in self.group.rules if rule.id == configuration.id), None)
+        if known is not None:
+            if known.status is RuleStatus.STOPPED:  # it was detached, and is wanted again
+                self._attach_again(known, configuration, lanes=lanes)
             return
         rule = RuleRecord(
             configuration.id,
@@ -131,6 +143,16 @@ class Evaluation:
             self._into_lane(rule, NOTHING_EVALUATED)
         else:
             self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
+
+    def _attach_again(
+        self, known: RuleRecord, configuration: RuleConfiguration, *, lanes: bool
+    ) -> None:
+        through = self.group.cursor
+        self._take(attach_again(known, configuration, through, self._moment()))
+        if self.group.group != BUILT_IN:
+            self._from_the_first_step()
+        elif through != NOTHING_EVALUATED and lanes:
+            self._into_lane(self.group.rule(known.id), NOTHING_EVALUATED)
 
     def _group_of(self, configuration: RuleConfiguration) -> str:
         own = lane_of(configuration.id), custom_group(configuration.id)
@@ -163,6 +185,10 @@ class Evaluation:
         moment = self._moment()
         for rule in self.group.rules:
             self._take(begin_again(rule, self._configuration(rule), moment))
+        self._from_the_first_step()
+
+    def _from_the_first_step(self) -> None:
+        """Whatever was evaluated before counts no more."""
         self.group = replace(
             self.group,
             training_run=self.record.training_run,

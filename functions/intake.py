@@ -31,6 +31,8 @@ from functions.waking import wake_in_time
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, RulesFileError, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
+from smdebug.files.index import parse_index
+from smdebug.files.names import END_MARKER
 from smdebug.logger import get_logger
 from smdebug.service.items import RulesOfRun, shard_of, token_of
 from smdebug.service.records import (
@@ -60,8 +62,9 @@ def take_in(world: World, run: str, arrivals: Sequence[Arrival], *, attempt: str
     started = bool(written) and take_steps(world, record, written, attempt)
     if record.outbox and not started:
         start_evaluation(world, run, 0, attempt=f"tell-{record.version}")
-    for _ in _latest(arrivals, Kind.END):
-        announce_end(world, run, "the end marker is there")
+    for arrival in _latest(arrivals, Kind.END):
+        if is_end_of(record, arrival):
+            announce_end(world, run, "the end marker is there")
 
 
 def job_ended(world: World, ended: JobEnded) -> None:
@@ -125,13 +128,30 @@ def announce_end(world: World, run: str, reason: str, *, again: bool = False) ->
     world.checks.leave({"finish": run}, after_seconds=world.settings.end_grace)
 
 
+def is_end_of(record: RunRecord, arrival: Arrival) -> bool:
+    """Is the end marker that of the current attempt? That of an earlier one is there until it is replaced."""
+    return not 0.0 < arrival.uploaded < int(record.attempt_began)
+
+
+def _announce_end_that_is_there(world: World, record: RunRecord) -> None:
+    """The attempt may have ended before it was noted."""
+    bucket, prefix = bucket_and_prefix(record.run)
+    for listed in world.objects.list(bucket, prefix + END_MARKER):
+        arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
+        if arrival is not None and arrival.run == record.run and is_end_of(record, arrival):
+            announce_end(world, record.run, "the end marker is there")
+
+
 # Its steps
 
 
 def take_steps(world: World, record: RunRecord, written: Sequence[Arrival], attempt: str) -> bool:
     """Note who has written which step, and start the evaluation of those that are complete, if any is."""
     record = _awake(world, record, written)
-    whole = note_files(world, record, written)
+    current, earlier = by_attempt(world, record, written)
+    if earlier:  # who looks back may want to know of them
+        note_files(world, replace(record, training_run=record.training_run - 1), earlier)
+    whole = note_files(world, record, current)
     if record.num_workers is None:  # the collections file may have been noted since
         again = world.index.run(record.run)
         if again is None or again.num_workers is None:
@@ -161,6 +181,58 @@ def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> l
         return list(seen.values())
     found = (world.index.step(record.run, record.training_run, step) for step in seen)
     return [step for step in found if step is not None]
+
+
+def by_attempt(
+    world: World, record: RunRecord, written: Iterable[Arrival]
+) -> tuple[list[Arrival], list[Arrival]]:
+    """Which files of steps are of the run's current attempt, and which of an earlier one.
+
+    What was written before the attempt was noted may be of either, and is looked into: of each worker the
+    newest files first, until one is found that is of an earlier attempt, as are all before it. Event files
+    do not say. One that may be of the current attempt counts: its step is complete only with an index file.
+    """
+    current: list[Arrival] = []
+    earlier: list[Arrival] = []
+    doubtful: dict[str, list[Arrival]] = {}
+    for arrival in written:
+        if not record.attempt_began or arrival.uploaded > record.attempt_noted + 1:
+            current.append(arrival)
+        else:
+            doubtful.setdefault(arrival.worker, []).append(arrival)
+    for arrivals in doubtful.values():
+        last_earlier = -1.0
+        index_files_first = sorted(
+            arrivals, key=lambda one: (one.kind is Kind.INDEX, one.uploaded), reverse=True
+        )
+        for arrival in index_files_first:
+            is_before = 0.0 < arrival.uploaded < last_earlier
+            if is_before or (
+                arrival.kind is Kind.INDEX and not _is_current(world, record, arrival)
+            ):
+                earlier.append(arrival)
+                if arrival.kind is Kind.INDEX:
+                    last_earlier = max(last_earlier, arrival.uploaded)
+            else:
+                current.append(arrival)
+    return current, earlier
+
+
+def _is_current(world: World, record: RunRecord, arrival: Arrival) -> bool:
+    """Does the index file say that it was written by the current attempt?"""
+    bucket, _ = bucket_and_prefix(record.run)
+    try:
+        told = parse_index(world.objects.read(bucket, arrival.key), file=arrival.key).meta.extras
+    except ObjectMissing:
+        return False
+    except StorageUnavailable:
+        raise
+    except SMDebugError:  # who evaluates the step will say so
+        return True
+    number, run_id = told.get("training_run"), told.get("run_id")
+    if type(number) is not int:
+        return True
+    return (run_id, record.training_base + number) == (record.run_id, record.training_run)
 
 
 def start_what_is_complete(world: World, record: RunRecord, attempt: str) -> bool:
@@ -212,13 +284,13 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
         record,
         lambda known: _with_collections(known, arrival, meta, world.clock.now()),
     )
-    is_another = record.training_run != before.training_run
     # Whoever noted them may have died before doing what follows.
     is_told_again = arrival.sequencer == before.collections_version
-    if is_another or (is_told_again and record.training_run):
+    if record.training_run:
         watch_again(world, record.run)
-        list_run(world, record, since=arrival.uploaded)
-    if before.num_workers is None or is_another or is_told_again:
+        list_run(world, record)
+        _announce_end_that_is_there(world, record)
+    if before.num_workers is None or is_told_again or record.training_run:
         start_what_is_complete(world, record, attempt)
     return record
 
@@ -242,20 +314,24 @@ def _with_collections(
             return _told(record.with_trouble(_TRAINING, trouble), f"another-{run_id}", now)
         base = record.training_run + 1
     record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(_TRAINING, "")
+    is_another = base + training_run > record.training_run
     return replace(
         record,
         num_workers=workers,
         run_id=run_id or record.run_id,
         training_base=base,
         training_run=max(record.training_run, base + training_run),
-        state=RunState.RUNNING if base + training_run > record.training_run else record.state,
+        attempt_began=(arrival.uploaded or now) if is_another else record.attempt_began,
+        attempt_noted=now if is_another else record.attempt_noted,
+        state=RunState.RUNNING if is_another else record.state,
         wide=record.wide or shard_of(f"worker_{workers - 1}") > 0,
-        collections_version=arrival.sequencer,
+        collections_version=arrival.sequencer or _next_version(record.collections_version),
+        collections_uploaded=arrival.uploaded,
         collections_worker=arrival.worker,
     )
 
 
-def list_run(world: World, record: RunRecord, *, since: float = 0.0) -> int:
+def list_run(world: World, record: RunRecord) -> int:
     """Note the files of the run's steps that a listing shows and that were not known; how many."""
     bucket, prefix = bucket_and_prefix(record.run)
     known = {step.step: step for step in world.index.steps(record.run, record.training_run)}
@@ -263,12 +339,13 @@ def list_run(world: World, record: RunRecord, *, since: float = 0.0) -> int:
     for folder in ("events/", "index/"):
         for listed in world.objects.list(bucket, prefix + folder):
             arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
-            if arrival is None or arrival.run != record.run or listed.modified < int(since):
+            if arrival is None or arrival.run != record.run:
                 continue
             step = known.get(arrival.step, StepRecord(arrival.step))
             seen = step.with_index if arrival.kind is Kind.INDEX else step.with_event
             if arrival.worker not in seen:
                 missed.append(arrival)
+    missed, _ = by_attempt(world, record, missed)
     if missed:
         note_files(world, _wide_enough(world, record, missed), missed)
     return len(missed)
@@ -278,13 +355,17 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     """The rules of the run are told or changed; those that evaluate them will find out by themselves."""
     if _is_older(arrival.sequencer, record.rules_version):
         return record
+    version = _comparable(arrival.sequencer or _next_version(record.rules_version))
+
+    def with_version(known: RunRecord) -> RunRecord:
+        return replace(known, rules_version=max(version, _comparable(known.rules_version)))
+
     rules, trouble = _rules_of(world, record.run)
     record = in_trouble(world, record, _RULES_FILE, trouble)
     if rules is None:  # those that watch go on
-        return change(world, record, lambda one: replace(one, rules_version=arrival.sequencer))
+        return change(world, record, with_version)
     before = world.index.rules(record.run)
     detached = what_changed((*before.wanted, *before.detached), rules).stopped
-    version = _comparable(arrival.sequencer)
     world.index.put_rules(record.run, RulesOfRun(rules, detached), version)
     groups = _groups_of(world, rules)
     if any(watches_silence(rule) for rule in rules):
@@ -295,13 +376,19 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
         world,
         record,
         lambda known: replace(
-            known,
+            with_version(known),
             groups=(*known.groups, *(one for one in groups if one not in known.groups)),
-            rules_version=arrival.sequencer,
         ),
     )
-    start_evaluation(world, record.run, 0, attempt=f"rules-{arrival.sequencer}")
+    start_evaluation(world, record.run, 0, attempt=f"rules-{version}")
     return record
+
+
+def rules_were_missed(world: World, run: str) -> bool:
+    """Does the run's own file ask for other rules than are known?"""
+    told, _ = _rules_of(world, run)
+    known = world.index.rules(run).wanted
+    return told is not None and {one.id for one in told} != {one.id for one in known}
 
 
 def _rules_of(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:
@@ -415,3 +502,8 @@ def _is_older(sequencer: str, known: str) -> bool:
 def _comparable(sequencer: str) -> str:
     """S3's sequencers are hexadecimal numbers of different lengths, compared from the left."""
     return sequencer.ljust(64, "0")
+
+
+def _next_version(known: str) -> str:
+    """Of what a listing shows, which tells none: newer than what is known, older than what is told later."""
+    return _comparable(known) + "1"

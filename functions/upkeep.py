@@ -20,12 +20,22 @@ from functions.decisions.patience import (
     unfinished_of,
 )
 from functions.decisions.settling import never_came
-from functions.intake import announce_end, change, in_trouble, list_run, take_in, unseen_steps
+from functions.intake import (
+    announce_end,
+    by_attempt,
+    change,
+    in_trouble,
+    is_end_of,
+    list_run,
+    rules_were_missed,
+    take_in,
+    unseen_steps,
+)
 from functions.starting import leave_check, start_evaluation
 from functions.telemetry import log, metrics
 from functions.waking import marks_of
 from functions.world import World
-from smdebug.files.names import index_key
+from smdebug.files.names import collections_key, index_key
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
 
 _NEVER_NOTED = 86_400.0  # seconds after which whoever was at it has died
@@ -185,11 +195,13 @@ def _sweep_run(world: World, record: RunRecord) -> int:
     steps = world.index.steps(record.run, record.training_run, first=cursor + 1)
     known = {step.step: step for step in steps}
     missed: list[Arrival] = []
+    # All workers write the same: of one that is read, a later version is looked for.
+    is_read = record.num_workers is not None
+    collections = collections_key(record.collections_worker) if is_read else "collections/"
     beginnings = {
         "index/": index_key(cursor + 1, "")[: -len("_.json")],
         "events/": f"events/{cursor + 1:012}/",
-        "collections/": "" if record.num_workers is None else None,
-        "rules.json": "" if not record.rules_version else None,
+        collections: "",
         "training_job_end.ts": "" if record.state in (RunState.RUNNING, RunState.SILENT) else None,
     }
     for folder, beginning in beginnings.items():
@@ -202,14 +214,23 @@ def _sweep_run(world: World, record: RunRecord) -> int:
             on_its_way = world.clock.now() - listed.modified < 60
             if arrival is None or arrival.run != record.run or on_its_way:
                 continue
-            if not _is_known(arrival, known, cursor):
+            is_old = arrival.kind is Kind.END and not is_end_of(record, arrival)
+            if not is_old and not _is_known(record, arrival, known, cursor):
                 missed.append(arrival)
+    missed, _ = by_attempt(world, record, missed)
+    if rules_were_missed(world, record.run):
+        missed.append(Arrival(record.run, Kind.RULES, f"{prefix}rules.json"))
     if missed:
         take_in(world, record.run, missed, attempt=f"sweep-{world.clock.now():.0f}")
     return len(missed)
 
 
-def _is_known(arrival: Arrival, known: dict[int, StepRecord], cursor: int) -> bool:
+def _is_known(
+    record: RunRecord, arrival: Arrival, known: dict[int, StepRecord], cursor: int
+) -> bool:
+    if arrival.kind is Kind.COLLECTIONS:
+        read_at = record.collections_uploaded
+        return record.num_workers is not None and (not read_at or arrival.uploaded <= int(read_at))
     if arrival.kind not in (Kind.EVENT, Kind.INDEX):
         return False
     if arrival.step <= cursor:

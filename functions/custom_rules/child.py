@@ -50,12 +50,17 @@ def main() -> None:
     job = json.load(sys.stdin)
     limit(job["limits"])
     sys.path += job["path"]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    work_off(job, answers, begun)
+
+
+def work_off(job: Mapping[str, Any], answers: Answers, begun: float) -> None:
+    """Look at the steps of the job, one after the other, and answer."""
     from functions.telemetry import about_rule
 
     name, level = job["rule"].get("name", "?"), job["rule"].get("logging_level")
     work = Work(job)
     said = [sys.stdout, sys.stderr]
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     for step, workers in work.steps:
         used = time.monotonic() - begun
         if answers.written and (used > job["limits"]["work"] or answers.written > ENOUGH):
