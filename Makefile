@@ -122,6 +122,9 @@ site: $(READY) ## make a book of docs/ in build/site/, if every link in it leads
 rules-report: $(READY) ## train small models that go wrong, and see which rules notice (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)
 
+bench-report: $(READY) ## measure the report of a long run: 10,000 steps of 200 tensors
+	@$(BIN)/python -m bench.report $(ARGS)
+
 bench-latency: $(READY) ## measure how long it takes from the upload of a step to the event
 	@$(BIN)/python -W ignore -m bench.latency $(ARGS)
 
@@ -164,4 +167,4 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 clean: ## remove everything that was made
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-latency load-test bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
+.PHONY: help setup demo test simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report bench-cold wheel wheel-check synth deploy layer layer-check lock clean
