@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -230,4 +231,5 @@ def test_a_report_tells_what_the_deployed_debugger_has_found(ask, stock, tmp_pat
     assert "fc found something from step 0 to 30." in page
     assert "saved → published" in page
     assert "2.500 s" in page
+    assert re.search(r"The evaluation has cost about <b>\$0\.0+\d+</b>: 4 saved steps", page)
     assert "gradient/fc" in page
