@@ -141,7 +141,8 @@ def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
 def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
     """The training was started again and counts its steps anew, so the rule forgets those it saw.
 
-    An open issue stays open: only a clear step resolves it.
+    An open issue stays open: only a clear step resolves it. One that failed has another chance: it may have
+    read what was just being written anew.
     """
     opened = rule.issue_since is not None
     forgetful = replace(
@@ -153,6 +154,10 @@ def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Mome
         last_good=None,
         catch_up_through=-1,
     )
+    if rule.status is RuleStatus.ERROR:
+        status = RuleStatus.ISSUES_FOUND if opened else RuleStatus.IN_PROGRESS
+        reason = "The training was started again."
+        return _with_status(forgetful, configuration, status, reason, moment)
     return reopen(forgetful, configuration, moment)
 
 

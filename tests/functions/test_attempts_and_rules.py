@@ -252,3 +252,35 @@ def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():
     assert {one.name for one in small.index.rules(RUN).wanted} == {"ill", "other"}
     small.clock.time += 300
     assert small.sweep() == 0
+
+
+def test_a_rule_that_failed_has_another_chance_when_the_training_is_resumed():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    first = Saver(small.place()).begin()
+    first.save(1, WELL)
+    (broken,) = (key for key in small.place().list("events/"))
+    small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
+    small.settle()
+    assert small.statuses() == {"ill": "Error"}
+    again = resumed(small)
+    again.save(1, ILL)
+    small.settle()
+    assert small.statuses() == {"ill": "IssuesFound"}
+    assert found(small) == [(1, 1)]
+
+
+def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is_resumed():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, {"name": "ill", "rule": "ExplodingTensor"})
+    first = Saver(small.place()).begin()
+    first.save(1, ILL)
+    small.settle()
+    first.save(2, WELL)
+    broken = max(small.place().list("events/"))
+    small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
+    small.settle()
+    assert small.statuses() == {"ill": "Error"}
+    resumed(small).save(1, ILL)
+    small.settle()
+    assert small.statuses() == {"ill": "IssuesFound"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import functions.batch
+import functions.commit
 import functions.decisions.events
 import functions.decisions.settling
 import functions.evaluate
@@ -15,15 +16,18 @@ import functions.evaluation
 import functions.finishing
 import functions.ingest
 import functions.intake
+import functions.notify
 import functions.rule_bench
 import functions.starting
 import functions.step_index
 import functions.upkeep
 from functions.answers import answer
+from functions.decisions.verdicts import Verdict
 from functions.evaluation import Evaluation
+from functions.outcomes import OutcomesInIndex
 from functions.step_index import StepIndex
 from smdebug.rules.rule import Rule
-from smdebug.service.records import StepRecord
+from smdebug.service.records import RunState, StepRecord
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Mutant:
     place: Any
     attribute: str
     instead: Callable[..., Any]
+    scenario: str = ""  # in which it can show; any, if none is named
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -49,10 +54,10 @@ MUTANTS: list[Mutant] = []
 
 
 def mutant(
-    name: str, place: Any, attribute: str
+    name: str, place: Any, attribute: str, scenario: str = ""
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def add(instead: Callable[..., Any]) -> Callable[..., Any]:
-        MUTANTS.append(Mutant(name, place, attribute, instead))
+        MUTANTS.append(Mutant(name, place, attribute, instead, scenario))
         return instead
 
     return add
@@ -155,8 +160,8 @@ def _(original: Any) -> Any:
 
 @mutant("late steps are not remembered as done", Evaluation, "_advance")
 def _(original: Any) -> Any:
-    def forget(self: Evaluation, step: StepRecord, passed: Any, *, late: bool) -> None:
-        original(self, step, passed, late=late)
+    def forget(self: Evaluation, *told: Any) -> None:
+        original(self, *told)
         self.group = replace(self.group, late_done=frozenset())
 
     return forget
@@ -188,3 +193,117 @@ def _(original: Any) -> Any:
             self.invoke_at_end(step)
 
     return remember
+
+
+@mutant(
+    "a run whose end was noted is finished by nobody else",
+    functions.upkeep,
+    "finish",
+    "one worker, ends",
+)
+def _(original: Any) -> Any:
+    def once(world: Any, run: str, attempt: str) -> None:
+        record = world.index.run(run)
+        if record is None or record.state is RunState.ENDING:
+            original(world, run, attempt)
+
+    return once
+
+
+# Custom rules
+
+
+@mutant(
+    "an answer counts although its lease was taken over",
+    functions.commit,
+    "commit",
+    "custom rules to the end",
+)
+def _(commit: Any) -> Any:
+    def anyway(world: Any, run: str, group: str, claim: Any, ran: Any) -> Any:
+        now = world.index.group(run, group)
+        return commit(world, run, group, {**claim, "token": now.token}, ran)
+
+    return anyway
+
+
+# Attempts
+
+
+@mutant(
+    "files of an earlier attempt count for the resumed one",
+    functions.intake,
+    "by_attempt",
+    "resumed",
+)
+def _(original: Any) -> Any:
+    return lambda world, record, written: ([*written], [])
+
+
+@mutant("a rule remembers the attempt before", functions.evaluation, "begin_again", "resumed")
+def _(original: Any) -> Any:
+    return lambda rule, configuration, moment: Verdict(rule)
+
+
+@mutant("a resumed training goes on where the first one was", Evaluation, "_begin_anew", "resumed")
+def _(original: Any) -> Any:
+    def goes_on(self: Evaluation) -> None:
+        self.group = replace(self.group, training_run=self.record.training_run)
+
+    return goes_on
+
+
+# Rules that come and go
+
+
+@mutant("a rule that was detached goes on", functions.evaluation, "stop", "rules come and go")
+def _(original: Any) -> Any:
+    return lambda rule, *told: Verdict(rule)
+
+
+@mutant("a rule that comes back stays stopped", Evaluation, "_attach_again", "a rule comes back")
+def _(original: Any) -> Any:
+    return lambda self, *told, **more: None
+
+
+@mutant(
+    "a rule that comes late begins where the others are",
+    Evaluation,
+    "_into_lane",
+    "rules come and go",
+)
+def _(original: Any) -> Any:
+    return lambda self, rule, cursor: original(self, rule, self.group.cursor)
+
+
+@mutant(
+    "the sweeper does not look for changed rules",
+    functions.upkeep,
+    "rules_were_missed",
+    "rules come and go",
+)
+def _(original: Any) -> Any:
+    return lambda world, run: False
+
+
+# Those who listen
+
+
+@mutant(
+    "whoever is told of a finding does what it asks for",
+    OutcomesInIndex,
+    "claim",
+    "actions and alerts",
+)
+def _(original: Any) -> Any:
+    return lambda self, *told, **more: True
+
+
+@mutant(
+    "each event that says the same is a letter of its own",
+    functions.notify,
+    "tell_once",
+    "actions and alerts",
+)
+def _(original: Any) -> Any:
+    return lambda writer, delivery, *told: original(writer, "", *told)

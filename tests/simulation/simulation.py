@@ -184,7 +184,10 @@ class Simulation:
         self.expired_at = 0.0
         trainings = self.scenario.trainings
         self.writers = self._writers(*(one.files for one in trainings))
+        self.changes = self._writers(*(one.changing_rules for one in trainings))
         self.resumed = self._writers(*(one.resumed_files for one in trainings))
+        # Mostly what there was before has been evaluated by then.
+        self.is_hasty = bool(self.resumed or self.changes) and self.chance.random() < 0.4
         self.ends = [one for one in trainings if one.ends]
         self.last_writers = self._writers(*(one.last_files for one in trainings))
         self.letters: list[tuple[str, str]] = []  # the id of an event, and who was told of it
@@ -239,10 +242,16 @@ class Simulation:
             ready.append(self._sweep)
         if ready and self.schedule.is_orderly:
             return ready
+        may_change = self.is_hasty or not ready
+        if self.changes and may_change:
+            ready.append(self._change)
         if self.writers:
             ready.append(self._put)
         elif self.resumed:
-            ready.append(self._resume)
+            if may_change:
+                ready.append(self._resume)
+        elif self.changes:
+            pass
         elif self.ends:
             ready.append(self._end)
         elif self.last_writers:
@@ -416,6 +425,12 @@ class Simulation:
         if not self.writers[at]:
             del self.writers[at]
         self._write(prefix, key, data)
+
+    def _change(self) -> None:
+        """Somebody changes the rules."""
+        self._write(*self.changes[0].pop())
+        if not self.changes[0]:
+            del self.changes[0]
 
     def _resume(self) -> None:
         """The training is started again, from its checkpoint: that takes a moment."""

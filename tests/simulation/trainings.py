@@ -93,12 +93,16 @@ class Training:
 
     @cached_property
     def files(self) -> Writers:
-        """What each worker puts, in its order; and whoever changes the rules meanwhile."""
-        writers = _files(self, 0, self.saves)
+        """What each worker puts, in its order."""
+        return _files(self, 0, self.saves)
+
+    @cached_property
+    def changing_rules(self) -> Writers:
+        """What somebody puts who changes the rules meanwhile."""
         if not self.rules_change:
-            return writers
+            return ()
         told = (self.rules, *self.rules_change)
-        return (*writers, tuple((RULES_FILE, rules_file(rules)) for rules in told))
+        return (tuple((RULES_FILE, rules_file(rules)) for rules in told),)
 
     @cached_property
     def resumed_files(self) -> Writers:
