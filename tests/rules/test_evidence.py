@@ -52,6 +52,35 @@ def test_what_is_found_is_told_with_since_when_and_when_all_was_still_well():
     ]
 
 
+class OutOfRange(TensorRule):
+    """Two limits, and a tensor may be beyond both of them."""
+
+    def judged(self, step):
+        for seen in measure(self.base_trial, self.base_trial.tensor_names(step=step), step):
+            told = seen.statistics
+            found = [Finding(statistic="max", value=told.max, threshold=10.0)] * (told.max > 10)
+            found += [Finding(statistic="min", value=told.min, threshold=0.0)] * (told.min < 0)
+            for one in found or [None]:
+                yield Judged(seen.name, seen.worker, one)
+
+
+def test_one_illness_after_another_of_the_same_tensor_has_a_beginning_of_its_own():
+    run = MadeRun()
+    for step, values in enumerate([[1, 1], [20, 1], [20, -1], [1, -1], [20, -1], [1, 1], [1, -1]]):
+        run.save(step, {"a": np.float32(values)})
+    told = {
+        step: {(one.statistic, *one.details.values()) for one in findings}
+        for step, findings in findings_by_step(OutOfRange(run.end().trial())).items()
+    }
+    assert told == {
+        1: {("max", 1, 0)},
+        2: {("max", 1, 0), ("min", 2, 0)},
+        3: {("min", 2, 0)},
+        4: {("max", 4, 0), ("min", 2, 0)},
+        6: {("min", 6, 5)},
+    }
+
+
 def test_a_step_that_the_rule_was_not_asked_about_is_not_called_good():
     run = made_run(steps_of(a={0: 1, 3: 20, 5: 30})).trial()
     assert history(findings_by_step(TooLarge(run), start_step=3)) == {

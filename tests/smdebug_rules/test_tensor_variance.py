@@ -19,7 +19,7 @@ def test_too_much_and_too_little_are_found():
     found = findings_by_step(rule)
     assert {step: str(one[0]) for step, one in found.items()} == {
         1: "w: the variance is 100, above 50",
-        2: "w: the variance is 0, below 0.5, since step 1",
+        2: "w: the variance is 0, below 0.5",
     }
 
 

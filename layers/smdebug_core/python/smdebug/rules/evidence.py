@@ -41,15 +41,15 @@ class Judged(NamedTuple):
 class TensorRule(Rule):
     """A rule that judges tensors one by one: implement `judged`.
 
-    What is found over several looks in a row is told with the step since which that is so
-    (`found_since`), and with the last step before at which the tensor was saved and nothing was found
-    (`last_good_step`). That is remembered of the first thousand.
+    What is found over several looks in a row, by the same statistic and limit, is told with the step
+    since which that is so (`found_since`), and with the last step before at which the tensor was saved
+    and nothing was found (`last_good_step`). That is remembered of the first thousand.
     """
 
     def __init__(self, base_trial: Trial, action_str: Any = None, other_trials: Any = None):
         super().__init__(base_trial, action_str, other_trials)
         self.asked_from: int | None = None
-        self.found_since: dict[tuple[str, str], tuple[int, int | None]] = {}
+        self.found_since: dict[tuple[str, ...], tuple[int, int | None]] = {}
 
     @abstractmethod
     def judged(self, step: int) -> Iterable[Judged]:
@@ -59,41 +59,34 @@ class TensorRule(Rule):
         if self.asked_from is None:
             self.asked_from = step
         found: list[tuple[float, str, str, Finding]] = []
-        looked = False
+        looked_at: set[tuple[str, str]] = set()
         for name, worker, finding, badness, skipped in self.judged(step):
             if skipped:
                 self.skipped[name] = skipped
                 continue
-            looked = True
-            if finding is None:
-                self.found_since.pop((name, worker), None)
-            else:
+            looked_at.add((name, worker))
+            if finding is not None:
                 found.append((-badness, name, worker, finding))
         found.sort(key=lambda one: one[:3])
-        self.looked = looked
-        self.findings = [
-            self._with_history(finding, name, worker, step) for _, name, worker, finding in found
-        ]
-        return bool(found)
-
-    def _with_history(self, finding: Finding, name: str, worker: str, step: int) -> Finding:
-        key = (name, worker)
-        if key not in self.found_since:
-            since = (step, self._last_good_step(name, step))
+        self.looked = bool(looked_at)
+        before, self.found_since = (
+            self.found_since,
+            {key: since for key, since in self.found_since.items() if key[:2] not in looked_at},
+        )
+        last_good = {key[:2]: good for key, (_, good) in before.items()}
+        self.findings = []
+        for _, name, worker, finding in found:
+            key = (name, worker, finding.statistic or "", str(finding.threshold))
+            if key in before:
+                since = before[key]
+            elif key[:2] in last_good:  # it was ill before, in another way
+                since = (step, last_good[key[:2]])
+            else:
+                since = (step, self._last_good_step(name, step))
             if len(self.found_since) < MOST_REMEMBERED:
                 self.found_since[key] = since
-        else:
-            since = self.found_since[key]
-        began, last_good = since
-        details = {**finding.details, "found_since": began}
-        if last_good is not None:
-            details["last_good_step"] = last_good
-        message = str(finding)
-        if began != step:
-            message += f", since step {began}"
-        return replace(
-            finding, tensor=name, worker=worker, step=step, message=message, details=details
-        )
+            self.findings.append(_with_history(finding, name, worker, step, since))
+        return bool(found)
 
     def _last_good_step(self, name: str, step: int) -> int | None:
         if self.asked_from == step:
@@ -103,3 +96,16 @@ class TensorRule(Rule):
         except MISSING:
             return None
         return before[-1] if before and before[-1] >= (self.asked_from or 0) else None
+
+
+def _with_history(
+    finding: Finding, name: str, worker: str, step: int, since: tuple[int, int | None]
+) -> Finding:
+    began, last_good = since
+    details = {**finding.details, "found_since": began}
+    if last_good is not None:
+        details["last_good_step"] = last_good
+    message = str(finding)
+    if began != step:
+        message += f", since step {began}"
+    return replace(finding, tensor=name, worker=worker, step=step, message=message, details=details)
