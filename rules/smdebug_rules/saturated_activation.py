@@ -8,7 +8,7 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.looking import TensorSelection, look, named
-from smdebug.rules.parameters import number
+from smdebug.rules.parameters import is_given, number, numbers
 from smdebug_rules.activity import judged_layer, percent_inactive
 
 _BOTH = ".*tanh_input|.*sigmoid_input"
@@ -34,14 +34,20 @@ class SaturatedActivation(TensorRule):
         threshold_inactivity: Any = 1.0,
         threshold_layer: Any = 50.0,
         *,
+        threshold_tanh: Any = None,
+        threshold_sigmoid: Any = None,
         action_str: Any = None,
     ):
         super().__init__(base_trial, action_str)
         self.selection = TensorSelection(collection_names, tensor_regex)
         if not self.selection:
             self.selection = TensorSelection(None, _BOTH)
-        self.tanh = _limits("threshold_tanh", threshold_tanh_min, threshold_tanh_max)
-        self.sigmoid = _limits("threshold_sigmoid", threshold_sigmoid_min, threshold_sigmoid_max)
+        self.tanh = _limits(
+            "threshold_tanh", threshold_tanh, threshold_tanh_min, threshold_tanh_max
+        )
+        self.sigmoid = _limits(
+            "threshold_sigmoid", threshold_sigmoid, threshold_sigmoid_min, threshold_sigmoid_max
+        )
         self.threshold_inactivity = number(
             "threshold_inactivity", threshold_inactivity, minimum=0, maximum=100
         )
@@ -62,7 +68,7 @@ class SaturatedActivation(TensorRule):
                 saturated,
                 word="saturated",
                 threshold=self.threshold_layer,
-                because=f": their inputs are not between {limits[0]:g} and {limits[1]:g}",
+                because=f": their inputs are not between {limits[0]:.7g} and {limits[1]:.7g}",
             )
 
     def _limits_of(self, name: str) -> tuple[float, float] | None:
@@ -72,8 +78,18 @@ class SaturatedActivation(TensorRule):
         return self.sigmoid if "sigmoid" in name else None
 
 
-def _limits(name: str, least: Any, most: Any) -> tuple[float, float]:
+_DEFAULTS = {"threshold_tanh": (-9.4999, 9.4999), "threshold_sigmoid": (-23.0, 16.99999)}
+
+
+def _limits(name: str, both: Any, least: Any, most: Any) -> tuple[float, float]:
     limits = number(f"{name}_min", least), number(f"{name}_max", most)
+    if is_given(both):
+        told = numbers(name, both.strip("() ") if isinstance(both, str) else both)
+        if len(told) != 2:
+            raise SMDebugValueError(f"{name} has to be two numbers, not {both!r}")
+        if limits not in (_DEFAULTS[name], tuple(told)):
+            raise SMDebugValueError(f"{name} is {name}_min and {name}_max, and differs from them")
+        limits = told[0], told[1]
     if limits[0] >= limits[1]:
         raise SMDebugValueError(
             f"{name}_min ({limits[0]:g}) has to be below {name}_max ({limits[1]:g})"

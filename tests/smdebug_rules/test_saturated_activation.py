@@ -32,6 +32,36 @@ def test_each_function_has_its_limits(name, value, fires):
     assert fires_at(SaturatedActivation(run)) == ([0] if fires else [])
 
 
+@pytest.mark.parametrize("both", [(-5, 5), "-5,5", "(-5.0, 5.0)", [-5, "5"]])
+def test_both_limits_of_a_function_may_be_given_at_once_as_they_were_at_first(both):
+    run = made_run({0: {"a_tanh_input": layer(6), "a_sigmoid_input": layer(6)}}).trial()
+    assert fires_at(SaturatedActivation(run)) == []
+    (found,) = findings_by_step(SaturatedActivation(run, threshold_tanh=both))[0]
+    assert found.tensor == "a_tanh_input"
+    assert found.message.endswith("between -5 and 5")
+    (found,) = findings_by_step(SaturatedActivation(run, threshold_sigmoid=both))[0]
+    assert found.tensor == "a_sigmoid_input"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"threshold_tanh": "5"}, "threshold_tanh has to be two numbers"),
+        ({"threshold_tanh": "a,b"}, "threshold_tanh has to be a number"),
+        ({"threshold_sigmoid": (5, -5)}, "threshold_sigmoid_min"),
+        ({"threshold_tanh": (-5, 5), "threshold_tanh_min": -6}, "differs from them"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(parameters, problem):
+    with pytest.raises(SMDebugValueError, match=problem):
+        SaturatedActivation(made_run({0: {"a": layer(1)}}).trial(), **parameters)
+
+
+def test_the_limits_are_told_as_they_are():
+    run = made_run({0: {"a_sigmoid_input": layer(20)}}).trial()
+    assert "between -23 and 16.99999" in str(findings_by_step(SaturatedActivation(run))[0][0])
+
+
 def test_more_than_half_of_the_units_have_to_be_saturated():
     run = made_run(
         {0: {"tanh_input": layer(20, saturated=5)}, 1: {"tanh_input": layer(20)}}
