@@ -184,6 +184,25 @@ def test_several_processes_find_what_one_finds(ill):
         }
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, tmp_path, jobs):
+    from smdebug.mode_keys import ModeKeys
+    from tests.rules.made_runs import MadeRun
+
+    run = MadeRun(tmp_path / "run")
+    for step in range(40):
+        mode = ModeKeys.TRAIN if step < 38 else ModeKeys.EVAL
+        run.save(step, {"loss": np.float32(1 if step < 38 else 5)}, mode=mode)
+    asked = ("evaluate", tmp_path / "run", "--rule", "Overfit", "-j", jobs)
+    assert ask(*asked).code == 0  # it may go on
+    run.end()
+    said = ask(*asked)
+    assert said.code == 1
+    assert "found something at step 39, of 40 steps" in said.out
+    assert "step 39: the validation loss, 5, is 400.0% above the training loss" in said.out
+    assert ask(*asked, "--end-step", 39).code == 0
+
+
 def test_a_rule_that_begins_to_remember_late_is_asked_in_order(ask, ill, tmp_path):
     """It is found out after processes have begun, and what they said of later steps does not count."""
     from smdebug.runs.evaluating import evaluate
