@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 BUILT_IN = "builtin"
@@ -56,7 +57,7 @@ class RuleConfiguration:
     repeat: str | None = None  # "every_step": publish again while the issue is open
     logging_level: str | None = None
 
-    @property
+    @cached_property
     def wants(self) -> str:
         """The digest of everything but the name."""
         from hashlib import sha256
@@ -65,7 +66,7 @@ class RuleConfiguration:
         told = {key: value for key, value in self.to_dict().items() if key != "name"}
         return sha256(dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The same for the same configuration, and another one for any other."""
         return f"{self.name}-{self.wants}"
