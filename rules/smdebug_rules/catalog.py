@@ -172,7 +172,7 @@ _ENTRIES = (
             _INACTIVITY,
             Parameter("threshold_layer", "float", 50.0,
                 "more than this percentage of saturated units is found"),
-            Parameter("threshold_tanh", "numbers", None, "both limits of tanh at once, as they were given at first"),
+            Parameter("threshold_tanh", "numbers", None, "both limits of tanh at once"),
             Parameter("threshold_sigmoid", "numbers", None, "both limits of sigmoid at once"),
         ),
     ),
