@@ -128,12 +128,13 @@ class CustomRules(Construct):
         self.let_know_rules(function)
         function.knows(CUSTOM_RULE_SANDBOX, self._sandbox.name)
         prefixes = [f"s3://{bucket.name}/{OWN_SOURCES}", *settings.rule_sources]
-        places = [prefix.removeprefix("s3://") for prefix in prefixes]
-        function.may(
-            "s3:GetObject",
-            on=[f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in places],
-            because="The files of custom rules lie below the prefixes that `rule_sources` allows.",
-        )
+        elsewhere = [prefix.removeprefix("s3://") for prefix in settings.rule_sources]
+        if elsewhere:  # the bucket itself it may read
+            function.may(
+                "s3:GetObject",
+                on=[f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in elsewhere],
+                because="The files of custom rules lie below the prefixes that `rule_sources` allows.",
+            )
         function.knows(RULE_SOURCES, json.dumps(prefixes))
         role = iam.Role(
             self,
@@ -146,7 +147,7 @@ class CustomRules(Construct):
         )
         others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in settings.other_buckets]
         buckets = [bucket.arn, *others]
-        files = [f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in places[1:]]
+        files = [f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in elsewhere]
         allow(role, "s3:GetObject", on=[*(f"{arn}/*" for arn in buckets), *files], because=NARROWED)
         allow(role, "s3:ListBucket", on=buckets)
         allow(role, "s3:PutObject", on=bucket.keys(STATE), because=NARROWED)

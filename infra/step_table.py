@@ -60,7 +60,7 @@ class StepTable(Construct):
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 
     def let_claim(self, function: PythonFunction) -> None:
-        """Hold the lease of a group of rules, and read its due steps."""
+        """Hold the lease of a group of rules, read its due steps, and keep what was found."""
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem")
 
     def let_note_outcomes(self, function: PythonFunction) -> None:

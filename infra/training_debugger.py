@@ -152,7 +152,7 @@ class TrainingDebugger(Construct):
         bucket.let_read(claim)
         custom.let_claim(claim, bucket=bucket, settings=settings, key=key)
 
-        table.let_evaluate(commit)
+        table.let_claim(commit)
         bucket.let_write_evidence(commit)
 
         table.let_mark_published(mark_published)
@@ -185,7 +185,6 @@ class TrainingDebugger(Construct):
             ingest,
             evaluate,
             commit,
-            mark_published,
             finish_run,
             sweep,
             watch,

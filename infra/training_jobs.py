@@ -10,7 +10,6 @@ from infra.python_function import PythonFunction
 def let_stop_jobs(function: PythonFunction) -> None:
     """Stop the job of a finding, by its exact name or by what the names of several begin with."""
     function.may(
-        "sagemaker:DescribeTrainingJob",
         "sagemaker:StopTrainingJob",
         on=[
             f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"

@@ -195,9 +195,12 @@ class LocalAws:
         """Kill the processes of a handler; how many there were."""
         return int(self.ask("kill", function=function))
 
-    def kill_when(self, function: str, calls: str) -> None:
-        """Kill a handler the next time it makes that call (`dynamodb:UpdateItem`), before it is done."""
-        self.ask("kill_when", function=function, calls=calls)
+    def kill_when(self, function: str, calls: str, times: int = 1) -> None:
+        """Kill a handler the next times it makes that call (`dynamodb:UpdateItem`), before it is done.
+
+        With `times=0` it is spared again.
+        """
+        self.ask("kill_when", function=function, calls=calls, times=times)
 
     # What has happened
 

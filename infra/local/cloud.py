@@ -377,8 +377,8 @@ class Cloud:
     def do_kill(self, function: str) -> int:
         return self._pools[self._named(function)].kill()
 
-    def do_kill_when(self, function: str, calls: str) -> None:
-        self._gate.trap(self._functions[self._named(function)].role, calls)
+    def do_kill_when(self, function: str, calls: str, times: int) -> None:
+        self._gate.trap(self._functions[self._named(function)].role, calls, times)
 
     def do_refused(self) -> list[str]:
         return [*self._gate.refused, *self._gate.unsupported, *self.deliveries.refused]

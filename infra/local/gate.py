@@ -52,10 +52,11 @@ class Gate:
     def know(self, key: str, known: KnownKey) -> None:
         self._keys[key] = known
 
-    def trap(self, role: str, action: str) -> None:
-        """End the process that makes this call next, before the call is done."""
+    def trap(self, role: str, action: str, times: int) -> None:
+        """End the processes that make this call next, so many times, before the call is done."""
         with self._lock:
-            self._traps.append((role, action))
+            others = [one for one in self._traps if one != (role, action)]
+            self._traps = others + [(role, action)] * times
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

@@ -20,7 +20,6 @@ MAY_BE_PATTERNS = {
     "s3:PutObject",
     "scheduler:CreateSchedule",
     "scheduler:UpdateSchedule",
-    "sagemaker:DescribeTrainingJob",
     "sagemaker:StopTrainingJob",
     "sagemaker:ListTrainingJobs",
     *(f"logs:{what}LogDelivery" for what in ("Create", "Get", "Update", "Delete")),

@@ -1,0 +1,100 @@
+"""Every command, called as a script would call it: one JSON document and a code, for good and for bad."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import boto3
+import pytest
+
+from smdebug.cli.commands import COMMANDS
+from tests.cli.conftest import ill_run
+from tests.cli.test_deployed import JOB, stock
+from tests.service.stocked import RUN
+
+__all__ = ["stock"]  # a fixture of both files
+
+# What each is called with; `{}` is a folder with an ill run, its twin, a rules.json and a job.json.
+WELL = {
+    "inspect": ("{}/ill",),
+    "tensor": ("{}/ill", "loss"),
+    "evaluate": ("{}/ill", "--rule", "VanishingGradient"),
+    "rules": (),
+    "compare": ("{}/ill", "{}/twin"),
+    "verify": ("{}/ill",),
+    "report": ("{}/ill", "-o", "{}/report.html"),
+    "plot": ("{}/ill", "--tensor", "loss", "-o", "{}/loss.png"),
+    "export": ("npz", "{}/ill", "-o", "{}/values.npz"),
+    "runs": (),
+    "status": (RUN,),
+    "findings": (RUN,),
+    "attach": (RUN, "{}/rules.json"),
+    "detach": (RUN, "loss"),
+    "stop": (RUN, "--yes"),
+    "logs": (RUN, "fc"),
+    "import-sagemaker": ("{}/job.json", "-o", "{}/config"),
+    "doctor": ("--offline",),
+    "completion": ("bash",),
+}
+FINDS_SOMETHING = {"evaluate", "report", "status", "findings"}
+BAD = {
+    "inspect": (3, ("{}/nowhere",)),
+    "tensor": (2, ("{}/ill", "no_such_tensor")),
+    "evaluate": (2, ("{}/ill", "--rule", "NoSuchRule")),
+    "rules": (2, ("NoSuchRule",)),
+    "compare": (3, ("{}/ill", "{}/nowhere")),
+    "verify": (3, ("{}/nowhere",)),
+    "report": (3, ("{}/ill", "-o", "{}/rules.json/report.html")),
+    "plot": (2, ("{}/ill", "--tensor", "no_such_tensor", "-o", "{}/x.png")),
+    "export": (3, ("npz", "{}/nowhere", "-o", "{}/x.npz")),
+    "runs": (3, ("--stack", "nope")),
+    "status": (3, ("no-such-run",)),
+    "findings": (3, ("no-such-run",)),
+    "attach": (3, (RUN, "{}/none.json")),
+    "detach": (2, (RUN, "no-such-rule")),
+    "stop": (3, ("no-such-run", "--yes")),
+    "logs": (2, (RUN, "no-such-rule")),
+    "import-sagemaker": (2, ("{}/rules.json", "-o", "{}/config")),
+    "doctor": (2, ("--no-such-option",)),
+    "completion": (2, ("no-such-shell",)),
+    "demo": (2, ("--no-such-option",)),
+    "local": (2, ("--port", "100000")),
+}
+# Whole stacks, which other tests start: tests/e2e/test_demo.py, tests/infra/local. And a user's own script.
+STARTED_ELSEWHERE = {"demo", "local", "run"}
+
+
+@pytest.fixture
+def folder(stock, tmp_path: Path) -> Path:
+    ill_run(tmp_path / "ill")
+    ill_run(tmp_path / "twin")
+    (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": ["AllZero"]}))
+    (tmp_path / "job.json").write_text(json.dumps(JOB))
+    boto3.client("logs").create_log_stream(logGroupName="evaluate", logStreamName="one")
+    return tmp_path
+
+
+def filled(words: tuple[str, ...], folder: Path) -> list[str]:
+    return [word.replace("{}", str(folder)) for word in words]
+
+
+def test_there_is_none_that_is_not_called_here():
+    assert set(WELL) == set(COMMANDS) - STARTED_ELSEWHERE
+    assert set(BAD) == set(COMMANDS) - {"run"}
+
+
+@pytest.mark.parametrize("name", sorted(WELL))
+def test_it_answers_with_one_document(ask, folder, name):
+    said = ask(name, *filled(WELL[name], folder), "--json")
+    assert (said.code, said.err) == (1 if name in FINDS_SOMETHING else 0, "")
+    assert said.json is not None
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_what_is_wrong_is_told_on_the_other_channel_with_a_code(ask, folder, name):
+    code, words = BAD[name]
+    said = ask(name, *filled(words, folder), "--json")
+    assert (said.code, said.out) == (code, "")
+    told = json.loads(said.err)
+    assert (told["exit_code"], told["error"] != "") == (code, True)
