@@ -116,6 +116,22 @@ def test_a_run_that_falls_silent_is_reported_and_goes_on_when_data_comes(local_d
     assert str(run.look().state) == "Running"
 
 
+def test_a_training_that_stalls_is_told_of_meanwhile_and_asked_to_stop(local_debugger):
+    aws = local_debugger.aws
+    parameters = {"threshold": "240", "stop_training_on_fire": "True"}
+    parameters["training_job_name_prefix"] = "stalled"
+    rule = {"name": "stalled", "rule": "StalledTrainingRule", "parameters": parameters}
+    local_debugger.attach("stalled", [rule])
+    place = local_debugger.storage("stalled")
+    Saver(place).begin().save(0)
+    run = local_debugger.wait("stalled", through=0)
+    aws.forward(301)
+    (found,) = aws.wait_until(lambda: list(run.findings()), what="the finding")
+    assert (found.rule, found.step) == ("StalledTrainingRule", 0)
+    aws.wait_until(lambda: place.exists("control/stop"), what="the control object")
+    assert b"(StalledTrainingRule) found something at step 0" in place.read("control/stop")
+
+
 def test_the_sweeper_looks_every_five_minutes(local_debugger):
     aws = local_debugger.aws
     before = len(aws.invocations("sweep"))
