@@ -124,7 +124,8 @@ class Evaluation:
         for rule in (
             self.group.rules if lanes else ()
         ):  # one that was given a lane, and is still on our list
-            if self._group_of(self._configuration(rule)) != self.group.group:
+            own = self._group_of(self._configuration(rule))
+            if rule.id in wanted and own != self.group.group:
                 self._into_lane(rule, self.group.cursor)
 
     def _attach(self, configuration: RuleConfiguration, *, lanes: bool) -> None:

@@ -366,7 +366,8 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
         return change(world, record, with_version)
     before = world.index.rules(record.run)
     detached = what_changed((*before.wanted, *before.detached), rules).stopped
-    world.index.put_rules(record.run, RulesOfRun(rules, detached), version)
+    if not world.index.put_rules(record.run, RulesOfRun(rules, detached), version):
+        rules = world.index.rules(record.run).wanted  # told again: the file may have changed since
     groups = _groups_of(world, rules)
     if any(watches_silence(rule) for rule in rules):
         wake_in_time(world, record.run)

@@ -284,3 +284,22 @@ def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is
     resumed(small).save(1, ILL)
     small.settle()
     assert small.statuses() == {"ill": "IssuesFound"}
+
+
+def test_a_message_that_comes_again_after_the_rules_changed_begins_no_group_that_nobody_knows():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, OTHER)
+    again = list(small.bucket.told)
+    Saver(small.place()).begin().save(0, WELL)
+    small.settle()
+    ask_for(small, {"name": "own", "rule": "Own", "source": "s3://runs/rule-sources/own.py"})
+    news = held_back(small)
+    small.bucket.told = again
+    small.settle()
+    assert [group.group for group in small.index.groups(RUN)] == ["builtin"]
+    small.bucket.told = news
+    small.deliver()
+    small.bucket.told = again
+    small.deliver()
+    groups = [group.group for group in small.index.groups(RUN)]
+    assert [name.partition("-")[0] for name in groups] == ["builtin", "custom"]
