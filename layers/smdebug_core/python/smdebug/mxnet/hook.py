@@ -9,15 +9,22 @@ Parameters and gradients of a step are saved when the next begins, after their u
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from smdebug.config.keys import CollectionKeys
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
+from smdebug.exceptions import TrainingStopped
+from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.collection import CollectionManager
+from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook
+from smdebug.saving.places import Place
 
 require("MXNet", "mxnet", "mxnet")
 
@@ -43,7 +50,26 @@ class Hook(CallbackHook):
 
     _takes_over = True
 
-    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+    def __init__(
+        self,
+        out_dir: Place | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
+        include_regex: str | Iterable[str] | None = None,
+        include_collections: str | Iterable[str] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+        *,
+        run_id: str | None = None,
+        checksum: Checksum = "constant",
+        rules: Any = None,
+        agree: Agree | None = None,
+        on_stop: Callable[[TrainingStopped], object] | None = None,
+        look_for_stop: float | None = LOOK_EVERY,
+    ):
         self._blocks: list[Any] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
@@ -56,8 +82,21 @@ class Hook(CallbackHook):
             None,
             "NDArray",
             out_dir,
-            *arguments,
-            **settings,
+            export_tensorboard=export_tensorboard,
+            tensorboard_dir=tensorboard_dir,
+            dry_run=dry_run,
+            reduction_config=reduction_config,
+            save_config=save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+            include_workers=include_workers,
+            run_id=run_id,
+            checksum=checksum,
+            rules=rules,
+            agree=agree,
+            on_stop=on_stop,
+            look_for_stop=look_for_stop,
         )
 
     def register_block(self, block: Any) -> None:

@@ -12,18 +12,23 @@ to use them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
+from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.collection import CollectionManager
+from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook
+from smdebug.saving.places import Place
 
 require("PyTorch", "torch", "torch")
 
@@ -84,10 +89,24 @@ class Hook(CallbackHook):
 
     def __init__(
         self,
-        out_dir: Any = None,
-        *arguments: Any,
+        out_dir: Place | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
+        include_regex: str | Iterable[str] | None = None,
+        include_collections: str | Iterable[str] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+        *,
         compiled_layers: str = "skip",
-        **settings: Any,
+        run_id: str | None = None,
+        checksum: Checksum = "constant",
+        rules: Any = None,
+        agree: Agree | None = None,
+        on_stop: Callable[[TrainingStopped], object] | None = None,
+        look_for_stop: float | None = LOOK_EVERY,
     ):
         if compiled_layers not in ("skip", "eager"):
             raise SMDebugValueError(
@@ -111,8 +130,21 @@ class Hook(CallbackHook):
             None,
             "Tensor",
             out_dir,
-            *arguments,
-            **settings,
+            export_tensorboard=export_tensorboard,
+            tensorboard_dir=tensorboard_dir,
+            dry_run=dry_run,
+            reduction_config=reduction_config,
+            save_config=save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+            include_workers=include_workers,
+            run_id=run_id,
+            checksum=checksum,
+            rules=rules,
+            agree=agree,
+            on_stop=on_stop,
+            look_for_stop=look_for_stop,
         )
 
     # What to watch
@@ -324,7 +356,8 @@ class Hook(CallbackHook):
             self.say_once(
                 f"{name} is sharded over several processes, as others may be: each saves its own part, of "
                 f"{name} one of shape {tuple(value.to_local().shape)} of {tuple(value.shape)}. "
-                'include_workers="all" saves every part.'
+                'include_workers="all" saves every part.',
+                "sharded",
             )
         return super()._converted(name, value)
 

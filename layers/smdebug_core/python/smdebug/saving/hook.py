@@ -83,10 +83,10 @@ class CallbackHook(BaseHook):
         if self._due:
             self._record_numbered(f"{name}_output_", self._tensors_in(values))
 
-    def say_once(self, what: str) -> None:
-        """Warn of what cannot be done, and go on."""
-        if what not in self._said:
-            self._said.add(what)
+    def say_once(self, what: str, kind: str = "") -> None:
+        """Warn of what cannot be done, and go on. Of several of one `kind` the first is said."""
+        if (kind or what) not in self._said:
+            self._said.add(kind or what)
             self.logger.warning("%s", what)
 
     def guarded(self, capture: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ A boosting round is a step. What has to be computed is computed only for rounds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,13 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, TrainingStopped
+from smdebug.files.framing import Checksum
 from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook
+from smdebug.saving.places import Place
 from smdebug.xgboost.collection import CollectionManager
 
 require("XGBoost", "xgboost", "xgboost")
@@ -58,20 +62,26 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
 
     def __init__(
         self,
-        out_dir: Any = None,
+        out_dir: Place | None = None,
         export_tensorboard: bool = False,
         tensorboard_dir: str | None = None,
         dry_run: bool = False,
         reduction_config: ReductionConfig | None = None,
-        save_config: Any = None,
-        include_regex: Any = None,
-        include_collections: Any = None,
+        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
+        include_regex: str | Iterable[str] | None = None,
+        include_collections: str | Iterable[str] | None = None,
         save_all: bool = False,
         include_workers: str = "one",
         hyperparameters: Mapping[str, Any] | None = None,
         train_data: Any = None,
         validation_data: Any = None,
-        **more: Any,
+        *,
+        run_id: str | None = None,
+        checksum: Checksum = "constant",
+        rules: Any = None,
+        agree: Agree | None = None,
+        on_stop: Callable[[TrainingStopped], object] | None = None,
+        look_for_stop: float | None = LOOK_EVERY,
     ):
         if reduction_config is not None:
             get_logger().warning("reduction_config is ignored: XGBoost's tensors are saved whole")
@@ -90,7 +100,12 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
             include_collections,
             save_all,
             include_workers,
-            **more,
+            run_id=run_id,
+            checksum=checksum,
+            rules=rules,
+            agree=agree,
+            on_stop=on_stop,
+            look_for_stop=look_for_stop,
         )
         self.hyperparameters = hyperparameters
         self.train_data = _matrix(train_data, "train_data")
