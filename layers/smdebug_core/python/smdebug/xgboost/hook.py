@@ -120,6 +120,18 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
             cls, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL}
         )
 
+    # Estimators are copied to be tried on parts of the data, and saved with their callbacks in them
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self.say_once("A copy of an estimator is trained unwatched: a copy is no part of the run")
+        return Unwatched()
+
+    def __copy__(self) -> Any:
+        return Unwatched()
+
+    def __reduce__(self) -> Any:
+        return Unwatched, ()
+
     # What XGBoost calls
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
@@ -214,6 +226,10 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
         if self.agree is None and self._look_for_stop is not None and several:
             self.agree = _as_the_first_says
         super()._watch_for_stop(attempt)
+
+
+class Unwatched(TrainingCallback):  # type: ignore[misc]
+    """What a hook is in the copy of an estimator: a callback that does nothing."""
 
 
 def _as_the_first_says(last: int | None) -> int | None:
