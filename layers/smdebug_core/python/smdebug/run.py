@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def parser() -> argparse.ArgumentParser:
     """The options of the command, all of which come before the script."""
     made = argparse.ArgumentParser(
-        "smdebug run", description="Run a training script with a hook in it, unchanged."
+        "smdebug run",
+        description="Run a training script with a hook in it, unchanged.",
+        epilog="Example: smdebug run --out-dir ./my-run --collections weights,gradients train.py --epochs 3",
     )
     made.add_argument("--config", help="the JSON file that configures the hook")
     made.add_argument("--out-dir", help="where to save: a folder, or s3://bucket/prefix")
