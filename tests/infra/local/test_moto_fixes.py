@@ -183,7 +183,8 @@ def set_after_the_beginning(kind: ast.ClassDef) -> set[str]:
     later = [
         one
         for one in kind.body
-        if isinstance(one, ast.FunctionDef) and one.name not in ("__init__", "__new__", "from_state_props")
+        if isinstance(one, ast.FunctionDef)
+        and one.name not in ("__init__", "__new__", "from_state_props")
     ]
     return {
         node.attr
