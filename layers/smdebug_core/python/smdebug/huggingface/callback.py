@@ -8,10 +8,10 @@ from typing import Any
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import TrainingStopped
-from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
+from smdebug.saving.hook import Checksum
 from smdebug.saving.places import Place
 
 require("transformers", "transformers", "huggingface")

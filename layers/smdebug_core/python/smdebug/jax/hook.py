@@ -24,11 +24,10 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, TrainingStopped
-from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook, NeutralCollections
+from smdebug.saving.hook import CallbackHook, Checksum, NeutralCollections
 from smdebug.saving.places import Place
 
 require("JAX", "jax", "jax")

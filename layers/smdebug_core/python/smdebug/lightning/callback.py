@@ -9,10 +9,10 @@ from typing import Any
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import TrainingStopped
-from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
+from smdebug.saving.hook import Checksum
 from smdebug.saving.places import Place
 
 # Its users import it as `lightning` or as `pytorch_lightning`, and a Trainer of the one takes no callback of

@@ -18,12 +18,11 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import TrainingStopped
-from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook
+from smdebug.saving.hook import CallbackHook, Checksum
 from smdebug.saving.places import Place
 
 require("MXNet", "mxnet", "mxnet")

@@ -20,7 +20,7 @@ from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.places import Place
 from smdebug.saving.step_clock import BEFORE_THE_FIRST, StepClock
 
-__all__ = ["BaseHook", "CallbackHook", "Hook", "NeutralCollections", "ScalarCache"]
+__all__ = ["BaseHook", "CallbackHook", "Checksum", "Hook", "NeutralCollections", "ScalarCache"]
 
 
 class CallbackHook(BaseHook):
