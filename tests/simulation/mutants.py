@@ -133,7 +133,12 @@ def _(original: Any) -> Any:
     return lambda rule, state: None
 
 
-@mutant("a large state overwrites the one before", functions.rule_bench, "state_key")
+@mutant(
+    "a large state overwrites the one before",
+    functions.rule_bench,
+    "state_key",
+    scenario="a large memory",
+)
 def _(original: Any) -> Any:
     return lambda group, rule, token: original(group, rule, 1)
 
