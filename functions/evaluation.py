@@ -33,9 +33,9 @@ from functions.decisions.verdicts import (
     judge,
     stop,
 )
-from functions.intake import change, in_trouble
 from functions.rule_bench import RuleBench, StateTooLarge
 from functions.rule_call import END, SILENCE, Behind
+from functions.run_record import change, in_trouble
 from functions.starting import RUN_ITSELF, leave_check
 from functions.step_index import GroupGone
 from functions.telemetry import log, metrics

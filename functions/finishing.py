@@ -11,7 +11,7 @@ from functions.answers import answer
 from functions.decisions.events import old_state_change, run_entry, summary_of
 from functions.decisions.patience import Patience, patience_with, progress_of, unfinished_of
 from functions.evaluation import Evaluation
-from functions.intake import change
+from functions.run_record import change
 from functions.starting import leave_check
 from functions.world import World
 from smdebug.service.records import GroupRecord, RuleConfiguration, RunRecord, RunState

@@ -6,47 +6,40 @@ follows from them is looked up again each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from functions.attempts import by_attempt, is_end_of
 from functions.decisions.arrivals import (
     Arrival,
     JobEnded,
     Kind,
     arrival_of,
     bucket_and_prefix,
+    comparable,
+    is_older,
     job_of,
+    version_of_listing,
 )
-from functions.decisions.configuration import (
-    custom_group,
-    default_rules,
-    group_of,
-    read_rules,
-    what_changed,
-)
-from functions.decisions.events import run_entry
-from functions.decisions.silence import watches_silence
+from functions.decisions.configuration import default_rules
+from functions.rules_of_run import RULES_FILE, groups_of, rules_told, take_rules
+from functions.run_record import change, in_trouble, with_news
 from functions.starting import leave_check, start_evaluation
 from functions.waking import wake_in_time
 from functions.world import World
-from smdebug.exceptions import ObjectMissing, RulesFileError, SMDebugError, StorageUnavailable
+from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
-from smdebug.files.index import parse_index
 from smdebug.files.names import END_MARKER
 from smdebug.logger import get_logger
 from smdebug.service.items import RulesOfRun, shard_of, token_of
 from smdebug.service.records import (
     BUILT_IN,
-    NOTHING_EVALUATED,
     GroupRecord,
-    RuleConfiguration,
-    RuleRecord,
     RunRecord,
     RunState,
     StepRecord,
 )
 
-_RULES_FILE = "rules.json"
 _COLLECTIONS_FILE = "collections"
 _TRAINING = "training"  # two write to one place
 
@@ -79,18 +72,18 @@ def job_ended(world: World, ended: JobEnded) -> None:
 def begin(world: World, run: str) -> RunRecord:
     """Note a run that was not known: its rules, and that it is being watched."""
     now = world.clock.now()
-    told, trouble = _rules_of(world, run)
+    told, trouble = rules_told(world, run)
     rules = default_rules(world.settings.default_rules) if told is None else told
     job = job_of(run)
     if job is not None:
         world.index.note_job(job, run)
     watch_again(world, run)
     world.index.put_rules(run, RulesOfRun(rules), "")
-    groups = _groups_of(world, rules)
+    groups = groups_of(world, rules)
     for group in groups:
         world.index.begin_group(run, GroupRecord(group))
     record = RunRecord(run, groups=groups, job=job, first_seen=now)
-    record = _told(record.with_trouble(_RULES_FILE, trouble), "begin", now)
+    record = with_news(record.with_trouble(RULES_FILE, trouble), "begin", now)
     if not world.index.begin_run(record):  # somebody else was faster, and did the same
         return world.index.run(run) or record
     return record
@@ -103,20 +96,6 @@ def watch_again(world: World, run: str) -> None:
     wake_in_time(world, run)
 
 
-def change(
-    world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]
-) -> RunRecord:
-    """Change the record of a run, however many others do so at the same time."""
-    while True:
-        changed = how(record)
-        if changed is None or changed == record:
-            return record
-        done = world.index.change_run(record, changed)
-        if done is not None:
-            return done
-        record = world.index.run(record.run) or record
-
-
 def announce_end(world: World, run: str, reason: str, *, again: bool = False) -> None:
     """The run says that it has ended: look once more after a while, then settle what is left."""
     now = world.clock.now()
@@ -126,11 +105,6 @@ def announce_end(world: World, run: str, reason: str, *, again: bool = False) ->
     change(world, record, lambda known: replace(known, state=RunState.ENDING, ended_at=now))
     get_logger().info("%s has ended: %s", run, reason)
     world.checks.leave({"finish": run}, after_seconds=world.settings.end_grace)
-
-
-def is_end_of(record: RunRecord, arrival: Arrival) -> bool:
-    """Is the end marker that of the current attempt? That of an earlier one is there until it is replaced."""
-    return not 0.0 < arrival.uploaded < int(record.attempt_began)
 
 
 def _announce_end_that_is_there(world: World, record: RunRecord) -> None:
@@ -183,58 +157,6 @@ def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> l
     return [step for step in found if step is not None]
 
 
-def by_attempt(
-    world: World, record: RunRecord, written: Iterable[Arrival]
-) -> tuple[list[Arrival], list[Arrival]]:
-    """Which files of steps are of the run's current attempt, and which of an earlier one.
-
-    What was written before the attempt was noted may be of either, and is looked into: of each worker the
-    newest files first, until one is found that is of an earlier attempt, as are all before it. Event files
-    do not say. One that may be of the current attempt counts: its step is complete only with an index file.
-    """
-    current: list[Arrival] = []
-    earlier: list[Arrival] = []
-    doubtful: dict[str, list[Arrival]] = {}
-    for arrival in written:
-        if not record.attempt_began or arrival.uploaded > record.attempt_noted + 1:
-            current.append(arrival)
-        else:
-            doubtful.setdefault(arrival.worker, []).append(arrival)
-    for arrivals in doubtful.values():
-        last_earlier = -1.0
-        index_files_first = sorted(
-            arrivals, key=lambda one: (one.kind is Kind.INDEX, one.uploaded), reverse=True
-        )
-        for arrival in index_files_first:
-            is_before = 0.0 < arrival.uploaded < last_earlier
-            if is_before or (
-                arrival.kind is Kind.INDEX and not _is_current(world, record, arrival)
-            ):
-                earlier.append(arrival)
-                if arrival.kind is Kind.INDEX:
-                    last_earlier = max(last_earlier, arrival.uploaded)
-            else:
-                current.append(arrival)
-    return current, earlier
-
-
-def _is_current(world: World, record: RunRecord, arrival: Arrival) -> bool:
-    """Does the index file say that it was written by the current attempt?"""
-    bucket, _ = bucket_and_prefix(record.run)
-    try:
-        told = parse_index(world.objects.read(bucket, arrival.key), file=arrival.key).meta.extras
-    except ObjectMissing:
-        return False
-    except StorageUnavailable:
-        raise
-    except SMDebugError:  # who evaluates the step will say so
-        return True
-    number, run_id = told.get("training_run"), told.get("run_id")
-    if type(number) is not int:
-        return True
-    return (run_id, record.training_base + number) == (record.run_id, record.training_run)
-
-
 def start_what_is_complete(world: World, record: RunRecord, attempt: str) -> bool:
     """Start the evaluation of the run if any step is complete that its rules have not seen."""
     steps = unseen_steps(world, record)
@@ -263,7 +185,7 @@ def take_collections(world: World, record: RunRecord, arrival: Arrival, attempt:
     """How many workers there are, which attempt of which training this is, and the collections."""
     if record.collections_worker not in ("", arrival.worker) and record.num_workers is not None:
         return record  # all workers write the same
-    if _is_older(arrival.sequencer, record.collections_version):
+    if is_older(arrival.sequencer, record.collections_version):
         return record
     bucket, _ = bucket_and_prefix(record.run)
     try:
@@ -311,7 +233,7 @@ def _with_collections(
                 f"Another training ({run_id}) writes to {record.location}, where {record.run_id} is "
                 "still running: their steps overwrite each other. Give each training its own prefix."
             )
-            return _told(record.with_trouble(_TRAINING, trouble), f"another-{run_id}", now)
+            return with_news(record.with_trouble(_TRAINING, trouble), f"another-{run_id}", now)
         base = record.training_run + 1
     record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(_TRAINING, "")
     is_another = base + training_run > record.training_run
@@ -325,7 +247,7 @@ def _with_collections(
         attempt_noted=now if is_another else record.attempt_noted,
         state=RunState.RUNNING if is_another else record.state,
         wide=record.wide or shard_of(f"worker_{workers - 1}") > 0,
-        collections_version=arrival.sequencer or _next_version(record.collections_version),
+        collections_version=arrival.sequencer or version_of_listing(record.collections_version),
         collections_uploaded=arrival.uploaded,
         collections_worker=arrival.worker,
     )
@@ -351,98 +273,6 @@ def list_run(world: World, record: RunRecord) -> int:
     return len(missed)
 
 
-def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
-    """The rules of the run are told or changed; those that evaluate them will find out by themselves."""
-    if _is_older(arrival.sequencer, record.rules_version):
-        return record
-    version = _comparable(arrival.sequencer or _next_version(record.rules_version))
-
-    def with_version(known: RunRecord) -> RunRecord:
-        return replace(known, rules_version=max(version, _comparable(known.rules_version)))
-
-    rules, trouble = _rules_of(world, record.run)
-    record = in_trouble(world, record, _RULES_FILE, trouble)
-    if rules is None:  # those that watch go on
-        return change(world, record, with_version)
-    before = world.index.rules(record.run)
-    detached = what_changed((*before.wanted, *before.detached), rules).stopped
-    if not world.index.put_rules(record.run, RulesOfRun(rules, detached), version):
-        rules = world.index.rules(record.run).wanted  # told again: the file may have changed since
-    groups = _groups_of(world, rules)
-    if any(watches_silence(rule) for rule in rules):
-        wake_in_time(world, record.run)
-    for begun in _begun(world, record, rules, groups):
-        world.index.begin_group(record.run, begun)
-    record = change(
-        world,
-        record,
-        lambda known: replace(
-            with_version(known),
-            groups=(*known.groups, *(one for one in groups if one not in known.groups)),
-        ),
-    )
-    start_evaluation(world, record.run, 0, attempt=f"rules-{version}")
-    return record
-
-
-def rules_were_missed(world: World, run: str) -> bool:
-    """Does the run's own file ask for other rules than are known?"""
-    told, _ = _rules_of(world, run)
-    known = world.index.rules(run).wanted
-    return told is not None and {one.id for one in told} != {one.id for one in known}
-
-
-def _rules_of(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:
-    """The rules in the run's own file, None if it has none or makes no sense; and what is wrong with it."""
-    bucket, prefix = bucket_and_prefix(run)
-    try:
-        data = world.objects.read(bucket, f"{prefix}rules.json")
-        read = read_rules(data, file=f"s3://{bucket}/{prefix}rules.json")
-    except ObjectMissing:
-        return None, ""
-    except RulesFileError as problem:
-        return None, str(problem)
-    return read.rules, read.trouble
-
-
-def _groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:
-    deployed = world.settings.custom_functions
-    return tuple(dict.fromkeys([BUILT_IN, *(group_of(rule, deployed) for rule in rules)]))
-
-
-def _begun(
-    world: World, record: RunRecord, rules: Iterable[RuleConfiguration], groups: Iterable[str]
-) -> Iterator[GroupRecord]:
-    """The groups that are new to the run. What others have evaluated already is past for a custom rule."""
-    new = [group for group in groups if group not in record.groups]
-    known = world.index.group(record.run, BUILT_IN) if new else None
-    is_current = known is not None and known.training_run == record.training_run
-    level = known.cursor if known is not None and is_current else NOTHING_EVALUATED
-    custom = {custom_group(rule.id): rule for rule in rules}
-    for group in new:
-        rule = custom.get(group)
-        begun = GroupRecord(group, training_run=record.training_run)
-        if rule is not None:
-            past = RuleRecord(
-                rule.id, rule.name, changed_at=world.clock.now(), catch_up_through=level
-            )
-            begun = replace(begun, rules=(past,))
-        yield begun
-
-
-def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> RunRecord:
-    """Say once what is wrong with the run's files, and forget what was; the rest goes on."""
-    now = world.clock.now()
-
-    def troubled(known: RunRecord) -> RunRecord:
-        if known.troubles.get(about, "") == problem:
-            return known
-        now_known = known.with_trouble(about, problem)
-        return _told(now_known, problem, now) if problem else now_known
-
-    return change(world, record, troubled)
-
-
 def _awake(world: World, record: RunRecord, written: Sequence[Arrival]) -> RunRecord:
     """A run of which something arrives is not silent; one that had ended ends once more, later."""
     record = _wide_enough(world, record, written)
@@ -465,7 +295,7 @@ def _running_again(world: World, record: RunRecord) -> RunRecord:
         if known.state is not RunState.SILENT:
             return None
         known = replace(known, state=RunState.RUNNING)
-        return _told(known, f"awake-{now:.0f}", now)
+        return with_news(known, f"awake-{now:.0f}", now)
 
     return change(world, record, running)
 
@@ -475,11 +305,6 @@ def _wide_enough(world: World, record: RunRecord, written: Iterable[Arrival]) ->
     if record.wide or all(shard_of(one.worker) == 0 for one in written):
         return record
     return change(world, record, lambda known: replace(known, wide=True))
-
-
-def _told(record: RunRecord, cause: str, now: float) -> RunRecord:
-    """The run with an event about its state in its outbox."""
-    return replace(record, outbox={**record.outbox, **dict([run_entry(record, cause, now)])})
 
 
 def _by_shard(written: Iterable[Arrival]) -> dict[tuple[int, int], list[Arrival]]:
@@ -493,18 +318,4 @@ def _latest(arrivals: Iterable[Arrival], kind: Kind, worker: str = "") -> list[A
     """The newest of that kind, if there is one; that worker's, if there is one of it."""
     found = [one for one in arrivals if one.kind is kind]
     found = [one for one in found if one.worker == worker] or found
-    return [max(found, key=lambda one: _comparable(one.sequencer))] if found else []
-
-
-def _is_older(sequencer: str, known: str) -> bool:
-    return bool(known and sequencer) and _comparable(sequencer) < _comparable(known)
-
-
-def _comparable(sequencer: str) -> str:
-    """S3's sequencers are hexadecimal numbers of different lengths, compared from the left."""
-    return sequencer.ljust(64, "0")
-
-
-def _next_version(known: str) -> str:
-    """Of what a listing shows, which tells none: newer than what is known, older than what is told later."""
-    return _comparable(known) + "1"
+    return [max(found, key=lambda one: comparable(one.sequencer))] if found else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from functions.attempts import by_attempt, is_end_of
 from functions.decisions.arrivals import (
     Arrival,
     Kind,
@@ -20,17 +21,9 @@ from functions.decisions.patience import (
     unfinished_of,
 )
 from functions.decisions.settling import never_came
-from functions.intake import (
-    announce_end,
-    by_attempt,
-    change,
-    in_trouble,
-    is_end_of,
-    list_run,
-    rules_were_missed,
-    take_in,
-    unseen_steps,
-)
+from functions.intake import announce_end, list_run, take_in, unseen_steps
+from functions.rules_of_run import rules_were_missed
+from functions.run_record import change, in_trouble
 from functions.starting import leave_check, start_evaluation
 from functions.telemetry import log, metrics
 from functions.waking import marks_of

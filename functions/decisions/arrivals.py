@@ -210,3 +210,21 @@ def _seconds(time: Any) -> float:
         return datetime.fromisoformat(time).timestamp()
     except (TypeError, ValueError):
         return 0.0
+
+
+# Which of two versions of a file is the newer
+
+
+def is_older(sequencer: str, known: str) -> bool:
+    """Was this version written before the one that is known? What has no sequencer cannot tell."""
+    return bool(known and sequencer) and comparable(sequencer) < comparable(known)
+
+
+def comparable(sequencer: str) -> str:
+    """S3's sequencers are hexadecimal numbers of different lengths, compared from the left."""
+    return sequencer.ljust(64, "0")
+
+
+def version_of_listing(known: str) -> str:
+    """Of what a listing shows, which tells none: newer than what is known, older than what is told later."""
+    return comparable(known) + "1"

@@ -1,0 +1,68 @@
+"""Which attempt of a training a file is of: one that was resumed writes where the one before it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from functions.decisions.arrivals import Arrival, Kind, bucket_and_prefix
+from functions.world import World
+from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
+from smdebug.files.index import parse_index
+from smdebug.service.records import RunRecord
+
+
+def is_end_of(record: RunRecord, arrival: Arrival) -> bool:
+    """Is the end marker that of the current attempt? That of an earlier one is there until it is replaced."""
+    return not 0.0 < arrival.uploaded < int(record.attempt_began)
+
+
+def by_attempt(
+    world: World, record: RunRecord, written: Iterable[Arrival]
+) -> tuple[list[Arrival], list[Arrival]]:
+    """Which files of steps are of the run's current attempt, and which of an earlier one.
+
+    What was written before the attempt was noted may be of either, and is looked into: of each worker the
+    newest files first, until one is found that is of an earlier attempt, as are all before it. Event files
+    do not say. One that may be of the current attempt counts: its step is complete only with an index file.
+    """
+    current: list[Arrival] = []
+    earlier: list[Arrival] = []
+    doubtful: dict[str, list[Arrival]] = {}
+    for arrival in written:
+        if not record.attempt_began or arrival.uploaded > record.attempt_noted + 1:
+            current.append(arrival)
+        else:
+            doubtful.setdefault(arrival.worker, []).append(arrival)
+    for arrivals in doubtful.values():
+        last_earlier = -1.0
+        index_files_first = sorted(
+            arrivals, key=lambda one: (one.kind is Kind.INDEX, one.uploaded), reverse=True
+        )
+        for arrival in index_files_first:
+            is_before = 0.0 < arrival.uploaded < last_earlier
+            if is_before or (
+                arrival.kind is Kind.INDEX and not _is_current(world, record, arrival)
+            ):
+                earlier.append(arrival)
+                if arrival.kind is Kind.INDEX:
+                    last_earlier = max(last_earlier, arrival.uploaded)
+            else:
+                current.append(arrival)
+    return current, earlier
+
+
+def _is_current(world: World, record: RunRecord, arrival: Arrival) -> bool:
+    """Does the index file say that it was written by the current attempt?"""
+    bucket, _ = bucket_and_prefix(record.run)
+    try:
+        told = parse_index(world.objects.read(bucket, arrival.key), file=arrival.key).meta.extras
+    except ObjectMissing:
+        return False
+    except StorageUnavailable:
+        raise
+    except SMDebugError:  # who evaluates the step will say so
+        return True
+    number, run_id = told.get("training_run"), told.get("run_id")
+    if type(number) is not int:
+        return True
+    return (run_id, record.training_base + number) == (record.run_id, record.training_run)

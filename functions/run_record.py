@@ -1,0 +1,42 @@
+"""Changing the record of a run, and saying what is wrong with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from functions.decisions.events import run_entry
+from functions.world import World
+from smdebug.service.records import RunRecord
+
+
+def change(
+    world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]
+) -> RunRecord:
+    """Change the record of a run, however many others do so at the same time."""
+    while True:
+        changed = how(record)
+        if changed is None or changed == record:
+            return record
+        done = world.index.change_run(record, changed)
+        if done is not None:
+            return done
+        record = world.index.run(record.run) or record
+
+
+def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> RunRecord:
+    """Say once what is wrong with the run's files, and forget what was; the rest goes on."""
+    now = world.clock.now()
+
+    def troubled(known: RunRecord) -> RunRecord:
+        if known.troubles.get(about, "") == problem:
+            return known
+        now_known = known.with_trouble(about, problem)
+        return with_news(now_known, problem, now) if problem else now_known
+
+    return change(world, record, troubled)
+
+
+def with_news(record: RunRecord, cause: str, now: float) -> RunRecord:
+    """The run with an event about its state in its outbox."""
+    return replace(record, outbox={**record.outbox, **dict([run_entry(record, cause, now)])})
