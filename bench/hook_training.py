@@ -112,7 +112,7 @@ def main(rounds):
         ),
         "default, small": measure(SMALL, 32, 500, rounds),
         "save_all every 10, small": measure(SMALL, 32, 200, rounds, **every(10)),
-        "save_all every 10, medium": measure(MEDIUM, 64, 30, rounds, **every(10)),
+        "save_all every 10, medium": measure(MEDIUM, 64, 100, rounds, **every(10)),
         "save_all every step, small": measure(SMALL, 32, 50, rounds, **every(1)),
         "TensorBoard, small": measure(
             *(SMALL, 32, 30, max(rounds // 3, 1)), export_tensorboard=True, **every(1)

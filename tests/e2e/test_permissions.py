@@ -289,6 +289,11 @@ def all_of_a_life(debugger) -> None:
         what="the rule attached later",
     )
     debugger.wait("all", through=6)
+    for step in range(7, 40):  # a lane joins the others at a step at which it has nothing to tell
+        saver.save(step)
+        debugger.wait("all", through=step)
+        if not any(group.startswith("lane-") for group in run.look().record.groups):
+            break
     saver.end()
     debugger.finish("all")
     the_report_is_there(debugger, "all")
