@@ -72,7 +72,7 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
         held = world.index.lease(run, group, now=now, seconds=world.settings.lease)
     except GroupGone:
         return answer(world, run, group, {})
-    work = Evaluation(world, record, held, begun=now)
+    work = Evaluation(world, as_new_as(world, record, held), held, begun=now)
     work.reconcile()
     more = work.do_what_is_due(hinted_step)
     if not more and not work.waits:
@@ -80,9 +80,19 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
         if work.ask_at_end():
             work.finish_if_ended()
     work.commit()
-    if not more and group != BUILT_IN and not held.outbox and not work.outbox:
-        work.join_the_others()
+    if not more:
+        work.join_what_is_level()
     return answer(world, run, group, {**held.outbox, **work.outbox}, more=more)
+
+
+def as_new_as(world: World, record: RunRecord, held: GroupRecord) -> RunRecord:
+    """The record of the run, read again if its rules have seen a later attempt than it tells of.
+
+    Who takes the lease may have read it long before.
+    """
+    if held.training_run <= record.training_run:
+        return record
+    return world.index.run(record.run) or record
 
 
 class Evaluation:
@@ -200,25 +210,32 @@ class Evaluation:
             finished=False,
         )
 
-    def join_the_others(self) -> None:
-        """A rule in a lane that has come as far as the built-in ones is one of them from now on."""
-        lane = self.group
-        level = self.world.index.group(self.record.run, BUILT_IN)
-        if (
-            not lane.group.startswith(_LANE)
-            or level is None
-            or (level.cursor, level.training_run) != (lane.cursor, lane.training_run)
-            or not self.record.tells_previous_steps  # what came late is known by group then
-            or level.passed - level.late_done != lane.passed - lane.late_done
-            or level.gaps != lane.gaps
-            or level.lease_until
-            or any(self._configuration(rule).other_trials for rule in lane.rules)
-        ):
-            return
-        merged = replace(
-            level, rules=(*level.rules, *lane.rules), finished=level.finished and lane.finished
+    def join_what_is_level(self) -> None:
+        """A rule in a lane that has come as far as the built-in ones is one of them from now on.
+
+        Both are evaluated at once, so it is who ends last, lane or others, that finds them level.
+        """
+        run, own = self.record.run, self.group.group
+        for name in (own,) if own != BUILT_IN else self.record.groups:
+            lane = self.world.index.group(run, name) if name.startswith(_LANE) else None
+            level = self.world.index.group(run, BUILT_IN) if lane else None
+            if lane is None or level is None or not self._are_level(level, lane):
+                continue
+            rules = (*level.rules, *lane.rules)
+            merged = replace(level, rules=rules, finished=level.finished and lane.finished)
+            if self.world.index.merge(self.record, lane, level, merged):
+                self.record = self.world.index.run(run) or self.record
+
+    def _are_level(self, level: GroupRecord, lane: GroupRecord) -> bool:
+        """Is the lane where the built-in rules are, with nobody at work on either and nothing to tell?"""
+        return (
+            (level.cursor, level.training_run) == (lane.cursor, lane.training_run)
+            and self.record.tells_previous_steps  # else what came late is known by group
+            and level.passed - level.late_done == lane.passed - lane.late_done
+            and level.gaps == lane.gaps
+            and not (level.lease_until or lane.lease_until or lane.outbox)
+            and not any(self._configuration(rule).other_trials for rule in lane.rules)
         )
-        self.world.index.merge(self.record, lane, level, merged)
 
     # Steps
 

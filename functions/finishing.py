@@ -10,7 +10,7 @@ from typing import Any
 from functions.answers import answer
 from functions.decisions.events import old_state_change, run_entry, summary_of
 from functions.decisions.patience import Patience, patience_with, progress_of, unfinished_of
-from functions.evaluation import Evaluation
+from functions.evaluation import Evaluation, as_new_as
 from functions.run_record import change
 from functions.starting import leave_check
 from functions.world import World
@@ -51,7 +51,7 @@ def _give_up(world: World, record: RunRecord, group: GroupRecord) -> None:
     """The rules that come no further become Error, under a lease like all that changes them."""
     now = world.clock.now()
     held = world.index.lease(record.run, group.group, now=now, seconds=world.settings.lease)
-    work = Evaluation(world, record, held, begun=now)
+    work = Evaluation(world, as_new_as(world, record, held), held, begun=now)
     work.reconcile(lanes=False)
     work.give_up()
     work.commit()

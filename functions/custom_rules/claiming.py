@@ -16,7 +16,7 @@ from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.custom_rules.sources import Source, SourceRefused, source_of
 from functions.decisions.settling import Ready, Waiting
 from functions.decisions.verdicts import fail
-from functions.evaluation import Evaluation, wants
+from functions.evaluation import Evaluation, as_new_as, wants
 from functions.run_history import IndexedHistory
 from functions.telemetry import metrics
 from functions.world import World
@@ -39,7 +39,7 @@ def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any
         return answer(world, run, group, {})
     now = world.clock.now()
     held = world.index.lease(run, group, now=now, seconds=world.settings.lease)
-    work = Claiming(world, record, held, begun=now)
+    work = Claiming(world, as_new_as(world, record, held), held, begun=now)
     work.reconcile()
     more = work.do_what_is_due(hinted_step) or work.was_cut
     handed = work.hand_over(more=more)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
+from functions.evaluation import evaluate
 from functions.world import Settings
 from tests.functions.saver import ILL, WELL, Saver
 from tests.functions.small_world import SmallWorld
@@ -168,6 +169,32 @@ def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir
 
 def _dies(*told: object) -> int:
     raise KeyboardInterrupt
+
+
+def test_who_read_of_the_run_before_it_was_resumed_evaluates_nothing_of_the_first_attempt(
+    monkeypatch,
+):
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    first = Saver(small.place()).begin()
+    first.save(0, WELL)
+    small.settle()
+    first.save(3, ILL)
+    small.deliver()
+    small.workflow.started.clear()  # lost
+    old = small.index.run(RUN)
+    again = resumed(small)
+    again.save(2, WELL)
+    small.settle()
+    read = type(small.index).run
+    known = [old]
+    monkeypatch.setattr(
+        type(small.index), "run", lambda index, run: known.pop() if known else read(index, run)
+    )
+    evaluate(small.world, RUN, "builtin", 3)
+    assert not known
+    assert found(small) == []
+    assert small.index.group(RUN, "builtin").cursor == 2
 
 
 # Rules

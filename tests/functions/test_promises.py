@@ -1137,6 +1137,33 @@ def test_a_rule_that_has_caught_up_joins_the_others():
     assert small.statuses() == {"ExplodingTensor": "InProgress", "tiny": "IssuesFound"}
 
 
+def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same():
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.deliver()
+    small.workflow.started.clear()
+    evaluate(small.world, RUN, "builtin", 0)
+    lane = small.index.run(RUN).groups[-1]
+    for step in (1, 2):
+        worker.save(step, WELL)
+        small.deliver()
+        small.workflow.started.clear()
+        for group in (lane, "builtin"):
+            told = evaluate(small.world, RUN, group, step)["mark"]
+            if told["ids"]:
+                small.index.mark_published(**told)
+    assert small.index.run(RUN).groups == ("builtin",)
+    (group,) = small.index.groups(RUN)
+    assert ([rule.name for rule in group.rules], group.cursor) == (["ExplodingTensor", "tiny"], 2)
+
+
 def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
     small = SmallWorld()
     worker = Saver(small.place()).begin()
