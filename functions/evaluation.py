@@ -150,10 +150,12 @@ class Evaluation:
             changed_at=self.begun,
             catch_up_through=self.group.cursor,
         )
-        if self.group.cursor != NOTHING_EVALUATED and lanes:
+        if self.group.group == BUILT_IN and self.group.cursor != NOTHING_EVALUATED and lanes:
             self._into_lane(rule, NOTHING_EVALUATED)
-        else:
-            self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
+            return
+        if self.group.group != BUILT_IN:  # its own, and went on without it
+            self._from_the_first_step()
+        self.group = replace(self.group, rules=(*self.group.rules, rule), finished=False)
 
     def _attach_again(
         self, known: RuleRecord, configuration: RuleConfiguration, *, lanes: bool
@@ -541,7 +543,7 @@ class Evaluation:
     def _all_rules(self) -> list[RuleRecord]:
         rules = list(self.group.rules)
         if len(self.record.groups) > 1:
-            for group in self.world.index.groups(self.record.run):
+            for group in self.world.index.groups_of(self.record):
                 rules += group.rules if group.group != self.group.group else ()
         return rules
 

@@ -22,11 +22,11 @@ def finish_run(world: World, run: str) -> dict[str, Any]:
     record = world.index.run(run)
     if record is None:
         return answer(world, run, None, {})
-    groups = world.index.groups(run)
+    groups = world.index.groups_of(record)
     if _has_no_patience(world, record, groups):
         for group in unfinished_of(record, groups):
             _give_up(world, record, group)
-        groups = world.index.groups(run)
+        groups = world.index.groups_of(record)
     if not record.has_ended:
         return answer(world, run, None, record.outbox)
     if unfinished_of(record, groups):

@@ -36,7 +36,10 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     """The rules of the run are told or changed; those that evaluate them will find out by themselves."""
     if is_older(arrival.sequencer, record.rules_version):
         return record
-    version = comparable(arrival.sequencer or version_of_listing(record.rules_version))
+    known_version = record.rules_version
+    if not arrival.sequencer:  # a listing has shown it
+        known_version = max(known_version, world.index.rules_version(record.run))
+    version = comparable(arrival.sequencer or version_of_listing(known_version))
 
     def with_version(known: RunRecord) -> RunRecord:
         return replace(known, rules_version=max(version, comparable(known.rules_version)))
@@ -66,11 +69,14 @@ def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
     return record
 
 
-def rules_were_missed(world: World, run: str) -> bool:
-    """Does the run's own file ask for other rules than are known?"""
-    told, _ = rules_told(world, run)
-    known = world.index.rules(run).wanted
-    return told is not None and {one.id for one in told} != {one.id for one in known}
+def rules_were_missed(world: World, record: RunRecord) -> bool:
+    """Does the run's own file ask for other rules than are known, or in other groups?"""
+    told, _ = rules_told(world, record.run)
+    if told is None:
+        return False
+    known = world.index.rules(record.run).wanted
+    others = {one.id for one in told} != {one.id for one in known}
+    return others or not set(record.groups).issuperset(groups_of(world, told))
 
 
 def rules_told(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:

@@ -135,6 +135,11 @@ class StepIndex:
     def rules(self, run: str) -> RulesOfRun:
         return items.rules_of(self._store.get(items.run_pk(run), items.RULES))
 
+    def rules_version(self, run: str) -> str:
+        """The version of the rules that are known, which whoever noted them may not have told the run."""
+        item = self._store.get(items.run_pk(run), items.RULES)
+        return "" if item is None else str(item["version"])
+
     def put_rules(self, run: str, rules: RulesOfRun, version: str) -> bool:
         """Note the rules; False if those of the same or a newer version are known."""
         item = items.item_of_rules(run, rules, version) | self._expires()
@@ -259,6 +264,10 @@ class StepIndex:
             items.run_pk(run), first=items.GROUP_PREFIX, last=items.GROUP_PREFIX + items.LAST
         )
         return list(map(items.group_of, found))
+
+    def groups_of(self, record: RunRecord) -> list[GroupRecord]:
+        """The groups that the run has: not one whose maker died before it was named there."""
+        return [one for one in self.groups(record.run) if one.group in record.groups]
 
     def begin_group(self, run: str, record: GroupRecord) -> bool:
         """Note a group of rules; False if it is known already."""

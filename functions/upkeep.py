@@ -60,7 +60,7 @@ def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> boo
         return False
     steps = unseen_steps(world, record)
     record = _tell_what_never_came(world, record, steps)
-    groups = world.index.groups(run)
+    groups = world.index.groups_of(record)
     _measure(world, record, steps)
     newest = max((one.step for one in steps if one.is_complete(record.num_workers)), default=None)
     unfinished = record.has_ended and bool(unfinished_of(record, groups))
@@ -211,7 +211,7 @@ def _sweep_run(world: World, record: RunRecord) -> int:
             if not is_old and not _is_known(record, arrival, known, cursor):
                 missed.append(arrival)
     missed, _ = by_attempt(world, record, missed)
-    if rules_were_missed(world, record.run):
+    if rules_were_missed(world, record):
         missed.append(Arrival(record.run, Kind.RULES, f"{prefix}rules.json"))
     if missed:
         take_in(world, record.run, missed, attempt=f"sweep-{world.clock.now():.0f}")

@@ -56,7 +56,7 @@ def scenario_of(seed: int, name: str = "") -> Scenario:
 def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> None:
     record = simulation.index.run(training.run)
     assert record is not None, f"{training.run} is not known"
-    groups = simulation.index.groups(training.run)
+    groups = simulation.index.groups_of(record)
     late = sorted({step for group in groups for step in group.late_done})
     rules = {rule.name: (rule, group) for group in groups for rule in group.rules}
     assert len(rules) == sum(len(group.rules) for group in groups), "a rule is in two groups"
@@ -212,7 +212,8 @@ class Outcome:
         def told(detail_type: str) -> list[dict[str, Any]]:
             return [one for one in simulation.details(detail_type) if one["run"] == training.run]
 
-        groups = simulation.index.groups(training.run)
+        record = simulation.index.run(training.run)
+        groups = simulation.index.groups_of(record) if record else []
         found: dict[str, set[Told]] = {name: set() for name in training.wanted}
         for detail_type in (CONDITION_MET, ISSUE_RESOLVED):
             for one in told(detail_type):
