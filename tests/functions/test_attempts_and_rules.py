@@ -9,6 +9,7 @@ import pytest
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.evaluation import evaluate
 from functions.world import Settings
+from smdebug.service.records import GroupRecord
 from tests.functions.saver import ILL, WELL, Saver
 from tests.functions.small_world import SmallWorld
 
@@ -263,6 +264,39 @@ def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
         assert small.sweep() == 0
     small.pass_time(120)
     assert small.statuses() == {"ill": "IssuesFound", "other": "Stopped"}
+
+
+def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_by_half(monkeypatch):
+    from functions import rules_of_run
+
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, OTHER)
+    Saver(small.place()).begin().save(0, ILL)
+    small.settle()
+    ask_for(small, EVERY_STEP)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(rules_of_run, "change", _dies)
+        small.deliver()
+    ask_for(small, OTHER, EVERY_STEP)
+    held_back(small)
+    small.clock.time += 300
+    assert small.sweep() == 1
+    small.pass_time(120)
+    assert {one.name for one in small.index.rules(RUN).wanted} == {"ill", "other"}
+
+
+def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    (rule,) = small.index.group(RUN, "builtin").rules
+    small.index.begin_lane(RUN, GroupRecord("lane-ill", cursor=0, rules=(rule,)))
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    assert small.index.run(RUN).state.value == "Finished"
 
 
 def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():

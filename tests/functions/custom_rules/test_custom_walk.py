@@ -11,8 +11,10 @@ import pytest
 from functions.custom_rules import jobs
 from functions.custom_rules.claiming import claim
 from functions.custom_rules.committing import commit
+from functions.rules_of_run import groups_of, rules_told
 from functions.step_index import GroupBusy, LeaseLost
 from smdebug.mode_keys import ModeKeys
+from smdebug.service.records import GroupRecord
 from tests.functions.custom_rules.watched import COUNTS, RUN, Watched, invoking
 from tests.functions.saver import ILL, Saver
 
@@ -43,6 +45,22 @@ def test_a_rule_that_somebody_wrote_is_woken_by_what_is_saved_and_its_finding_is
     assert watched.group.outbox == {}
     watched.end()
     assert watched.small.index.run(RUN).state.value == "Finished"
+
+
+def test_a_group_that_went_on_before_its_rule_was_known_begins_anew_with_it(tmp_path):
+    watched = Watched(tmp_path, parameters={"limit": "1"})
+    small = watched.small
+    watched.place.delete("rules.json")
+    watched.save(0, 1, 2)
+    small.settle()  # with the default rules
+    watched.want(watched.wanted)
+    (group,) = groups_of(small.world, rules_told(small.world, RUN)[0])[1:]
+    small.index.begin_group(RUN, GroupRecord(group, cursor=2, finished=True))
+    watched.settle()
+    small.pass_time(10)
+    assert small.index.run(RUN).groups == ("builtin", group)
+    assert [step for step, _ in watched.attributes()["seen"]] == [0, 1, 2]
+    assert watched.status == "IssuesFound"
 
 
 def test_its_memory_survives_from_claim_to_claim_as_if_it_had_never_ended(tmp_path, monkeypatch):
