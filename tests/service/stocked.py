@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from functions.adapters.in_memory import MemoryItems
@@ -83,6 +84,9 @@ class Stock:
 
     def group(self, *rules: RuleRecord, run: str = RUN, group: str = BUILT_IN, **told: Any) -> None:
         self.store.put(items.item_of_group(run, GroupRecord(group, rules=rules, **told)))
+        record = self.index.run(run)
+        if record is not None and group not in record.groups:
+            self.index.change_run(record, replace(record, groups=(*record.groups, group)))
 
     def wrote(
         self,

@@ -19,8 +19,9 @@ from smdebug.exceptions import (
     StorageUnavailable,
     WaitedTooLong,
 )
+from smdebug.service import items
 from smdebug.service.reading import StepState
-from smdebug.service.records import RuleConfiguration, RuleStatus, RunState
+from smdebug.service.records import GroupRecord, RuleConfiguration, RuleStatus, RunState
 from smdebug.service.rules_file import parse_rules
 from smdebug.storage.memory import MemoryStorage
 from tests.service.stocked import BEGUN, LOSS, OWN, RUN, VANISHING, Stock, ill, ill_run, rule
@@ -619,3 +620,11 @@ def test_the_tensors_of_a_run_are_at_hand():
     trial = stock.debugger.run("resnet").trial()
     assert trial.steps() == [0, 10, 20]
     assert trial.tensor("gradient/fc").value(10) == pytest.approx([1e-9])
+
+
+def test_a_group_that_the_run_does_not_name_is_not_shown(stock):
+    stock.begin(wanted=(VANISHING,))
+    stock.group(rule(VANISHING), cursor=2)
+    orphan = GroupRecord(f"lane-{VANISHING.id}", rules=(rule(VANISHING),))
+    stock.store.put(items.item_of_group(RUN, orphan))
+    assert [one.name for one in stock.run().statuses()] == [VANISHING.name]

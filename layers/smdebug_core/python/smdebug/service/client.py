@@ -208,9 +208,11 @@ def read_run(index: ItemReader, run: str) -> RunSnapshot | None:
     told = {item["sk"]: item for item in found}
     if items.RUN not in told:
         return None
-    groups = [items.group_of(one) for sk, one in told.items() if sk.startswith(items.GROUP_PREFIX)]
-    rules = items.rules_of(told.get(items.RULES))
-    return snapshot(items.run_of(told[items.RUN]), groups, rules)
+    record = items.run_of(told[items.RUN])
+    # One that the run does not name was begun by somebody who died.
+    named = [told.get(items.group_sk(group)) for group in record.groups]
+    groups = [items.group_of(one) for one in named if one is not None]
+    return snapshot(record, groups, items.rules_of(told.get(items.RULES)))
 
 
 class WatchedRun:
