@@ -627,4 +627,4 @@ def test_a_group_that_the_run_does_not_name_is_not_shown(stock):
     stock.group(rule(VANISHING), cursor=2)
     orphan = GroupRecord(f"lane-{VANISHING.id}", rules=(rule(VANISHING),))
     stock.store.put(items.item_of_group(RUN, orphan))
-    assert [one.name for one in stock.run().statuses()] == [VANISHING.name]
+    assert [one.group for one in stock.run().look().groups] == ["builtin"]
