@@ -32,6 +32,11 @@ SELDOM = {
     "check is left already.",
     "FinishRun sqs:SendMessage": "It has a run checked later whose rules are not done, unless a check "
     "is left already.",
+    **{
+        f"Sweep {action}": "It has a run looked after that goes on after its end, where the sweeper is the "
+        "first to see it."
+        for action in ("iam:PassRole", "scheduler:CreateSchedule", "scheduler:UpdateSchedule")
+    },
 }
 
 MANY = {f"gradient/{number:03}": np.full(3, np.nan, np.float32) for number in range(300)}
