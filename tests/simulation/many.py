@@ -22,9 +22,10 @@ CAUGHT_WITHIN = 1000
 _CHUNK = 250
 
 
-def problems(first: int, count: int = _CHUNK) -> list[str]:
+def problems(first: int, count: int = _CHUNK) -> list[tuple[int, str]]:
     """What goes wrong with so many seeds."""
-    return [problem for seed in range(first, first + count) if (problem := problem_of(seed))]
+    tried = ((seed, problem_of(seed)) for seed in range(first, first + count))
+    return [(seed, problem) for seed, problem in tried if problem]
 
 
 def problem_of(seed: int, scenario: str = "") -> str:
@@ -51,8 +52,8 @@ def simulate_many(count: int, first: int, cores: int) -> int:
         for found in pool.imap_unordered(problems, range(first, first + count, _CHUNK)):
             done += _CHUNK
             wrong += len(found)
-            for problem in found:
-                print(f"\r{problem}\n")
+            for seed, problem in found:
+                print(f"\r{story_of(seed) if wrong == len(found) else ''}\n{problem}\n", flush=True)
             rate = done / (time.monotonic() - begin)
             if sys.stderr.isatty():
                 left = max(0, count - done) / rate
