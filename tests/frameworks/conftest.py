@@ -33,6 +33,12 @@ if len(collect_ignore) == len(FRAMEWORKS):
 _passed: Counter[str] = Counter()
 
 
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch):
+    """A hook that saved nothing fails its test at once, not after the half hour a real run is given."""
+    monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", "30")
+
+
 def pytest_collection_modifyitems(items):
     """Frameworks warn of each other; what we do has to be free of warnings."""
     for item in items:

@@ -15,20 +15,15 @@ the device that are wanted; of a step at which nothing is, none is even named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.config.reduction_config import ReductionConfig
-from smdebug.config.save_config import SaveConfig
-from smdebug.exceptions import SMDebugTypeError, TrainingStopped
-from smdebug.mode_keys import ModeKeys
-from smdebug.saving.control import LOOK_EVERY, Agree
+from smdebug.exceptions import SMDebugTypeError
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook, Checksum, NeutralCollections
-from smdebug.saving.places import Place
+from smdebug.saving.hook import CallbackHook, FrameworkHook, NeutralCollections
 
 require("JAX", "jax", "jax")
 
@@ -49,7 +44,7 @@ class JaxCollections(NeutralCollections):
     }
 
 
-class Hook(CallbackHook):
+class Hook(FrameworkHook):
     """Saves losses, weights, gradients and layers' outputs of a training loop in JAX.
 
         with hook.step(smd.modes.TRAIN):
@@ -61,49 +56,10 @@ class Hook(CallbackHook):
     """
 
     _takes_over = True
+    _saved_by_default = NeutralCollections.saved_by_default
 
-    def __init__(
-        self,
-        out_dir: Place | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
-        include_regex: str | Iterable[str] | None = None,
-        include_collections: str | Iterable[str] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        *,
-        run_id: str | None = None,
-        checksum: Checksum = "constant",
-        rules: Any = None,
-        agree: Agree | None = None,
-        on_stop: Callable[[TrainingStopped], object] | None = None,
-        look_for_stop: float | None = LOOK_EVERY,
-    ):
-        super().__init__(
-            JaxCollections(create_default=True),
-            NeutralCollections.saved_by_default,
-            None,
-            None,
-            out_dir,
-            export_tensorboard=export_tensorboard,
-            tensorboard_dir=tensorboard_dir,
-            dry_run=dry_run,
-            reduction_config=reduction_config,
-            save_config=save_config,
-            include_regex=include_regex,
-            include_collections=include_collections,
-            save_all=save_all,
-            include_workers=include_workers,
-            run_id=run_id,
-            checksum=checksum,
-            rules=rules,
-            agree=agree,
-            on_stop=on_stop,
-            look_for_stop=look_for_stop,
-        )
+    def _make_collections(self) -> JaxCollections:
+        return JaxCollections(create_default=True)
 
     def record_weights(self, params: Any) -> None:
         """Offer each leaf of a tree of parameters, by its path: `Dense_0/kernel`."""

@@ -9,21 +9,15 @@ Parameters and gradients of a step are saved when the next begins, after their u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.config.reduction_config import ReductionConfig
-from smdebug.config.save_config import SaveConfig
-from smdebug.exceptions import TrainingStopped
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.collection import CollectionManager
-from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook, Checksum
-from smdebug.saving.places import Place
+from smdebug.saving.hook import CallbackHook, FrameworkHook
 
 require("MXNet", "mxnet", "mxnet")
 
@@ -36,7 +30,7 @@ DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 _NUMBERS_ASKED_FOR = 16
 
 
-class Hook(CallbackHook):
+class Hook(FrameworkHook):
     """Saves weights, gradients, losses, and what blocks are given and give, while a Gluon net trains.
 
         hook = smd.Hook(out_dir, include_collections=["weights", "gradients"])
@@ -48,55 +42,19 @@ class Hook(CallbackHook):
     """
 
     _takes_over = True
+    _saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
+    _tensor_type = "NDArray"
 
-    def __init__(
-        self,
-        out_dir: Place | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
-        include_regex: str | Iterable[str] | None = None,
-        include_collections: str | Iterable[str] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        *,
-        run_id: str | None = None,
-        checksum: Checksum = "constant",
-        rules: Any = None,
-        agree: Agree | None = None,
-        on_stop: Callable[[TrainingStopped], object] | None = None,
-        look_for_stop: float | None = LOOK_EVERY,
-    ):
+    def _make_ready(self) -> None:
         self._blocks: list[Any] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
         self._block_handles: list[Any] = []
         self._hooked_for: int | None = None
         self._by_hand = False
-        super().__init__(
-            CollectionManager(),
-            DEFAULT_INCLUDE_COLLECTIONS,
-            None,
-            "NDArray",
-            out_dir,
-            export_tensorboard=export_tensorboard,
-            tensorboard_dir=tensorboard_dir,
-            dry_run=dry_run,
-            reduction_config=reduction_config,
-            save_config=save_config,
-            include_regex=include_regex,
-            include_collections=include_collections,
-            save_all=save_all,
-            include_workers=include_workers,
-            run_id=run_id,
-            checksum=checksum,
-            rules=rules,
-            agree=agree,
-            on_stop=on_stop,
-            look_for_stop=look_for_stop,
-        )
+
+    def _make_collections(self) -> CollectionManager:
+        return CollectionManager()
 
     def register_block(self, block: Any) -> None:
         """Watch this net, or this loss. Of several nets, the first one's forward begins a step."""

@@ -20,7 +20,15 @@ from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.places import Place
 from smdebug.saving.step_clock import BEFORE_THE_FIRST, StepClock
 
-__all__ = ["BaseHook", "CallbackHook", "Checksum", "Hook", "NeutralCollections", "ScalarCache"]
+__all__ = [
+    "BaseHook",
+    "CallbackHook",
+    "Checksum",
+    "FrameworkHook",
+    "Hook",
+    "NeutralCollections",
+    "ScalarCache",
+]
 
 
 class CallbackHook(BaseHook):
@@ -120,6 +128,63 @@ class CallbackHook(BaseHook):
         if self.data_type_name is None:
             return hasattr(value, "__array__")
         return any(base.__name__ == self.data_type_name for base in type(value).__mro__)
+
+
+class FrameworkHook(CallbackHook):
+    """What the hook of a framework takes. Each says what its collections are, and what its tensors are."""
+
+    _saved_by_default: Iterable[str] = ()
+    _tensor_type: str | None = None
+
+    def __init__(
+        self,
+        out_dir: Place | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
+        include_regex: str | Iterable[str] | None = None,
+        include_collections: str | Iterable[str] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+        *,
+        run_id: str | None = None,
+        checksum: Checksum = "constant",
+        rules: Any = None,
+        agree: Agree | None = None,
+        on_stop: Callable[[TrainingStopped], object] | None = None,
+        look_for_stop: float | None = LOOK_EVERY,
+    ):
+        self._make_ready()
+        super().__init__(
+            self._make_collections(),
+            self._saved_by_default,
+            None,
+            self._tensor_type,
+            out_dir,
+            export_tensorboard=export_tensorboard,
+            tensorboard_dir=tensorboard_dir,
+            dry_run=dry_run,
+            reduction_config=reduction_config,
+            save_config=save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+            include_workers=include_workers,
+            run_id=run_id,
+            checksum=checksum,
+            rules=rules,
+            agree=agree,
+            on_stop=on_stop,
+            look_for_stop=look_for_stop,
+        )
+
+    def _make_ready(self) -> None:
+        """What the framework's hook has to have before anything else is set up."""
+
+    def _make_collections(self) -> CollectionManager:
+        raise NotImplementedError
 
 
 class Hook(CallbackHook):

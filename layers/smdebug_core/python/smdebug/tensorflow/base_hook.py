@@ -7,28 +7,23 @@ from typing import Any
 import numpy as np
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.saving.hook import CallbackHook
+from smdebug.saving.hook import CallbackHook, FrameworkHook
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.constants import TF_DEFAULT_SAVED_COLLECTIONS
 
 
-class TensorflowBaseHook(CallbackHook):
+class TensorflowBaseHook(FrameworkHook):
     """Names, collections and values of TensorFlow."""
 
     _keeps_colon_index = True
     _takes_over = True
+    _saved_by_default = TF_DEFAULT_SAVED_COLLECTIONS
 
-    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+    def _make_ready(self) -> None:
         self._kinds: dict[str, str] = {}  # the collection of a tensor whose name does not tell it
-        super().__init__(
-            CollectionManager(),
-            TF_DEFAULT_SAVED_COLLECTIONS,
-            None,
-            None,
-            out_dir,
-            *arguments,
-            **settings,
-        )
+
+    def _make_collections(self) -> CollectionManager:
+        return CollectionManager()
 
     def add_to_collection(self, collection_name: str, variable: Any) -> None:
         """Add a variable to a collection, by its name."""

@@ -13,14 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.config.reduction_config import ReductionConfig
-from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, TrainingStopped
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
-from smdebug.saving.hook import Checksum
-from smdebug.saving.places import Place
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
 
 require("Keras", "keras", "tensorflow")
@@ -53,26 +48,8 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
     it; `hook.stopped` tells why.
     """
 
-    def __init__(
-        self,
-        out_dir: Place | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
-        include_regex: str | Iterable[str] | None = None,
-        include_collections: str | Iterable[str] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        *,
-        run_id: str | None = None,
-        checksum: Checksum = "constant",
-        rules: Any = None,
-        agree: Agree | None = None,
-        on_stop: Callable[[TrainingStopped], object] | None = None,
-        look_for_stop: float | None = LOOK_EVERY,
-    ):
+    def _make_ready(self) -> None:
+        super()._make_ready()
         keras.callbacks.Callback.__init__(self)
         self.stopped: TrainingStopped | None = None
         self._runs = False  # a batch has begun, and not ended
@@ -85,24 +62,6 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self._registered: Any = None  # the model of a loop with a tape
         self._tape_context: Any = None
         self._tape_collector: Collector | None = None
-        super().__init__(
-            out_dir,
-            export_tensorboard=export_tensorboard,
-            tensorboard_dir=tensorboard_dir,
-            dry_run=dry_run,
-            reduction_config=reduction_config,
-            save_config=save_config,
-            include_regex=include_regex,
-            include_collections=include_collections,
-            save_all=save_all,
-            include_workers=include_workers,
-            run_id=run_id,
-            checksum=checksum,
-            rules=rules,
-            agree=agree,
-            on_stop=on_stop,
-            look_for_stop=look_for_stop,
-        )
 
     # What Keras calls
 

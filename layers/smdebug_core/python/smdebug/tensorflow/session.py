@@ -9,19 +9,14 @@ Each `session.run` is a step. At one that is saved it is asked for more than the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.config.reduction_config import ReductionConfig
-from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugNotImplementedError, TrainingStopped
-from smdebug.mode_keys import ModeKeys
-from smdebug.saving.control import LOOK_EVERY, Agree
 from smdebug.saving.framework import require
-from smdebug.saving.hook import Checksum
-from smdebug.saving.places import Place
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
+from smdebug.tensorflow.collection import CollectionManager
 
 require("TensorFlow", "tensorflow", "tensorflow")
 
@@ -44,51 +39,19 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
     why.
     """
 
-    def __init__(
-        self,
-        out_dir: Place | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
-        include_regex: str | Iterable[str] | None = None,
-        include_collections: str | Iterable[str] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        *,
-        run_id: str | None = None,
-        checksum: Checksum = "constant",
-        rules: Any = None,
-        agree: Agree | None = None,
-        on_stop: Callable[[TrainingStopped], object] | None = None,
-        look_for_stop: float | None = LOOK_EVERY,
-    ):
+    def _make_ready(self) -> None:
+        super()._make_ready()
         self.stopped: TrainingStopped | None = None
         self._variables: dict[str, Any] = {}  # what reads each, by the variable's name
         self._tensors: dict[str, Any] = {}
         self._needs: dict[str, frozenset[str]] = {}  # the placeholders that a tensor is made of
-        super().__init__(
-            out_dir,
-            export_tensorboard=export_tensorboard,
-            tensorboard_dir=tensorboard_dir,
-            dry_run=dry_run,
-            reduction_config=reduction_config,
-            save_config=save_config,
-            include_regex=include_regex,
-            include_collections=include_collections,
-            save_all=save_all,
-            include_workers=include_workers,
-            run_id=run_id,
-            checksum=checksum,
-            rules=rules,
-            agree=agree,
-            on_stop=on_stop,
-            look_for_stop=look_for_stop,
-        )
+
+    def _make_collections(self) -> CollectionManager:
+        collections = super()._make_collections()
         # The graph itself tells what is what; by name, all that variables are made of would match.
         for kind in _KNOWN_KINDS:
-            self.get_collection(kind).include_regex.clear()
+            collections.get(kind).include_regex.clear()
+        return collections
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
         """Save the gradients that this optimizer computes. It is given back, and told to say so."""
