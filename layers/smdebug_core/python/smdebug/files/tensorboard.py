@@ -93,32 +93,32 @@ def histogram_of(
     if array.dtype.kind == "c":
         array = array.real
     values = array.reshape(-1)
+    wide_enough: type[np.floating[Any]] = np.float64
     if edges is None and _is_within_float32(values.dtype):
-        edges = default_edges()
-        count = _count_by_table
+        wide_enough, edges, count = np.float32, default_edges(), _count_by_table
     else:
         edges = default_edges() if edges is None else edges
         count = partial(_count_by_sorting, edges)
     counts = np.zeros(len(edges) - 1, np.int64)
     minimum, maximum, number, total, squares = math.inf, -math.inf, 0, 0.0, 0.0
     for start in range(0, len(values), _BLOCK):
-        narrow = values[start : start + _BLOCK]
         with np.errstate(invalid="ignore"):  # signalling NaNs, which are left out in a moment
-            block = narrow.astype(np.float64)
-        finite = np.isfinite(block)
-        if not finite.all():
-            block = block[finite]
-            narrow = narrow[finite]
-        if not block.size:
-            continue
+            block = values[start : start + _BLOCK].astype(wide_enough, order="C", copy=False)
+            least, greatest = float(block.min()), float(block.max())
+        if not (math.isfinite(least) and math.isfinite(greatest)):
+            block = block[np.isfinite(block)]
+            if not block.size:
+                continue
+            least, greatest = float(block.min()), float(block.max())
+        minimum, maximum = min(minimum, least), max(maximum, greatest)
         number += block.size
         with np.errstate(over="ignore"):
-            minimum, maximum = min(minimum, float(block.min())), max(maximum, float(block.max()))
-            total += float(block.sum())
-            for at in range(0, block.size, _ALONE):
-                part = block[at : at + _ALONE]
+            exact = block.astype(np.float64, copy=False)
+            total += float(exact.sum())
+            for at in range(0, exact.size, _ALONE):
+                part = exact[at : at + _ALONE]
                 squares += float(part.dot(part))
-        counts += count(narrow)
+        counts += count(block)
     if not number:
         return Histogram(0.0, 0.0, 0, 0.0, 0.0, edges[:0], edges[:0])
     filled = np.flatnonzero(counts)
@@ -141,45 +141,44 @@ def _count_by_sorting(
     edges: npt.NDArray[np.float64], block: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
     """How many of these finite values lie in each bucket; the last one holds its upper edge too."""
-    values = np.sort(block.astype(np.float64))
+    values = np.sort(block)
     below = np.searchsorted(values, edges)
     below[-1] = np.searchsorted(values, edges[-1], side="right")
     return np.diff(below).astype(np.int64)
 
 
 def _count_by_table(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The same, in the default buckets, of values that fit into float32: their upper bits tell the bucket.
+    """The same, in the default buckets, of values in float32: their upper bits tell the bucket.
 
-    Where an edge lies among the values with the same upper bits, which few have, it has to be looked for.
+    Where an edge lies among the values with the same upper bits, which few have, they are held against it.
     """
-    table = _bucket_table()
-    values = np.ascontiguousarray(block, dtype=np.float32)
-    buckets = table.take(values.view(np.uint32) >> _LOWER_BITS)
+    edges, (table, lower) = default_edges(), _bucket_tables()
+    upper_bits = np.ascontiguousarray(block).view(np.uint32) >> _LOWER_BITS
+    buckets = table.take(upper_bits)
     unclear = np.flatnonzero(buckets == _UNCLEAR)
     if unclear.size:
-        buckets[unclear] = _bucket_numbers(values[unclear])
-    return np.bincount(buckets.astype(np.intp), minlength=len(default_edges()) + 1)[1:-1]
-
-
-def _bucket_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
-    """The bucket of each value, counted from 1; 0 is below all of them, and one more than there are above."""
-    edges = default_edges()
-    wide = values.astype(np.float64)
-    numbers = np.searchsorted(edges, wide, side="right")
-    numbers[wide == edges[-1]] -= 1
-    return numbers.astype(np.uint16)
+        below = lower.take(upper_bits[unclear])
+        buckets[unclear] = below + (block[unclear] >= edges.take(below))
+    return np.bincount(buckets.astype(np.intp), minlength=len(edges) + 1)[1:-1]
 
 
 @cache
-def _bucket_table() -> npt.NDArray[np.uint16]:
-    """The bucket of the float32 values that begin with these bits, if it is the same for all of them."""
+def _bucket_tables() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+    """The bucket of the float32 values that begin with these bits, if it is the same for all, and the lowest.
+
+    Buckets count from 1; 0 is below all of them, and one more than there are above.
+    """
     first = np.arange(1 << (32 - _LOWER_BITS), dtype=np.uint32) << _LOWER_BITS
     last = first | np.uint32((1 << _LOWER_BITS) - 1)
     with np.errstate(invalid="ignore"):
-        one, other = (_bucket_numbers(bits.view(np.float32)) for bits in (first, last))
+        one, other = (
+            np.searchsorted(default_edges(), bits.view(np.float32), side="right").astype(np.uint16)
+            for bits in (first, last)
+        )
     table = np.where(one == other, one, np.uint16(_UNCLEAR))
-    table.flags.writeable = False  # all callers share it
-    return table
+    lower = np.minimum(one, other)
+    table.flags.writeable = lower.flags.writeable = False  # all callers share them
+    return table, lower
 
 
 @cache
