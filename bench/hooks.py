@@ -68,12 +68,14 @@ def told(ours: Found, old: Found | None) -> Table:
             is_ratio = peer is not None and peer["added"] > 0 and "ms" not in promised
             ratio = f"{found['added'] / peer['added']:.2f}" if peer and is_ratio else ""
         name, mine, others, _ = table.rows[-1]
-        table.rows[-1] = (
-            name,
-            mine,
-            others,
-            f"{ratio} ({promised})".strip() if promised else ratio,
-        )
+        told_ratio = f"{ratio} ({promised})".strip() if promised else ratio
+        table.rows[-1] = (name, mine, others, told_ratio)
+        if found.get("first"):
+            table.row(
+                "  the first step of it",
+                f"{found['first'] * 1e3:.1f} ms",
+                f"{peer['first'] * 1e3:.1f} ms" if peer else "",
+            )
     return table
 
 

@@ -3,9 +3,12 @@
 import copy
 import json
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import smdebug
 from smdebug import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode, modes
@@ -18,6 +21,7 @@ from smdebug.exceptions import (
 )
 from smdebug.files.names import END_MARKER
 from smdebug.saving.hook import BaseHook, CallbackHook
+from smdebug.saving.step_clock import StepClock
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import create_trial
 
@@ -47,6 +51,72 @@ def collections_of(out_dir, worker="worker_0"):
 
 def has_ended(out_dir):
     return (out_dir / END_MARKER).exists()
+
+
+class Deed(NamedTuple):
+    """What a training does around one of its steps."""
+
+    mode: smdebug.modes | None
+    sets_mode: bool
+    looks: bool
+    saves_scalar: bool
+    ends: bool
+
+
+deeds = st.builds(
+    Deed,
+    st.sampled_from([None, modes.TRAIN, modes.EVAL]),
+    *(st.booleans() for _ in range(4)),
+)
+
+
+@given(st.lists(deeds, max_size=40))
+def test_steps_at_which_nothing_is_due_are_counted_like_all_others(done):
+    schedule = SaveConfig(
+        {
+            modes.TRAIN: SaveConfigMode(7),
+            modes.EVAL: SaveConfigMode(4, 3),
+            modes.GLOBAL: SaveConfigMode(5),
+        }
+    )
+    hook = smdebug.Hook(storage := MemoryStorage(), save_config=schedule)
+    clock, expected = StepClock(), {}
+    for mode, sets_mode, looks, saves_scalar, ends in done:
+        if sets_mode and mode is not None:
+            hook.set_mode(mode)
+            hook.begin_step()
+        else:
+            hook.begin_step(mode)
+        clock = clock.in_mode(mode or clock.mode).next()
+        hook.record("loss", float(clock.step))
+        if schedule.should_save_step(clock.mode, clock.mode_step):
+            expected[clock.step] = ["loss"]
+        if saves_scalar:
+            hook.save_scalar("seen", clock.step)
+            expected[clock.step] = [*expected.get(clock.step, []), "scalar/seen"]
+        if looks:
+            assert (hook.step, hook.mode, hook.mode_steps) == (
+                *(clock.step, clock.mode),
+                clock.mode_steps,
+            )
+        if ends:
+            hook.end_step()
+    hook.close()
+    if not expected:
+        return
+    trial = create_trial(storage)
+    assert trial.steps() == sorted(expected)
+    for step, names in expected.items():
+        assert set(trial.tensor_names(step=step)) == set(names)
+        assert trial.tensor(names[0]).value(step) == step
+
+
+def test_nobody_complains_of_what_is_offered_while_nothing_is_due(out_dir, caplog):
+    with smdebug.Hook(out_dir, save_config=SaveConfig(save_interval=5)) as hook:
+        for _ in range(5):
+            with hook.step():
+                hook.record("loss", 1.0)
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]
 
 
 def test_a_run_saved_by_any_loop_is_read_back(out_dir):

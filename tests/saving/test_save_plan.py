@@ -46,6 +46,28 @@ def test_modes_have_schedules_of_their_own():
     assert [s for s in (0, 250, 500) if wanted(plan, "x", s, ModeKeys.PREDICT)] == [0, 500]
 
 
+schedules = st.builds(
+    SaveConfigMode,
+    save_interval=st.integers(1, 9),
+    start_step=st.integers(0, 12),
+    end_step=st.none() | st.integers(13, 20),
+    save_steps=st.lists(st.integers(0, 25), max_size=3),
+)
+
+
+@given(st.lists(schedules, max_size=3), st.integers(-1, 30))
+def test_it_is_known_how_long_nothing_will_be_due(configured, step):
+    plan = SavePlan(
+        Collection(f"c{number}", "x", save_config=SaveConfig(dict.fromkeys(ModeKeys, schedule)))
+        for number, schedule in enumerate(configured)
+    ).of_mode(TRAIN)
+    idle = plan.idle_after(step)
+    coming = range(step + 1, step + 1 + min(idle, 50))
+    assert not any(map(plan.due, coming))
+    assert idle > 50 or plan.due(step + 1 + idle)
+    assert idle <= 50 or not any(map(plan.due, range(step + 1, step + 100)))
+
+
 def test_gradients_and_optimizer_variables_belong_to_training():
     plan = SavePlan([collection("gradients", "g"), collection("optimizer_variables", "o")])
     for tensor in ("g", "o"):

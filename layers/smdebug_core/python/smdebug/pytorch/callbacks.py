@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch._C import _current_graph_task_id as graph_task
+from torch.compiler import is_compiling
 
 if TYPE_CHECKING:
     from smdebug.pytorch.hook import Hook
@@ -17,7 +19,7 @@ def nothing(*arguments: Any, **more: Any) -> None:
 
 def in_backward() -> bool:
     """Does the backward pass call, to compute once more what was not kept?"""
-    return bool(torch._C._current_graph_task_id() != -1)
+    return bool(graph_task() != -1)
 
 
 class _Callback:
@@ -40,7 +42,7 @@ class BeforeForward(_Callback):
     """Called before the forward of a model: a step begins."""
 
     def __call__(self, module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             _outside_the_graph(self, module)
         else:
             self.hook.before_forward(module)
@@ -62,7 +64,7 @@ class AroundLayer(_Callback):
         self.outputs = outputs
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return
         if self.hook.saves_now and not in_backward():
             if getattr(module, "_is_replica", False):

@@ -121,6 +121,7 @@ class Hook(CallbackHook):
         self._by_hand = False  # the user begins the steps
         self._modes_by_training = False  # the mode follows model.training
         self._stance: Any = None
+        self._optimizers: Any = None  # the handle of what is told when one runs
         self._agreement: Agreement | None = None
         self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
         super().__init__(
@@ -160,10 +161,8 @@ class Hook(CallbackHook):
         name_layers(layers_of(module))
         if not self._models:
             before = BeforeForward(self)
-            self._handles += [
-                module.register_forward_pre_hook(before, prepend=True),
-                register_optimizer_step_pre_hook(BeforeOptimizer(self)),
-            ]
+            self._handles.append(module.register_forward_pre_hook(before, prepend=True))
+            self._watch_optimizers()
         self._models.append(module)
         self._layers.clear()
         self.gradients.of(module.parameters())
@@ -192,6 +191,7 @@ class Hook(CallbackHook):
         self._losses.clear()
         self._layers.clear()
         self.gradients.forget()
+        self._leave_optimizers()
         self._unhook_layers()
 
     def _may_watch(self, module: nn.Module) -> bool:
@@ -224,6 +224,9 @@ class Hook(CallbackHook):
     def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
         """The model is about to be called: unless the user says when, a step begins."""
         if self._by_hand or self._closed or in_backward():
+            return
+        if self._idle and not self._modes_by_training:
+            CallbackHook.begin_step(self)
             return
         mode = None
         if self._modes_by_training:
@@ -258,6 +261,8 @@ class Hook(CallbackHook):
         due = self._due
         if not due:
             self._unhook_layers()
+            if not self.gradients.are_awaited:
+                self._leave_optimizers()
             return
         gradients = []
         for model in self._models:
@@ -269,11 +274,21 @@ class Hook(CallbackHook):
         if gradients:
             self.gradients.of(parameter for _, parameter in gradients)
             self.gradients.expect(gradients)
+            self._watch_optimizers()
         self._hook_layers(due, in_graph)
 
     def _finish_gradients(self) -> None:
         if self.gradients:
             self.guarded(self.gradients.finish)
+
+    def _watch_optimizers(self) -> None:
+        if self._optimizers is None:
+            self._optimizers = register_optimizer_step_pre_hook(BeforeOptimizer(self))
+
+    def _leave_optimizers(self) -> None:
+        if self._optimizers is not None:
+            self._optimizers.remove()
+            self._optimizers = None
 
     # Layers
 

@@ -70,7 +70,7 @@ from smdebug.saving.places import (
 from smdebug.saving.process_end import ProcessEnd, is_success
 from smdebug.saving.resume import SavedState, StateStore
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
-from smdebug.saving.save_plan import RAW_ONLY, ModePlan, SavePlan, Wanted
+from smdebug.saving.save_plan import NOBODY, RAW_ONLY, ModePlan, SavePlan, Wanted
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.tensorboard_export import TensorboardExport
 from smdebug.storage import open_storage
@@ -182,10 +182,12 @@ class BaseHook:
         self._resumed = resumed
         self._begins_at = init_step
         self.init_step = init_step if resumed is None else resumed.step
-        self._clock = StepClock.resumed(
+        self._known = StepClock.resumed(
             self.init_step, resumed.mode_steps if resumed else None, untouched=init_step
         )
-        self._ran: StepClock | None = None  # the step that ran last, or runs
+        self._known_to_have_run: StepClock | None = None
+        self._idle = 0  # how many steps more may pass with nothing to do but count them
+        self._passed = 0  # how many did, of which `_known` does not know yet
         self._plan: SavePlan | None = None
         if rules is not None:
             self.set_rules(rules)
@@ -222,6 +224,24 @@ class BaseHook:
     # Where we are
 
     @property
+    def _clock(self) -> StepClock:
+        """The step that runs, or ran last, in the mode that is set."""
+        if self._passed:
+            self._count_what_passed()
+        return self._known
+
+    @property
+    def _ran(self) -> StepClock | None:
+        """The step that runs, or ran last; None before the first."""
+        if self._passed:
+            self._count_what_passed()
+        return self._known_to_have_run
+
+    def _count_what_passed(self) -> None:
+        self._known = self._known_to_have_run = self._known.next(self._passed)
+        self._passed = 0
+
+    @property
     def step(self) -> StepNumber:
         """The step that runs, or ran last, counted over all modes (-1 before the first); called, it begins
         the next one: `with hook.step(modes.TRAIN):`."""
@@ -254,7 +274,8 @@ class BaseHook:
             raise SMDebugValueError(
                 f"Invalid mode {mode!r}. A mode is one of {', '.join(f'modes.{m.name}' for m in ModeKeys)}"
             )
-        self._clock = self._clock.in_mode(mode)
+        self._known = self._clock.in_mode(mode)
+        self._idle = 0
         if self._plan is not None and not self._quiet:
             self._mode_plan = self._plan.of_mode(mode)
 
@@ -262,21 +283,28 @@ class BaseHook:
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        if self._idle and (mode is None or mode is self._known.mode):
+            self._idle -= 1
+            self._passed += 1
+            self._due = NOBODY
+            return
         if mode is not None and mode is not self._clock.mode:
             self.set_mode(mode)
         if self._open is not None or self._late is not None:
             self._hand_over()
         watch = self._stop_watch
-        if watch is not None and (self._was_due or watch.every_step):
+        if watch is not None and (self._was_due or self._asks_every_step()):
             self._stop_if_asked(watch)
         if self._plan is None:
             self._prepare()
-        clock = self._clock = self._ran = self._clock.next()
+        clock = self._known = self._known_to_have_run = self._clock.next()
         self._due = self._was_due = self._mode_plan.due(clock.mode_step)
         if self._early:
             self._record_early()
         if self._states.is_active:
             self._note_checkpoint()
+        elif not self._due and self._open is None and not self._asks_every_step():
+            self._idle = self._mode_plan.idle_after(clock.mode_step)
 
     def end_step(self, *, interrupted: bool = False) -> None:
         """End the step: what was recorded of it is on its way. An interrupted one is marked so."""
@@ -626,6 +654,9 @@ class BaseHook:
         if control is not None or self.agree is not None:
             self._stop_watch = StopWatch(control, self.agree)
 
+    def _asks_every_step(self) -> bool:
+        return self._stop_watch is not None and self._stop_watch.every_step
+
     def _stop_if_asked(self, watch: StopWatch) -> None:
         """Between two steps: end the training if that is wanted, with all that was saved written."""
         if self._ran is None or self._plan is None:
@@ -713,6 +744,7 @@ class BaseHook:
         if self._ran is None:  # it waits for the first step
             self._early.append((name, array, timestamp, is_scalar))
             return
+        self._idle = 0  # the next step has something to hand over
         try:
             if self._due is None and self._open is None and self._ran.step == self._submitted:
                 if self._late is None:
@@ -820,6 +852,7 @@ class BaseHook:
 
     def _stop_recording(self) -> None:
         self._quiet = True
+        self._idle = 0
         self._copies = None
         self._mode_plan = NOTHING_DUE
         if self._due is not None:

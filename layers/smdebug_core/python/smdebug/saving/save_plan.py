@@ -10,6 +10,7 @@ different ones occur, so that what they want together is worked out once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from smdebug.mode_keys import ModeKeys
 
 Members = int
 NOBODY: Members = 0
+_FOREVER = sys.maxsize
 RAW_ONLY = ReductionConfig(save_raw_tensor=True)
 # A training that gives every tensor a new name must not fill the memory with old ones.
 NAMES_REMEMBERED = 100_000
@@ -80,6 +82,17 @@ class ModePlan:
             ) or mode_step in steps:
                 members |= those
         return members
+
+    def idle_after(self, mode_step: int) -> int:
+        """How many steps of the mode come after this one until something is due again."""
+        coming = mode_step + 1
+        due = [_FOREVER]
+        for interval, start, end, steps, _ in self._schedules:
+            regular = -(-max(coming, start) // interval) * interval
+            if end is None or regular < end:
+                due.append(regular)
+            due += [step for step in steps if step >= coming]
+        return min(due) - coming
 
 
 class SavePlan:

@@ -35,10 +35,10 @@ class StepClock(NamedTuple):
         """A clock whose last step was `step`, of which each mode has had its share."""
         return cls(step, ModeKeys.GLOBAL, step, _resting(mode_steps or {}), untouched)
 
-    def next(self) -> StepClock:
-        """The next step of the mode."""
+    def next(self, steps: int = 1) -> StepClock:
+        """The next step of the mode, or the one that comes so many steps later."""
         step, mode, mode_step, resting, untouched = self
-        return StepClock(step + 1, mode, mode_step + 1, resting, untouched)
+        return StepClock(step + steps, mode, mode_step + steps, resting, untouched)
 
     def in_mode(self, mode: ModeKeys) -> StepClock:
         """The same moment, with the steps from now on belonging to `mode`."""
