@@ -1,8 +1,9 @@
 # Two commands do all the set-up: `make demo` shows the thing at work, `make test` proves it.
 # They need Python 3.11 or newer, and nothing else.
 
+IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+	$$p -c '$(IS_SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -33,10 +34,15 @@ help: ## say what there is to make
 $(READY): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "smdebug-serverless needs Python 3.11, 3.12 or 3.13 on the PATH, and found none."; \
 		echo "Install one, or name it: make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c '$(IS_SUPPORTED)' 2>/dev/null || { \
+		echo "smdebug-serverless needs Python 3.11, 3.12 or 3.13; $(PYTHON) --version says: $$($(PYTHON) --version 2>&1)"; \
+		echo "Name another: make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian: python3-venv)."; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version); once, about a minute ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c '$(IS_SUPPORTED)' || { \
+		echo "$(VENV) is of $$($(BIN)/python --version 2>&1), which is not supported: remove it, and try again."; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --no-index -e .
 	@touch $@

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +32,29 @@ def code_of(page: Path) -> str:
 def test_what_a_page_makes_can_be_made(page):
     named = set(re.findall(r"(?:^|\s)make ([a-z][a-z-]*)", code_of(page), re.MULTILINE))
     assert named <= TARGETS
+
+
+@pytest.mark.parametrize("whose", ["PYTHON", "VENV"])
+def test_a_python_that_is_too_old_is_told_before_anything_is_installed(whose, tmp_path):
+    old = tmp_path / "old"
+    python = old / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.10.13\n")  # else it fails
+    python.chmod(0o755)
+    given = {
+        "PYTHON": [f"PYTHON={python}", f"VENV={tmp_path / 'new'}"],
+        "VENV": [f"PYTHON={sys.executable}", f"VENV={old}"],
+    }
+    said = subprocess.run(
+        ["make", "--no-print-directory", "setup", *given[whose]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode != 0
+    assert "Python 3.10.13" in said.stdout
+    assert [each.name for each in tmp_path.rglob("*")] == ["old", "bin", "python"]
 
 
 def test_the_readme_names_the_two_commands():
