@@ -73,6 +73,24 @@ def test_a_script_is_watched_and_prints_what_it_prints_alone(script):
     assert trial.loaded_all_steps
 
 
+def test_which_runs_were_saved_is_told_in_a_file_whatever_becomes_of_the_script(script):
+    told = script.parent / "runs.json"
+    watched(script, "--out-dir", "run", "--json", told, arguments=("--epochs", "2"))
+    assert json.loads(told.read_text()) == {"runs": [str(script.parent / "run")]}
+    command = ("-m", "smdebug.run", "--out-dir", "other", "--json", told, script)
+    assert python(*command, cwd=script.parent).returncode != 0  # without what it asks for
+    assert json.loads(told.read_text()) == {"runs": []}
+    nowhere = script.parent / "nowhere" / "runs.json"
+    refused = python("-m", "smdebug.run", "--json", nowhere, script, cwd=script.parent)
+    assert refused.returncode == 2
+    assert str(nowhere.parent) in refused.stderr
+    assert refused.stdout == ""
+    second = {"RANK": "1", "WORLD_SIZE": "1"}
+    told.unlink()
+    python(*command, cwd=script.parent, **second)
+    assert not told.exists()
+
+
 def test_a_loss_that_is_a_function_is_what_backward_was_called_on(script):
     script.write_text(SCRIPT.replace("LOSS", FUNCTION))
     watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))

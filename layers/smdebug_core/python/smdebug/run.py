@@ -48,9 +48,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = parser().parse_args(argv)
     try:
         described = description(vars(asked), _configured(asked.config), os.environ)
+        maker = HookMaker(described, _told_in(asked.json, os.environ))
     except (SMDebugError, OSError) as error:
         parser().error(str(error))
-    watch_imports(HookMaker(described).make)
+    watch_imports(maker.make)
     if asked.module:
         sys.argv = [asked.script, *asked.arguments]
         sys.path[0] = str(Path.cwd())
@@ -74,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--save-all", action="store_true", help="save every tensor")
     made.add_argument("--include-workers", choices=("one", "all"), help="who of several saves")
     made.add_argument("--tensorboard", action="store_true", help="write for TensorBoard, too")
+    made.add_argument("--json", metavar="FILE", help="write into this file which runs were saved")
     made.add_argument("-m", dest="module", action="store_true", help="the script is a module")
     made.add_argument("script", help="the script, and what it is to be given")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -118,18 +120,28 @@ def description(
 class HookMaker:
     """Makes the hooks of one process, each with a place of its own: `run`, `run-2` …"""
 
-    def __init__(self, described: Mapping[str, Any]):
+    def __init__(self, described: Mapping[str, Any], told_in: Path | None = None):
         self._described = described
-        self._made = 0
+        self._told_in = told_in
+        self._wanted = 0
+        self._runs: list[str] = []
+        self._tell()
 
     def make(self, hook_class: Any) -> Any:
         """A hook of that class."""
-        self._made += 1
+        self._wanted += 1
         place = str(self._described["LocalPath"]).rstrip("/")
-        described = {
-            **self._described,
-            "LocalPath": place if self._made == 1 else f"{place}-{self._made}",
-        }
+        if self._wanted > 1:
+            place = f"{place}-{self._wanted}"
+        hook = self._made(hook_class, {**self._described, "LocalPath": place})
+        self._runs.append(place if "://" in place else str(Path(place).expanduser().absolute()))
+        try:
+            self._tell()
+        except OSError as error:
+            get_logger().warning("Which runs were saved could not be written: %s", error)
+        return hook
+
+    def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:
         handle, path = tempfile.mkstemp(suffix=".json")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -137,6 +149,13 @@ class HookMaker:
             return hook_class.create_from_json_file(path)
         finally:
             Path(path).unlink()
+
+    def _tell(self) -> None:
+        """Say where the runs are, whole at any moment: the script may end in any way."""
+        if self._told_in is not None:
+            whole = self._told_in.with_name(f".{self._told_in.name}.{os.getpid()}")
+            whole.write_text(json.dumps({"runs": self._runs}) + "\n", encoding="utf-8")
+            whole.replace(self._told_in)
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:
@@ -179,6 +198,13 @@ def _configured(path: str | None) -> dict[str, Any]:
     if path is None and not Path(config_file_path()).is_file():
         return {}
     return json_config.get_json_config_as_dict(path)
+
+
+def _told_in(path: str | None, environment: Mapping[str, str]) -> Path | None:
+    """The file that says which runs were saved; of several ranks the first one writes it."""
+    if path is None or environment.get("RANK", "0") != "0":
+        return None
+    return Path(path).absolute()  # the script may go elsewhere
 
 
 class _AfterImport:
