@@ -60,16 +60,14 @@ def told(ours: Found, old: Found | None) -> Table:
         peer = old[what] if old else None
         promised = PROMISED.get(what, "")
         if what.startswith("TensorBoard"):
-            table.row(what, f"{speed(found):,.0f} MB/s", f"{speed(peer):,.1f} MB/s" if peer else "")
+            mine, others = f"{speed(found):,.0f} MB/s", f"{speed(peer):,.1f} MB/s" if peer else ""
             ratio = f"{speed(found) / speed(peer):.0f} x" if peer else ""
         else:
-            of_training = f"{found['added'] * 1e3:.3f} ms of {found['bare'] * 1e3:.2f}"
-            table.row(what, of_training, f"{peer['added'] * 1e3:.3f} ms" if peer else "")
+            mine = f"{found['added'] * 1e3:.3f} ms of {found['bare'] * 1e3:.2f}"
+            others = f"{peer['added'] * 1e3:.3f} ms" if peer else ""
             is_ratio = peer is not None and peer["added"] > 0 and "ms" not in promised
             ratio = f"{found['added'] / peer['added']:.2f}" if peer and is_ratio else ""
-        name, mine, others, _ = table.rows[-1]
-        told_ratio = f"{ratio} ({promised})".strip() if promised else ratio
-        table.rows[-1] = (name, mine, others, told_ratio)
+        table.row(what, mine, others, f"{ratio} ({promised})".strip() if promised else ratio)
         if found.get("first"):
             table.row(
                 "  the first step of it",

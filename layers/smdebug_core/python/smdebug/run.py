@@ -204,7 +204,10 @@ def _told_in(path: str | None, environment: Mapping[str, str]) -> Path | None:
     """The file that says which runs were saved; of several ranks the first one writes it."""
     if path is None or environment.get("RANK", "0") != "0":
         return None
-    return Path(path).absolute()  # the script may go elsewhere
+    told_in = Path(path).absolute()  # the script may go elsewhere
+    if not told_in.parent.is_dir():
+        raise SMDebugValueError(f"--json: there is no folder {told_in.parent} to write into")
+    return told_in
 
 
 class _AfterImport:

@@ -153,7 +153,7 @@ def _count_by_table(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     Where an edge lies among the values with the same upper bits, which few have, they are held against it.
     """
     edges, (table, lower) = default_edges(), _bucket_tables()
-    upper_bits = np.ascontiguousarray(block).view(np.uint32) >> _LOWER_BITS
+    upper_bits = block.view(np.uint32) >> _LOWER_BITS
     buckets = table.take(upper_bits)
     unclear = np.flatnonzero(buckets == _UNCLEAR)
     if unclear.size:

@@ -225,7 +225,7 @@ class Hook(CallbackHook):
         """The model is about to be called: unless the user says when, a step begins."""
         if self._by_hand or self._closed or in_backward():
             return
-        if self._idle and not self._modes_by_training:
+        if self._idle and not self._modes_by_training:  # the shorter way, while caches are cold
             CallbackHook.begin_step(self)
             return
         mode = None
