@@ -105,8 +105,13 @@ def test_the_end_of_a_run_gives_every_rule_its_last_status_and_a_summary(local_d
     run = local_debugger.finish("ended")
     told = {one.rule: str(one.status) for one in run.statuses()}
     assert told == {"ExplodingTensor": "IssuesFound", "VanishingGradient": "NoIssuesFound"}
-    states = [one["detail"]["state"] for one in local_debugger.events("ended", "Run State Change")]
-    assert states[-1] == "Finished"
+
+    def states():
+        events = local_debugger.events("ended", "Run State Change")
+        return [one["detail"]["state"] for one in events]
+
+    local_debugger.aws.wait_until(lambda: "Finished" in states(), what="the event of the end")
+    assert states()[-1] == "Finished"
 
 
 def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
