@@ -306,6 +306,25 @@ def test_frozen_and_unused_parameters_have_weights_but_no_gradients(run):
     assert {"Half_used.bias", "Half_unused.weight"} <= set(trial.tensor_names())
 
 
+def test_parameters_that_come_into_being_in_the_first_forward_are_saved_from_then_on(run, caplog):
+    model = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2))
+    with caplog.at_level(logging.WARNING, "smdebug"), hook_in(run) as hook:
+        hook.logger.addHandler(caplog.handler)
+        hook.register_module(model)
+        for _ in range(3):
+            loss = model(batch()[0]).sum()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        hook.logger.removeHandler(caplog.handler)
+    trial = trial_of(run)
+    assert trial.tensor("Sequential_0.weight").steps() == [1, 2]
+    assert trial.tensor("gradient/Sequential_0.weight").steps() == [0, 1, 2]
+    assert trial.tensor("0_output_0").steps() == [0, 1, 2]
+    assert len([r for r in caplog.records if "lazy" in r.getMessage()]) == 1
+
+
 def test_shared_parameters_and_modules_used_again_keep_one_name(run):
     class Tied(nn.Module):
         def __init__(self):

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 Record = Callable[[str, Any], None]
 State = tuple[int, int] | None
@@ -58,7 +59,7 @@ class Gradients:
         for key, (_, parameter) in self._due.items():
             if self.has_optimizer:
                 self._before[key] = _state(parameter.grad)
-            elif parameter.is_leaf:
+            elif parameter.is_leaf and not is_lazy(parameter):
                 handle = parameter.register_post_accumulate_grad_hook(self._after_accumulation)
                 self._handles.append(handle)
 

@@ -34,6 +34,7 @@ require("PyTorch", "torch", "torch")
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.modules.loss import _Loss  # noqa: E402
+from torch.nn.parameter import is_lazy  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
 
 from smdebug.pytorch.arrays import (  # noqa: E402
@@ -267,7 +268,14 @@ class Hook(CallbackHook):
         gradients = []
         for model in self._models:
             for name, parameter in parameters_of(unwrapped(model)):
-                self.record(name, parameter)
+                if is_lazy(parameter):
+                    self.say_once(
+                        f"{name} is not saved at this step, as others may not be: a lazy module has no "
+                        "values before its first forward",
+                        "lazy",
+                    )
+                else:
+                    self.record(name, parameter)
                 gradient = f"gradient/{name}"
                 if parameter.requires_grad and self.wants(gradient):
                     gradients.append((gradient, parameter))
