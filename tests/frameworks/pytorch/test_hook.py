@@ -481,6 +481,35 @@ def test_a_layer_that_cannot_be_saved_is_named_once_and_the_rest_goes_on(run, ca
     assert trial_of(run).tensor("0_output_0").steps() == [0, 1]
 
 
+def test_of_a_scripted_layer_parameters_are_saved_and_the_rest_said_to_be_unseen(run, caplog):
+    scripted = torch.jit.script(nn.Sequential(nn.Linear(8, 4), nn.ReLU()))
+    model = nn.Sequential(scripted, nn.Linear(4, 1))
+    with caplog.at_level(logging.WARNING, "smdebug"), hook_in(run) as hook:
+        hook.logger.addHandler(caplog.handler)
+        hook.register_module(model)
+        for _ in range(2):
+            model(batch()[0]).sum().backward()
+        hook.logger.removeHandler(caplog.handler)
+    trial = trial_of(run)
+    for name in ("Sequential_0.0.weight", "gradient/Sequential_0.0.weight", "1_output_0"):
+        assert trial.tensor(name).steps() == [0, 1]
+    assert [r.getMessage().split(" is given")[0] for r in caplog.records] == [
+        *("What the layer 0.0", "What the layer 0")
+    ]
+
+
+def test_a_scripted_model_is_saved_at_steps_that_are_begun_by_hand(run, caplog):
+    model = torch.jit.script(nn.Linear(8, 1))
+    with caplog.at_level(logging.WARNING, "smdebug"), hook_in(run) as hook:
+        hook.logger.addHandler(caplog.handler)
+        hook.register_module(model)
+        with hook.step(smd.modes.TRAIN):
+            model(batch()[0]).sum().backward()
+        hook.logger.removeHandler(caplog.handler)
+    assert gradient(run, "Linear_weight").shape == (1, 8)
+    assert "with hook.step" in caplog.records[0].getMessage()
+
+
 # Modes and steps
 
 

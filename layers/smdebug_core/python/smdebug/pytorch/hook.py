@@ -161,8 +161,7 @@ class Hook(CallbackHook):
             return
         name_layers(layers_of(module))
         if not self._models:
-            before = BeforeForward(self)
-            self._handles.append(module.register_forward_pre_hook(before, prepend=True))
+            self._watch_forward(module)
             self._watch_optimizers()
         self._models.append(module)
         self._layers.clear()
@@ -194,6 +193,18 @@ class Hook(CallbackHook):
         self.gradients.forget()
         self._leave_optimizers()
         self._unhook_layers()
+
+    def _watch_forward(self, module: nn.Module) -> None:
+        before = BeforeForward(self)
+        try:
+            self._handles.append(module.register_forward_pre_hook(before, prepend=True))
+        except RuntimeError:
+            if not isinstance(module, torch.jit.ScriptModule):
+                raise
+            self.say_once(
+                f"{class_name(module)} is scripted, and does not tell when it is called: say where each "
+                "step begins, by `with hook.step(modes.TRAIN):`"
+            )
 
     def _may_watch(self, module: nn.Module) -> bool:
         """Is it new to us? From another hook it is taken over: in a notebook, that one is an older cell's."""
@@ -315,8 +326,17 @@ class Hook(CallbackHook):
                 inputs=self._wants_any(f"{layer.name}_input_"),
                 outputs=self._wants_any(f"{layer.name}_output_"),
             )
-            handle = layer.module.register_forward_hook(around, with_kwargs=True)
-            self._layer_handles.append(handle)
+            try:
+                handle = layer.module.register_forward_hook(around, with_kwargs=True)
+            except RuntimeError:
+                if not isinstance(layer.module, torch.jit.ScriptModule):
+                    raise
+                self.say_once(
+                    f"What the layer {layer.name} is given and gives is not saved: it is scripted, and tells "
+                    "nobody"
+                )
+            else:
+                self._layer_handles.append(handle)
         if any(layer.is_in_graph for layer in wanted):
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import nn
 
 # The parts that wrappers put into paths: torch.compile, FSDP, activation checkpointing.
@@ -37,6 +38,8 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 def class_name(module: nn.Module) -> str:
     """The name of the module's class, as the user wrote it."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return str(module.original_name)
     kind = type(module)
     # fully_shard() changes the class of a module to FSDP<Class>, made of its own and the user's.
     if kind.__name__.startswith("FSDP") and len(kind.__bases__) == 2:
@@ -64,7 +67,7 @@ def layers_of(outermost: nn.Module) -> list[Layer]:
         # model.compile() compiles a module's call with its hooks, torch.compile(model) without.
         hidden = is_in_graph or own._compiled_call_impl is not None
         layers.append(Layer(path or class_name(own), module, hidden))
-        hides = hidden or _is_compiled(module)
+        hides = hidden or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
         for name, child in own._modules.items():
             if child is not None:
                 walk(child, f"{path}.{name}" if path else name, hides)
@@ -88,8 +91,9 @@ def _inside(module: nn.Module) -> nn.Module | None:
     if isinstance(module, _BY_MODULE):
         inner: Any = module.module
         return inner if isinstance(inner, nn.Module) else None
+    parts = module._modules  # of a scripted module no real dict
     for name in _WRAPPED:
-        if (wrapped := module._modules.get(name)) is not None:
+        if name in parts and (wrapped := parts[name]) is not None:
             return wrapped
     return None
 
