@@ -223,6 +223,26 @@ def test_accumulated_gradients_are_those_of_all_batches_so_far(run):
     assert sums == [1, 3, 6, 4, 9, 15]
 
 
+def test_gradients_that_the_optimizer_of_another_part_leaves_are_those_of_the_last_backward(run):
+    model = nn.Sequential(nn.Linear(8, 40), nn.Linear(40, 1))
+    optimizers = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in model]
+    held = []
+    with hook_in(run, save_all=False, include_collections=["gradients"]) as hook:
+        hook.register_module(model)
+        for step in range(20):
+            loss = model(batch()[0]).sum()
+            model.zero_grad()  # lets go of gradients whose place the next ones may take
+            loss.backward()
+            held.append([layer.weight.grad.numpy().copy() for layer in model])
+            optimizers[step % 2].step()
+    trial = trial_of(run)
+    for number in range(2):
+        saved = values(trial, f"gradient/Sequential_{number}.weight")
+        assert list(saved) == list(range(20))
+        for step, value in saved.items():
+            np.testing.assert_array_equal(value, held[step][number])
+
+
 def test_gradients_of_a_training_that_updates_by_hand_are_saved(run):
     model = nn.Linear(2, 1, bias=False)
     with hook_in(run) as hook:

@@ -9,14 +9,14 @@ the parameters by hand, and clear the gradients: then what each backward leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 Record = Callable[[str, Any], None]
-State = tuple[int, int] | None
 Named = tuple[str, nn.Parameter]
 
 
@@ -35,7 +35,7 @@ class Gradients:
         self._after_accumulation = after_accumulation
         self._ours: set[int] = set()
         self._due: dict[int, Named] = {}
-        self._before: dict[int, State] = {}
+        self._before: dict[int, _State | None] = {}
         self._kept: dict[int, Any] = {}
         self._handles: list[Any] = []
 
@@ -58,7 +58,7 @@ class Gradients:
         self._due = {id(parameter): (name, parameter) for name, parameter in wanted}
         for key, (_, parameter) in self._due.items():
             if self.has_optimizer:
-                self._before[key] = _state(parameter.grad)
+                self._before[key] = _State.of(parameter.grad)
             elif parameter.is_leaf and not is_lazy(parameter):
                 handle = parameter.register_post_accumulate_grad_hook(self._after_accumulation)
                 self._handles.append(handle)
@@ -86,8 +86,10 @@ class Gradients:
         for key, (name, parameter) in self._due.items():
             if key in self._kept:
                 self._record(name, self._kept[key])
-            elif key in self._before and _state(parameter.grad) not in (None, self._before[key]):
-                self._record(name, parameter.grad)
+            elif key in self._before and parameter.grad is not None:
+                before = self._before[key]
+                if before is None or before.is_past(parameter.grad):
+                    self._record(name, parameter.grad)
         self.forget()
 
     def forget(self) -> None:
@@ -100,6 +102,16 @@ class Gradients:
         self._kept.clear()
 
 
-def _state(gradient: torch.Tensor | None) -> State:
-    """Changes whenever a backward adds to the gradient."""
-    return None if gradient is None else (gradient._cdata, gradient._version)
+class _State(NamedTuple):
+    """What a gradient was when the step began."""
+
+    gradient: ref[torch.Tensor]  # an address would not do: a new gradient often gets the old one's
+    version: int
+
+    @classmethod
+    def of(cls, gradient: torch.Tensor | None) -> _State | None:
+        return None if gradient is None else cls(ref(gradient), gradient._version)
+
+    def is_past(self, gradient: torch.Tensor) -> bool:
+        """Has a backward made another gradient, or added to it?"""
+        return self.gradient() is not gradient or self.version != gradient._version
