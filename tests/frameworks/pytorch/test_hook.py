@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -621,6 +623,26 @@ def test_copies_and_saved_models_take_no_hook_along(run, tmp_path):
     assert hook.step == 0
     hook.close()
     assert trial_of(run).steps() == [0]
+
+
+def test_a_saved_model_is_loaded_where_there_is_no_smdebug(run, tmp_path):
+    model = nn.Sequential(nn.Linear(8, 2))
+    with hook_in(run) as hook:
+        hook.register_module(model)
+        model(batch()[0])
+        torch.save(model, tmp_path / "model.pt")
+    elsewhere = f"""if True:
+        import sys
+        sys.modules["smdebug"] = None
+        import torch
+        model = torch.load({str(tmp_path / "model.pt")!r}, weights_only=False)
+        print(model(torch.ones(1, 8)))
+    """
+    alone = subprocess.run(
+        [sys.executable, "-c", elsewhere], check=False, capture_output=True, text=True
+    )
+    assert alone.stderr == ""
+    assert alone.stdout.startswith("tensor([[")
 
 
 def test_running_a_cell_again_begins_the_run_anew(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from smdebug.pytorch.hook import Hook
 
 
-def nothing(*arguments: Any, **more: Any) -> None:
-    """What a callback is in the copy of a model."""
+# What a callback is in the copy of a model: it takes what it is given and does nothing. It is Python's own,
+# so that who loads a saved model needs no smdebug.
+_CONTEXT = nullcontext()
 
 
 def in_backward() -> bool:
@@ -29,13 +31,13 @@ class _Callback:
         self.hook = hook
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return nothing
+        return _CONTEXT.__exit__
 
     def __copy__(self) -> Any:
-        return nothing
+        return _CONTEXT.__exit__
 
     def __reduce__(self) -> Any:
-        return _nothing, ()
+        return getattr, (_CONTEXT, "__exit__")
 
 
 class BeforeForward(_Callback):
@@ -106,7 +108,3 @@ class BeforeOptimizer(_Callback):
         if len(args) > 1:
             return (args[0], closure_told, *args[2:]), kwargs
         return args, {**kwargs, "closure": closure_told}
-
-
-def _nothing() -> Any:
-    return nothing

@@ -114,4 +114,4 @@ class _State(NamedTuple):
 
     def is_past(self, gradient: torch.Tensor) -> bool:
         """Has a backward made another gradient, or added to it?"""
-        return self.gradient() is not gradient or self.version != gradient._version
+        return gradient._version != self.version or self.gradient() is not gradient
