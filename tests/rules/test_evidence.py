@@ -89,6 +89,41 @@ def test_a_step_that_the_rule_was_not_asked_about_is_not_called_good():
     }
 
 
+def test_a_step_at_which_a_tensor_was_passed_over_is_not_called_good():
+    values = {0: np.float32([1]), 1: np.zeros(0, np.float32), 2: np.float32([20])}
+    run = made_run({step: {"a": value, "b": np.float32([1])} for step, value in values.items()})
+    assert history(findings_by_step(TooLarge(run.trial()))) == {2: [("a", 2, 0)]}
+
+    never_seen = made_run({0: {"a": np.zeros(0, np.float32)}, 1: {"a": np.float32([20])}})
+    assert history(findings_by_step(TooLarge(never_seen.trial()))) == {1: [("a", 1, None)]}
+
+
+def test_a_step_at_which_another_worker_wrote_a_tensor_is_not_called_good():
+    run = MadeRun(workers=2)
+    for step, value in enumerate([1, None, 20]):
+        run.save(step, {"a": np.float32([1])}, rank=0)
+        run.save(step, {"b" if value is None else "a": np.float32([value or 1])}, rank=1)
+    assert history(findings_by_step(TooLarge(run.end().trial()))) == {2: [("a", 2, 0)]}
+
+
+class EveryTenth(TooLarge):
+    """Looks at every tenth step alone, or passes all tensors over as a whole."""
+
+    def judged(self, step):
+        if step == 20:
+            yield Judged("a", "", skipped="not today")
+        elif step % 10 == 0:
+            yield from super().judged(step)
+
+
+def test_a_step_at_which_the_rule_did_not_look_is_not_called_good():
+    run = made_run(steps_of(a={step: 20 if step in (30, 50) else 1 for step in range(0, 55, 5)}))
+    assert history(findings_by_step(EveryTenth(run.trial()))) == {
+        30: [("a", 30, 10)],
+        50: [("a", 50, 40)],
+    }
+
+
 def test_since_when_is_remembered_in_the_state():
     run = made_run(steps_of(a={0: 1, 3: 20, 5: 30})).trial()
     first = TooLarge(run)

@@ -41,6 +41,12 @@ def test_saved_at_0_4_8_12_16_the_first_comparison_is_12_with_0():
     ]
 
 
+def test_the_last_good_step_is_the_last_comparison_not_the_last_step():
+    trial = losses([100 - step if step <= 20 else 60 + step for step in range(31)])
+    ((finding,),) = findings_by_step(LossNotDecreasing(trial)).values()
+    assert (finding.step, finding.details["last_good_step"]) == (30, 20)
+
+
 def test_a_loss_that_falls_is_all_right():
     assert fires_at(LossNotDecreasing(losses(np.linspace(2, 1, 60)), num_steps="5")) == []
 

@@ -42,13 +42,16 @@ class TensorRule(Rule):
     """A rule that judges tensors one by one: implement `judged`.
 
     What is found over several looks in a row, by the same statistic and limit, is told with the step
-    since which that is so (`found_since`), and with the last step before at which the tensor was saved
-    and nothing was found (`last_good_step`). That is remembered of the first thousand.
+    since which that is so (`found_since`), and with the last step before at which it was looked at and
+    nothing was found (`last_good_step`). That is remembered of the first thousand.
     """
 
     def __init__(self, base_trial: Trial, action_str: Any = None, other_trials: Any = None):
         super().__init__(base_trial, action_str, other_trials)
         self.asked_from: int | None = None
+        self.last_look: int | None = None  # the last step at which any tensor was looked at
+        # Of tensors that were passed over since, the step at which all was still well.
+        self.good_before: dict[tuple[str, str], int | None] = {}
         self.found_since: dict[tuple[str, ...], tuple[int, int | None]] = {}
 
     @abstractmethod
@@ -60,9 +63,11 @@ class TensorRule(Rule):
             self.asked_from = step
         found: list[tuple[float, str, str, Finding]] = []
         looked_at: set[tuple[str, str]] = set()
+        passed_over: list[tuple[str, str]] = []
         for name, worker, finding, badness, skipped in self.judged(step):
             if skipped:
                 self.skipped[name] = skipped
+                passed_over.append((name, worker))
                 continue
             looked_at.add((name, worker))
             if finding is not None:
@@ -82,20 +87,46 @@ class TensorRule(Rule):
             elif key[:2] in last_good:  # it was ill before, in another way
                 since = (step, last_good[key[:2]])
             else:
-                since = (step, self._last_good_step(name, step))
+                since = (step, self._last_good_step(name, worker))
             if len(self.found_since) < MOST_REMEMBERED:
                 self.found_since[key] = since
             self.findings.append(_with_history(finding, name, worker, step, since))
+        self._remember(step, looked_at, passed_over)
         return bool(found)
 
-    def _last_good_step(self, name: str, step: int) -> int | None:
-        if self.asked_from == step:
+    def _remember(
+        self, step: int, looked_at: set[tuple[str, str]], passed_over: list[tuple[str, str]]
+    ) -> None:
+        # Whose worker is "" was passed over as a whole.
+        seen = looked_at | {(name, "") for name, _ in looked_at}
+        kept = {key: good for key, good in self.good_before.items() if key not in seen}
+        for key in passed_over:
+            if key not in seen and key not in kept and len(kept) < MOST_REMEMBERED:
+                kept[key] = self._last_good_step(*key)
+        self.good_before = kept
+        if looked_at:
+            self.last_look = step
+
+    def _last_good_step(self, name: str, worker: str) -> int | None:
+        """Where nothing was found of it the last time: when it was looked at last."""
+        for key in ((name, worker), (name, "")):
+            if key in self.good_before:
+                return self.good_before[key]
+        if self.last_look is None:
             return None
+        latest = self.last_look
         try:
-            before = [one for one in self.base_trial.tensor(name).prev_steps(step, 2) if one < step]
+            tensor = self.base_trial.tensor(name)
+            while steps := tensor.prev_steps(latest, 1):
+                (before,) = steps
+                if before < (self.asked_from or 0):
+                    return None
+                if not worker or worker in tensor.workers(before):
+                    return before
+                latest = before - 1
         except MISSING:
             return None
-        return before[-1] if before and before[-1] >= (self.asked_from or 0) else None
+        return None
 
 
 def _with_history(
