@@ -68,9 +68,9 @@ class CheckInputImages(Rule):
     def _add(self, seen: Seen) -> bool:
         """Count these images in, if they are such."""
         value, name = seen.value, seen.name
-        if value is None or not is_numeric(value) or not value.size:
+        if value is None or not is_numeric(value) or value.dtype.kind == "c" or not value.size:
             self.skipped[name] = (
-                "it has no images: only reductions, text or nothing was saved of it"
+                "it has no images: only reductions, no real numbers or nothing was saved"
             )
             return False
         if value.ndim < 2 or not -value.ndim <= self.channel < value.ndim:

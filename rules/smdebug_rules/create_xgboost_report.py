@@ -156,7 +156,7 @@ class CreateXgboostReport(Rule):
         for tensor, worker in each_worker(self.base_trial, self._names(collection, step)[:1], step):
             value = value_of(tensor, step, ModeKeys.GLOBAL, worker)
             if value is not None and value.size and value.dtype.kind in "biuf":
-                parts.append(value.astype(np.float64))
+                parts.append(np.atleast_1d(value).astype(np.float64))
         if not parts or any(one.shape[1:] != parts[0].shape[1:] for one in parts):
             return None
         found = np.concatenate(parts)

@@ -54,6 +54,7 @@ def test_the_axis_of_the_channels_can_be_another_one():
         (np.zeros(5, np.float32), "no axis 1 for channels"),
         (np.zeros((0, 3, 2, 2), np.float32), "no images"),
         (np.full((1, 2, 2, 2), np.nan, np.float32), "not finite"),
+        (np.full((1, 2, 2, 2), 1j, np.complex64), "no real numbers"),
     ],
 )
 def test_what_are_no_images_is_passed_over(value, reason):

@@ -27,6 +27,12 @@ def written(steps):
     return run.storage.read(REPORT).decode()
 
 
+def test_a_single_label_without_an_axis_is_a_label():
+    assert "Distribution of labels" in written(
+        {0: {"labels": np.float32(1), "predictions": np.float32(0.75)}}
+    )
+
+
 def test_a_training_of_classes_is_told_with_all_that_was_saved():
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 200).astype(np.float32)
