@@ -98,12 +98,16 @@ class ClassImbalance(Rule):
         )
         if len(self.seen | found) > _MOST_CLASSES:
             raise ClassesUnknown(f"there are more than {_MOST_CLASSES} classes")
-        if predictions is not None:
-            row, predicted = classes_of(labels, predictions, self.argmax)
-            self.predicted.update(found)
-            self.wrong.update(row[row != predicted].tolist())
         self.seen.update(found)
         self.looked = True
+        if predictions is not None:
+            try:
+                row, predicted = classes_of(labels, predictions, self.argmax)
+            except ClassesUnknown as unknown:  # the labels tell of themselves
+                self.skipped["predictions"] = str(unknown)
+                return
+            self.predicted.update(found)
+            self.wrong.update(row[row != predicted].tolist())
 
     def _imbalance(self, step: int, total: int) -> Iterator[Finding]:
         ranked = self.seen.most_common()

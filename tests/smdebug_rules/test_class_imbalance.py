@@ -73,6 +73,22 @@ def test_what_are_no_labels_is_passed_over():
     assert rule.skipped["labels"] == "the labels are no whole numbers"
 
 
+@pytest.mark.parametrize(
+    ("predictions", "reason"),
+    [
+        (np.linspace(-3, 3, 1000, dtype=np.float32), "the predictions are no whole numbers"),
+        (np.zeros(999, np.int64), "there are 1000 labels and 999 predictions"),
+    ],
+)
+def test_labels_count_also_where_their_predictions_are_no_classes(predictions, reason):
+    rule = ClassImbalance(
+        made_run({0: {"labels": labels(990, 10), "predictions": predictions}}).trial()
+    )
+    (found,) = findings_by_step(rule)[0]
+    assert found.value == 99
+    assert rule.skipped == {"predictions": reason}
+
+
 def test_fewer_samples_to_begin_anew_than_to_judge_are_refused():
     with pytest.raises(SMDebugValueError):
         ClassImbalance(made_run({}).trial(), samples=500, reset_samples=100)
