@@ -47,6 +47,7 @@ class PoorWeightInitialization(Rule):
         self.steps = integer("steps", steps, minimum=1)
         self.steps_seen = 0
         self.best: float | None = None
+        self.best_step: int | None = None
         self.steps_since_best = 0
 
     def invoke_at_step(self, step: int) -> bool:
@@ -68,20 +69,22 @@ class PoorWeightInitialization(Rule):
                 self.skipped[seen.name] = seen.skipped or "its variance is not known"
             else:
                 by_worker.setdefault(seen.worker, []).append((variance, seen.name))
+        found = []
         for worker, layers in by_worker.items():
             (least, low), (most, high) = min(layers), max(layers)
             self.looked = True
             ratio = math.inf if least == 0 else most / least
-            if ratio <= self.threshold:
-                continue
+            if ratio > self.threshold:
+                found.append((-ratio, worker, least, low, most, high))
+        for ratio, worker, least, low, most, high in sorted(found):
             where = f"{named(high, worker, trial)}: the variance is {most:.4g}"
-            told = f"{ratio:.4g} times that of {low}, {least:.4g}; the limit is {self.threshold:g}"
+            told = f"{-ratio:.4g} times that of {low}, {least:.4g}; the limit is {self.threshold:g}"
             if least == 0:
                 told = f"that of {low} is 0"
             yield Finding(
                 tensor=high if most else low,
                 statistic="largest variance over smallest",
-                value=ratio,
+                value=-ratio,
                 threshold=self.threshold,
                 worker=worker,
                 step=step,
@@ -95,6 +98,9 @@ class PoorWeightInitialization(Rule):
         trial = self.base_trial
         found = []
         for seen in look(trial, self.gradients.names(trial, step), step):
+            if seen.value is not None and seen.value.size == 1:
+                self.skipped[seen.name] = "one value has no range"
+                continue
             spread = _spread(seen.value) if seen.value is not None else _widest(seen.reductions)
             if spread is None or (seen.value is None and spread >= self.distribution_range):
                 self.skipped[seen.name] = "its percentiles are not known"
@@ -121,7 +127,7 @@ class PoorWeightInitialization(Rule):
         self.looked = True
         if self.best is None or loss < self.best:
             if math.isfinite(loss):
-                self.best, self.steps_since_best = loss, 0
+                self.best, self.best_step, self.steps_since_best = loss, step, 0
             return
         self.steps_since_best += 1
         if self.steps_since_best >= self.patience:
@@ -131,8 +137,8 @@ class PoorWeightInitialization(Rule):
                 threshold=self.patience,
                 step=step,
                 message=f"the loss has not been below {self.best:.4g} for {self.steps_since_best} "
-                f"saved steps",
-                details={"best": self.best, "loss": loss},
+                f"saved steps, since step {self.best_step}",
+                details={"best": self.best, "loss": loss, "last_good_step": self.best_step},
             )
 
 

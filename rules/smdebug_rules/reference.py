@@ -84,7 +84,8 @@ _CHOICES: dict[str, str] = {
     "UnchangedTensor": "This step is compared with each of the others; another shape is a change.",
     "LossNotDecreasing": "At the default, a loss that stays the same is found. With `increase_threshold_percent`, "
     "a rise up to that is tolerated, and a fall still has to be `min_difference`. A loss that is not finite is found.",
-    "PoorWeightInitialization": "Any one sign is enough. A layer without any variance is found.",
+    "PoorWeightInitialization": "Any one sign is enough. A layer without any variance is found. A gradient "
+    "of a single value, as of the bias of one output, has no range, and is passed over.",
     "SaturatedActivation": "Units are judged by the samples of one step, not of several.",
     "DeadRelu": "Units are judged by the samples of one step, not of several. PyTorch names may need the pattern "
     "`.*relu_output|.*ReLU_output`.",

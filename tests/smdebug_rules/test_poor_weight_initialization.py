@@ -46,6 +46,21 @@ def test_flat_gradients_are_found_whatever_a_few_outliers_do():
     assert (found[1][0].tensor, found[1][0].value) == ("gradient/b", 0.0)
 
 
+def test_a_gradient_of_one_value_has_no_range():
+    rule = PoorWeightInitialization(made_run({0: {"gradient/bias": np.float32([0.5])}}).trial())
+    assert looked_at(rule, 0) is False
+    assert rule.skipped == {"gradient/bias": "one value has no range"}
+
+
+def test_the_worker_whose_layers_differ_most_is_told_first():
+    run = MadeRun(workers=2)
+    for rank, factor in enumerate((4, 9)):
+        run.save(0, {"a_relu_input": EVEN, "b_relu_input": EVEN * factor}, rank=rank)
+    (found,) = findings_by_step(PoorWeightInitialization(run.end().trial())).values()
+    assert [one.worker for one in found] == ["worker_1", "worker_0"]
+    assert [round(one.value) for one in found] == [81, 16]
+
+
 def test_extremes_that_are_close_prove_that_percentiles_are_and_others_prove_nothing():
     def saved(low, high):
         prefix = "smdebug/reductions"
@@ -62,7 +77,10 @@ def test_extremes_that_are_close_prove_that_percentiles_are_and_others_prove_not
 def test_a_loss_that_is_stuck_for_patience_steps_is_found():
     losses = [1.0, 0.5, 0.6, 0.5, 0.7, 0.4, 0.4]
     run = made_run({step: {"loss": np.float32(loss)} for step, loss in enumerate(losses)}).trial()
-    assert fires_at(PoorWeightInitialization(run, patience=3)) == [4]
+    found = findings_by_step(PoorWeightInitialization(run, patience=3))
+    assert list(found) == [4]
+    assert str(found[4][0]) == "the loss has not been below 0.5 for 3 saved steps, since step 1"
+    assert found[4][0].details["last_good_step"] == 1
 
 
 def test_only_the_first_saved_steps_are_looked_at_and_evaluations_do_not_count():
