@@ -170,6 +170,48 @@ def test_several_classes_have_several_trees_and_shap_values_each(run):
     assert trial.tensor("average_shap/f0").value(0).shape == (3,)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "lacks"),
+    [
+        ({"booster": "gblinear"}, ["trees"]),
+        ({"multi_strategy": "multi_output_tree", "tree_method": "hist"}, ["SHAP values", "trees"]),
+    ],
+    ids=["linear", "several targets"],
+)
+def test_what_a_booster_cannot_give_is_said_once_and_the_rest_saved(run, parameters, lacks, caplog):
+    values = np.random.default_rng(0).random((30, 4))
+    rows = xgboost.DMatrix(values, label=values[:, :2])
+    with hook_in(run, train_data=rows, validation_data=rows) as hook:
+        hook.logger.addHandler(caplog.handler)
+        evals = [(rows, "train")]
+        xgboost.train(parameters, rows, 3, evals, callbacks=[hook], verbose_eval=False)
+        hook.logger.removeHandler(caplog.handler)
+    trial = smd.create_trial(str(run))
+    for name in ("train-rmse", "predictions", "labels"):
+        assert trial.tensor(name).steps() == [0, 1, 2]
+    said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert [each.partition(": XGBoost says")[0] for each in said] == [
+        f"Nothing is saved of {what}" for what in lacks
+    ]
+
+
+def test_data_may_have_any_name_that_xgboost_takes(run):
+    with hook_in(run, include_collections=None) as hook:
+        evals = [(data(), "hold.out+2026")]
+        xgboost.train(PARAMETERS, data(), 2, evals, callbacks=[hook], verbose_eval=False)
+    trial = smd.create_trial(str(run))
+    assert trial.tensor("hold.out+2026-auc").steps() == [0, 1]
+
+
+def test_what_was_not_given_is_said_once(run, caplog):
+    with hook_in(run, include_collections=["labels"], validation_data=None) as hook:
+        hook.logger.addHandler(caplog.handler)
+        train(hook)
+        hook.logger.removeHandler(caplog.handler)
+    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
+    assert said == "Nothing is saved of labels: the hook was not given validation_data"
+
+
 def test_cross_validation_takes_the_hook_too(run):
     values = np.random.default_rng(0).random((30, 2))
     labels = (values[:, 0] > 0.5).astype(int)
@@ -178,6 +220,7 @@ def test_cross_validation_takes_the_hook_too(run):
         xgboost.cv(PARAMETERS, rows, 2, nfold=2, callbacks=[hook])
     trial = smd.create_trial(str(run))
     assert {"test-auc", "test-auc-std", "train-logloss"} <= set(trial.tensor_names(step=1))
+    assert trial.tensor_names(collection="losses") == ["test-logloss", "train-logloss"]
 
 
 def test_the_last_round_is_saved_also_if_another_callback_ends_the_training(run):

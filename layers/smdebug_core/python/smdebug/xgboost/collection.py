@@ -10,8 +10,8 @@ from smdebug.config.keys import CollectionKeys
 
 __all__ = ["Collection", "CollectionKeys", "CollectionManager"]
 
-# `<data>-<metric>`, as in `validation_1-ndcg@5`.
-_METRIC = r"^[a-zA-Z0-9_]+-[a-zA-Z0-9@_:.-]+$"
+# `<data>-<metric>`, as in `validation_1-ndcg@5`: XGBoost allows much in the name of data.
+_METRIC = r"^[^/\s-]+-[^/\s]+$"
 
 
 class CollectionManager(BaseCollectionManager):
@@ -21,7 +21,7 @@ class CollectionManager(BaseCollectionManager):
         CollectionKeys.ALL: (),
         CollectionKeys.DEFAULT: (),
         CollectionKeys.METRICS: (_METRIC,),
-        CollectionKeys.LOSSES: (r"^[a-zA-Z0-9_]+-.+(?<!auc)(?<!map)$",),
+        CollectionKeys.LOSSES: (r"^[^/\s-]+-[^/]+(?<!auc)(?<!map)(?<!-std)$",),
         CollectionKeys.HYPERPARAMETERS: ("^hyperparameters/.*$",),
         CollectionKeys.PREDICTIONS: ("^predictions$",),
         CollectionKeys.LABELS: ("^labels$",),

@@ -9,6 +9,7 @@ A boosting round is a step. What has to be computed is computed only for rounds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,13 +149,9 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
         self._round = None
         if self._due:
             self._say_what_lacks()
-            for tensors in (
-                _metrics(evals_log),
-                self._given(),
-                self._of_model(model, epoch) if isinstance(model, xgboost.Booster) else (),
-            ):
-                for name, value in tensors:
-                    self.record(name, value)
+            computed = self._of_model(model) if isinstance(model, xgboost.Booster) else ()
+            for tensors in (_metrics(evals_log), self._given(), *computed):
+                self.guarded(partial(self._record, tensors))
         self.end_step()
         return False
 
@@ -168,36 +165,53 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
 
     # What there is to save
 
+    def _record(self, tensors: Iterable[tuple[str, Any]]) -> None:
+        for name, value in tensors:
+            self.record(name, value)
+
     def _given(self) -> Iterator[tuple[str, Any]]:
         for name, value in (self.hyperparameters or {}).items():
             yield f"hyperparameters/{name}", value
         if self.validation_data is not None and self._is_due(CollectionKeys.LABELS, "labels"):
             yield "labels", self.validation_data.get_label()
 
-    def _of_model(self, model: Any, epoch: int) -> Iterator[tuple[str, Any]]:
+    def _of_model(self, model: Any) -> Iterator[Iterable[tuple[str, Any]]]:
         """What is computed from the model, each only if it is wanted."""
         if self.validation_data is not None and self._is_due("predictions", "predictions"):
-            yield "predictions", model.predict(self.validation_data)
+            yield self._unless_refused("predictions", self._predictions(model))
         for kind in IMPORTANCES:
             if self._is_due("feature_importance", f"feature_importance/{kind}/f0"):
-                yield from _importance(model, kind)
+                yield _importance(model, kind)
         if self.train_data is not None:
             average = self._is_due("average_shap", "average_shap/f0")
             full = self._is_due("full_shap", "full_shap/f0")
             if average or full:
-                shap = model.predict(self.train_data, pred_contribs=True)
-                features = self.train_data.feature_names or [
-                    f"f{i}" for i in range(shap.shape[-1] - 1)
-                ]
-                for number, feature in enumerate([*features, "bias"]):
-                    if average:
-                        mean = shap[..., number].mean(axis=0)
-                        yield f"average_shap/{feature}", np.atleast_1d(mean)
-                    if full:
-                        yield f"full_shap/{feature}", shap
+                yield self._unless_refused("SHAP values", self._shap(model, average, full))
         if self._is_due("trees", "trees/Node"):
-            for column, values in parse_tree_model(model, model.num_boosted_rounds() - 1).items():
-                yield f"trees/{column}", values
+            yield self._unless_refused("trees", _trees(model))
+
+    def _predictions(self, model: Any) -> Iterator[tuple[str, Any]]:
+        yield "predictions", model.predict(self.validation_data)
+
+    def _shap(self, model: Any, average: bool, full: bool) -> Iterator[tuple[str, Any]]:
+        shap = model.predict(self.train_data, pred_contribs=True)
+        features = self.train_data.feature_names or [f"f{i}" for i in range(shap.shape[-1] - 1)]
+        for number, feature in enumerate([*features, "bias"]):
+            if average:
+                mean = shap[..., number].mean(axis=0)
+                yield f"average_shap/{feature}", np.atleast_1d(mean)
+            if full:
+                yield f"full_shap/{feature}", shap
+
+    def _unless_refused(
+        self, what: str, tensors: Iterable[tuple[str, Any]]
+    ) -> Iterator[tuple[str, Any]]:
+        """Not every booster has everything: trees, for one, a linear model has none."""
+        try:
+            yield from tensors
+        except (ValueError, xgboost.core.XGBoostError) as error:
+            why = str(error).partition("\n")[0]
+            self.say_once(f"Nothing is saved of {what}: XGBoost says: {why}", what)
 
     def _is_due(self, collection: str, example: str) -> bool:
         return self.should_save_tensor_or_collection(example, collection)
@@ -207,8 +221,8 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
         for collection in self._plan.collections(self._due or 0):
             data = _NEEDS.get(collection.name)
             if data is not None and getattr(self, data) is None:
-                self.logger.warning(
-                    "Nothing is saved of %s: the hook was not given %s", collection.name, data
+                self.say_once(
+                    f"Nothing is saved of {collection.name}: the hook was not given {data}"
                 )
 
     # Several processes
@@ -257,6 +271,11 @@ def _importance(model: Any, kind: str) -> Iterator[tuple[str, float]]:
     for feature, score in scores.items():
         share = np.sum(score) / total if total else 0.0
         yield f"feature_importance/{kind}/{feature}", float(share)
+
+
+def _trees(model: Any) -> Iterator[tuple[str, Any]]:
+    for column, values in parse_tree_model(model, model.num_boosted_rounds() - 1).items():
+        yield f"trees/{column}", values
 
 
 def _matrix(data: Any, name: str) -> Any:
