@@ -125,6 +125,38 @@ def test_a_training_has_the_same_results_with_and_without_the_hook(run, interval
     assert same(watched, alone)
 
 
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_gradients_of_a_scaled_loss_are_saved_unscaled(run, run_eagerly):
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.5), initial_scale=2**10)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="out")])
+    compiled(model, optimizer, run_eagerly=run_eagerly)
+    before = model.get_weights()[0]
+    with hook_in(run) as hook:
+        model.fit(INPUTS, LABELS, batch_size=20, verbose=0, callbacks=[hook])
+    trial = trial_of(run)
+    learnt = (before - model.get_weights()[0]) / 0.5
+    np.testing.assert_allclose(
+        trial.tensor("gradients/out/kernelGrad").value(0), learnt, rtol=1e-3, atol=1e-6
+    )
+
+
+def test_gradients_of_an_embedding_are_saved_whole(run):
+    model = keras.Sequential(
+        [
+            keras.Input((3,), dtype="int32"),
+            keras.layers.Embedding(6, 2, name="words"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(2, name="out"),
+        ]
+    )
+    compiled(model, keras.optimizers.SGD(0.5))
+    before = model.get_weights()[0]
+    with hook_in(run) as hook:
+        model.fit(np.array([[0, 1, 1], [4, 0, 1]]), np.array([0, 1]), verbose=0, callbacks=[hook])
+    saved = trial_of(run).tensor("gradients/words/embeddingsGrad").value(0)
+    np.testing.assert_allclose(saved, (before - model.get_weights()[0]) / 0.5, rtol=1e-3, atol=1e-6)
+
+
 def test_by_default_losses_and_metrics_are_saved_and_no_function_is_replaced(run):
     model = small_model()
     fit(model)
@@ -206,6 +238,76 @@ def test_running_a_cell_again_begins_the_run_anew(run):
     hook.close()
     assert trial_of(run).steps() == [0, 1, 2, 3]
     assert hook.training_run == 1
+
+
+def test_a_model_that_is_compiled_anew_is_trained_as_that_says(run):
+    def train_twice(*callbacks):
+        keras.utils.set_random_seed(0)
+        model = fit(small_model(), *callbacks, epochs=1)
+        model.layers[0].trainable = False
+        compiled(model, keras.optimizers.SGD(0.01))
+        return fit(model, *callbacks, epochs=1)
+
+    with hook_in(run) as hook:
+        watched = train_twice(hook)
+    keras.backend.clear_session()
+    assert same(watched, train_twice())
+    gradients = trial_of(run).tensor("gradients/dense/kernelGrad")
+    assert gradients.steps() == [0, 1, 2, 3]  # of eight: frozen, it has none
+
+
+class Interrupt(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 1:
+            raise KeyboardInterrupt
+
+
+def test_a_cell_that_was_interrupted_is_run_again_and_saves_as_much(run):
+    model = small_model()
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, hook_in(run), Interrupt())
+    with hook_in(run) as hook:
+        fit(model, hook, epochs=1)
+    trial = trial_of(run)
+    assert trial.steps() == trial.tensor("gradients/dense/kernelGrad").steps() == [0, 1, 2, 3]
+
+
+def test_after_an_interrupted_fit_a_model_is_trained_unwatched_as_it_was_compiled(run):
+    model, hook = small_model(), hook_in(run)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, hook, Interrupt())
+    seen = dict(hook._captured)
+    fit(model)
+    assert hook._captured.keys() == seen.keys()
+    assert all(hook._captured[name] is seen[name] for name in seen)
+    fit(compiled(model, keras.optimizers.SGD(0.0)))
+    function = model.train_function
+    hook.close()
+    assert model.train_function is function
+
+
+def test_of_two_hooks_in_a_fit_the_first_looks_inside_and_the_other_says_so(run, tmp_path, caplog):
+    with hook_in(run) as one, hook_in(tmp_path / "other") as other:
+        one.logger.addHandler(caplog.handler)
+        fit(small_model(), one, other)
+        one.logger.removeHandler(caplog.handler)
+    assert len([r for r in caplog.records if "another hook" in r.getMessage()]) == 1
+    assert trial_of(run).tensor("gradients/dense/kernelGrad").steps() == list(range(8))
+    assert trial_of(tmp_path / "other").tensor("loss").steps() == list(range(8))
+
+
+def test_a_function_that_is_made_anew_while_it_trains_is_looked_into_as_well(run):
+    class Freeze(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                self.model.layers[0].trainable = False
+                self.model.make_train_function(force=True)
+
+    with hook_in(run) as hook:
+        fit(small_model(), hook, Freeze())
+    trial = trial_of(run)
+    assert trial.tensor("gradients/dense/kernelGrad").steps() == [0, 1, 2, 3]
+    assert trial.tensor("gradients/out/kernelGrad").steps() == list(range(8))
 
 
 # Loops with a tape

@@ -21,7 +21,10 @@ _here = threading.local()  # replicas are traced in threads of their own
 _lock = threading.Lock()
 _watching = 0
 _layer_call = keras.layers.Layer.__call__
-_optimizer_apply = keras.optimizers.Optimizer.apply
+# The one that scales losses applies by itself, and gives the rest on from inside of a branch.
+_appliers = {
+    kind: kind.apply for kind in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
+}
 
 
 class Collector:
@@ -52,11 +55,11 @@ class Collector:
             self.offer("predictions", "outputs", outputs)
 
     def applied(self, optimizer: Any, gradients: Any, variables: Any) -> None:
-        scale = getattr(optimizer, "dynamic_scale", None)
+        scale = getattr(optimizer, "dynamic_scale" if optimizer.built else "initial_scale", None)
         names = gradient_names(variables, self._model)
         for gradient, name in zip(gradients, names, strict=False):
             if gradient is not None and self._wants(name, "gradients"):
-                dense = keras.ops.convert_to_tensor(gradient)
+                dense = _dense(gradient)
                 self.offer(name, "gradients", dense if scale is None else dense / scale)
 
 
@@ -93,7 +96,8 @@ def _watch(more: int) -> None:
         _watching += more
         watched = _watching > 0
         keras.layers.Layer.__call__ = _call if watched else _layer_call
-        keras.optimizers.Optimizer.apply = _apply if watched else _optimizer_apply
+        for kind, apply in _appliers.items():
+            kind.apply = _watching_applier(apply) if watched else apply
 
 
 def _call(layer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,20 +108,32 @@ def _call(layer: Any, *args: Any, **kwargs: Any) -> Any:
     return outputs
 
 
-def _apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
-    collector = getattr(_here, "collector", None)
-    if collector is not None:
-        _here.collector = None  # an optimizer inside of another is given the same
-        variables = trainable_variables
-        if variables is None:
-            variables = optimizer._trainable_variables
-        grads, variables = list(grads), list(variables)
-        collector.applied(optimizer, grads, variables)
-        trainable_variables = None if trainable_variables is None else variables
-    try:
-        return _optimizer_apply(optimizer, grads, trainable_variables)
-    finally:
-        _here.collector = collector
+def _watching_applier(own: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        collector = getattr(_here, "collector", None)
+        if collector is not None:
+            _here.collector = None  # an optimizer inside of another is given the same
+            variables = trainable_variables
+            if variables is None:
+                variables = optimizer._trainable_variables
+            grads, variables = list(grads), list(variables)
+            collector.applied(optimizer, grads, variables)
+            trainable_variables = None if trainable_variables is None else variables
+        try:
+            return own(optimizer, grads, trainable_variables)
+        finally:
+            _here.collector = collector
+
+    return apply
+
+
+def _dense(gradient: Any) -> Any:
+    """A gradient as one tensor: of an embedding it is rows and where they belong."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.convert_to_tensor(gradient)
+    return keras.ops.convert_to_tensor(gradient)
 
 
 def _graph() -> Any:

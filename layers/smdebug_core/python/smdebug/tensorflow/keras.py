@@ -29,6 +29,8 @@ from smdebug.tensorflow.capture import (  # noqa: E402
     path_of,
 )
 
+_MADE_BY = "_smdebug_hook"
+_KINDS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "test"}
 _INSIDE = frozenset(
     {
         *(CollectionKeys.GRADIENTS, CollectionKeys.LAYERS, CollectionKeys.INPUTS),
@@ -53,9 +55,12 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         keras.callbacks.Callback.__init__(self)
         self.stopped: TrainingStopped | None = None
         self._runs = False  # a batch has begun, and not ended
+        self._looks = False  # that batch's function has not run yet
+        self._is_first = False  # a training has begun, and no batch of it
         self._captured: dict[str, Any] = {}
         self._functions: dict[tuple[str, int], Callable[[Any], Any]] = {}
-        self._replaced: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}  # the function of the model that those belong to
+        self._replaced: dict[str, tuple[Any, Any]] = {}  # what it was, and what we have made of it
         self._logged: set[tuple[int, str]] = set()
         self._wrapped_optimizer: Any = None
         self._given_gradients: dict[str, Any] = {}
@@ -72,6 +77,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         keras.callbacks.Callback.set_model(self, model)
 
     def on_train_begin(self, logs: Any = None) -> None:
+        self._is_first = True
         self._replace("train")
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -79,6 +85,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self.flush(self._patience)
 
     def on_test_begin(self, logs: Any = None) -> None:
+        self._is_first = True
         self._replace("test")
 
     def on_test_end(self, logs: Any = None) -> None:
@@ -115,6 +122,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             self.save_tensor(name, value, [_of_log(name)])
 
     def _begin(self, mode: ModeKeys) -> None:
+        self._looks = True
         if self._runs and self.mode is mode:
             return  # the batch before turned out to be none: the data had ended
         try:
@@ -124,6 +132,9 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             self._model.stop_training = True
             return
         self._runs = True
+        self._is_first = False
+        if self._due and (kind := _KINDS.get(mode, "")) in self._replaced:
+            self._replace(kind)
 
     def _end(self, batch: int, logs: Mapping[str, Any] | None) -> None:
         self._runs = False
@@ -185,24 +196,39 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     def _replace(self, kind: str) -> None:
         """Let the function of a step be one that captures, at steps at which that is wanted."""
-        name = f"{kind}_function"
-        if kind in self._replaced:
-            return
-        function = getattr(self._model, name, None)
+        function: Any = getattr(self._model, f"{kind}_function", None)
         if function is None:
             return
-        self._replaced[kind] = function
+        if function is self._replaced.get(kind, (None, None))[1]:
+            return
+        other = getattr(function, _MADE_BY, None)
+        if other is not None and other is not self:
+            if other._is_first:
+                self.say_once(
+                    "Gradients, inputs and outputs are not saved: another hook looks into this training"
+                )
+                return
+            other._restore(kind)  # its training was interrupted
+            function = getattr(self._model, f"{kind}_function")
+        if function is not self._own.get(kind):
+            # Compiled anew, it may have another loss, or layers that are frozen.
+            self._own[kind] = function
+            for key in [key for key in self._functions if key[0] == kind]:
+                del self._functions[key]
 
         def step(*arguments: Any) -> Any:
-            if not self._due or not self._looks_inside():
+            looks, self._looks = self._looks, False
+            if not looks or not self._due or not self._looks_inside():
                 return function(*arguments)
             return self._capture(kind, function, arguments)
 
-        setattr(self._model, name, step)
+        setattr(step, _MADE_BY, self)
+        self._replaced[kind] = function, step
+        setattr(self._model, f"{kind}_function", step)
 
     def _restore(self, kind: str) -> None:
-        function = self._replaced.pop(kind, None)
-        if function is not None:
+        function, ours = self._replaced.pop(kind, (None, None))
+        if ours is not None and getattr(self._model, f"{kind}_function", None) is ours:
             setattr(self._model, f"{kind}_function", function)
 
     def _looks_inside(self) -> bool:
