@@ -54,7 +54,8 @@ python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
 ## What all of them do
 
 - **Parameters** may be text, as they are in JSON: numbers, `True` or `false`, and lists with commas between
-  the parts. A pattern that has a comma itself goes into a JSON list: `'["a{1,2}"]'`. A pattern matches
+  the parts, or in JSON: `'["a", "b"]'`. A comma within the brackets or braces of a pattern (`a{1,2}`) is its own; a
+  pattern with any other comma goes into a JSON list. A pattern matches
   anywhere in a name, and any one of a list suffices. What makes no sense is refused when the rule is made.
 - **Selection** is the union of `collection_names` and `tensor_regex`.
 - **Every worker** that saved a tensor is looked at by itself, unless the rule says that it adds them up.

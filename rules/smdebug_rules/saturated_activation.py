@@ -84,7 +84,7 @@ _DEFAULTS = {"threshold_tanh": (-9.4999, 9.4999), "threshold_sigmoid": (-23.0, 1
 def _limits(name: str, both: Any, least: Any, most: Any) -> tuple[float, float]:
     limits = number(f"{name}_min", least), number(f"{name}_max", most)
     if is_given(both):
-        told = numbers(name, both.strip("() ") if isinstance(both, str) else both)
+        told = numbers(name, both)
         if len(told) != 2:
             raise SMDebugValueError(f"{name} has to be two numbers, not {both!r}")
         if limits not in (_DEFAULTS[name], tuple(told)):

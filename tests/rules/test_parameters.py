@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.rules.parameters import boolean, integer, number, patterns, strings
+from smdebug.rules.parameters import boolean, integer, number, numbers, patterns, strings
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,29 @@ from smdebug.rules.parameters import boolean, integer, number, patterns, strings
 )
 def test_a_list_is_a_list_or_json_or_text_with_commas(told, meant):
     assert strings("names", told) == meant
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ("loss, a{1,2}", ["loss", "a{1,2}"]),
+        ("(a,b)c,[d,e]", ["(a,b)c", "[d,e]"]),
+        (r"a\,b", [r"a\,b"]),
+        ("[1]", ["[1]"]),
+        ('["a,b"]', ["a,b"]),
+        (["a,b"], ["a,b"]),
+        (None, []),
+    ],
+)
+def test_a_comma_within_brackets_belongs_to_the_pattern(told, meant):
+    assert patterns("names", told) == meant
+
+
+@pytest.mark.parametrize(
+    "told", ["1, 2.5", "[1, 2.5]", '["1", "2.5"]', "(1, 2.5)", [1, "2.5"], (1, 2.5)]
+)
+def test_numbers_are_a_list_or_json_or_text_with_commas(told):
+    assert numbers("names", told) == [1, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +75,9 @@ def test_a_large_whole_number_is_exact():
         (integer, "inf", "flag has to be a whole number"),
         (strings, 5, "flag has to be a list of strings"),
         (strings, "[1, 2]", "flag has to be a list of strings"),
+        (numbers, "[1, [2]]", r"flag has to be a number, not \[2\]"),
+        (numbers, "1, two", "flag has to be a number, not 'two'"),
+        (patterns, 5, "flag must be one regex or a list of them"),
         (patterns, "a(", "flag: The pattern 'a\\(' is not a valid regex"),
         (patterns, "a{1,2}(", "write the list as JSON"),
         (patterns, "(a+)+$", "flag: The pattern .* could take forever"),

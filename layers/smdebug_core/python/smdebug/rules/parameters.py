@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from smdebug.config import parsing
 from smdebug.config.patterns import compiled
 from smdebug.exceptions import SMDebugValueError
 
@@ -54,11 +55,13 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def numbers(name: str, value: Any) -> list[float]:
-    """A list of numbers: a list, one number, or text with commas between them."""
+    """A list of numbers: a list, one number, or text: `"1, 2"`, `"[1, 2]"`, `"(1, 2)"`."""
     if isinstance(value, (int, float)):
         value = [value]
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = value if (parsed := _json_list(value)) is None else parsed
     if not isinstance(value, (list, tuple)):
-        value = strings(name, value)
+        value = strings(name, value.strip("() ") if isinstance(value, str) else value)
     return [number(name, one) for one in value]
 
 
@@ -99,16 +102,18 @@ def strings(name: str, value: Any) -> list[str]:
 
 
 def patterns(name: str, value: Any) -> list[str]:
-    """A list of regular expressions, each of which is valid and ends."""
-    found = strings(name, value)
+    """A list of regular expressions, each of which is valid and ends; as text, with commas between them.
+
+    A comma within brackets or braces, as in `a{1,2}`, belongs to the expression.
+    """
+    found = [one.strip() for one in parsing.patterns(value, name) if one.strip()]
     for pattern in found:
         try:
             compiled(pattern)
         except SMDebugValueError as error:
-            comma = " Where a pattern has a comma, write the list as JSON."
-            raise SMDebugValueError(
-                f"{name}: {error}{comma if isinstance(value, str) else ''}"
-            ) from None
+            has_comma = isinstance(value, str) and "," in value
+            hint = " Where a pattern has a comma, write the list as JSON." if has_comma else ""
+            raise SMDebugValueError(f"{name}: {error}{hint}") from None
     return found
 
 
