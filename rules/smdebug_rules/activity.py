@@ -70,6 +70,9 @@ def percent_inactive(
         seen.value.dtype.kind not in "biuf" and "float" not in seen.value.dtype.name
     ):
         return None
+    axes = seen.value.ndim
+    if channel is not None and axes > 2 and not -axes <= channel < axes:
+        return None
     return activity(seen.value, above, below, threshold, channel).percent_inactive
 
 

@@ -37,7 +37,8 @@ class DeadRelu(TensorRule):
         )
         self.threshold_layer = number("threshold_layer", threshold_layer, minimum=0, maximum=100)
         by_channel = one_of("granularity", granularity, ("unit", "channel")) == "channel"
-        self.channel = integer("channel", channel) if by_channel else None
+        axis = integer("channel", channel)
+        self.channel = axis if by_channel else None
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial

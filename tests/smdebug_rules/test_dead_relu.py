@@ -44,6 +44,13 @@ def test_a_channel_can_be_what_is_counted():
     assert fires_at(DeadRelu(run, granularity="channel")) == []
 
 
+def test_a_layer_without_such_an_axis_for_its_channels_is_passed_over():
+    tensors = {"conv_relu_output": np.zeros((8, 4, 5, 5), np.float32), "relu_output": layer(9)}
+    rule = DeadRelu(made_run({0: tensors}).trial(), granularity="channel", channel=4)
+    assert [one.tensor for one in findings_by_step(rule)[0]] == ["relu_output"]
+    assert list(rule.skipped) == ["conv_relu_output"]
+
+
 def test_each_workers_part_is_judged():
     run = MadeRun(workers=2)
     run.save(0, {"a_relu_output": layer(0)}, rank=0).save(0, {"a_relu_output": layer(9)}, rank=1)
@@ -67,6 +74,7 @@ def test_saved_extremes_are_enough_where_they_tell():
         {"threshold_layer": 101},
         {"threshold_inactivity": -1},
         {"granularity": "row"},
+        {"channel": "second"},
         {"tensor_regex": "(a+)+$"},
     ],
 )
