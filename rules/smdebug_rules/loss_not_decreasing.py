@@ -11,7 +11,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import TensorSelection, each_worker, named, step_within
+from smdebug.rules.looking import TensorSelection, each_worker, named, step_told, step_within
 from smdebug.rules.parameters import boolean, integer, is_given, number, strings
 from smdebug_rules.losses import loss_of, mode_meant
 
@@ -24,6 +24,12 @@ class Limits:
     increase_threshold_percent: float | None = None
 
     comes_from_parameters: ClassVar[bool] = True
+
+    def crossed_by(self, fallen: float) -> float:
+        """The percentage by which it would have had to fall at least; a tolerated rise is below 0."""
+        if self.increase_threshold_percent is not None and fallen < 0:
+            return -self.increase_threshold_percent
+        return self.min_difference
 
 
 def improvement(before: float, now: float) -> float:
@@ -115,18 +121,30 @@ class LossNotDecreasing(TensorRule):
         if before is None and math.isfinite(loss):
             reason = f"there is no loss of {self.num_steps} steps before to compare with"
             return Judged(tensor.name, worker, skipped=reason)
-        self.last_checked[tensor.name, worker, mode.name] = now
+        key = (tensor.name, worker, mode.name)
+        checked, self.last_checked[key] = self.last_checked.get(key), now
         if before is not None and not is_stuck(before, loss, self.limits):
             return Judged(tensor.name, worker)
         fallen = math.nan if before is None else improvement(before, loss)
+        told = f"{loss:.6g} at {step_told(now, mode)}"
+        if before is not None and then is not None:
+            told += f", it was {before:.6g} at {step_told(then, mode)}"
+            if fallen and math.isfinite(fallen):
+                told += f" ({'down' if fallen > 0 else 'up'} {abs(fallen):.3g} %)"
         finding = Finding(
             statistic="percent by which the loss has fallen",
             value=fallen,
-            threshold=self.limits.min_difference,
-            message=_told(
-                named(tensor.name, worker, self.base_trial), loss, now, before, then, fallen
-            ),
-            details={"loss": loss, "before": before, "since": then, "mode": mode.name},
+            threshold=self.limits.crossed_by(fallen),
+            message=f"{named(tensor.name, worker, self.base_trial)}: the loss is {told}",
+            details={
+                "loss": loss,
+                "before": before,
+                "since": then,
+                "mode": mode.name,
+                "last_good_step": None
+                if checked is None
+                else self.base_trial.global_step(mode, checked),
+            },
         )
         badness = math.inf if math.isnan(fallen) else -fallen
         return Judged(tensor.name, worker, finding, badness)
@@ -144,17 +162,6 @@ class LossNotDecreasing(TensorRule):
                     return step, loss
             latest = step - 1
         return None, None
-
-
-def _told(
-    where: str, loss: float, now: int, before: float | None, then: int | None, fallen: float
-) -> str:
-    if before is None:
-        return f"{where}: the loss is {loss} at step {now}"
-    told = f"{where}: the loss is {loss:.6g} at step {now}, it was {before:.6g} at step {then}"
-    if not math.isfinite(fallen):
-        return told
-    return f"{told} ({'down' if fallen > 0 else 'up'} {abs(fallen):.3g} %)" if fallen else told
 
 
 def _limits(min_difference: Any, diff_percent: Any, increase: Any) -> Limits:

@@ -80,7 +80,7 @@ _CHOICES: dict[str, str] = {
     "SimilarAcrossRuns": "It fires on what is *different*, whatever its name says. A tensor that the other run "
     "lacks is passed over, unless `strict`; so is a step that it has not. Several other runs are allowed.",
     "WeightUpdateRatio": "The ratio is mean(|W - W before|) / (mean(|W before|) + epsilon). Where there are TRAIN "
-    "steps, only those are compared. A change of shape is passed over.",
+    "steps, only those are compared. A change of shape is passed over; weights that become NaN are found.",
     "AllZero": "Without `threshold`, all values have to be zero.",
     "UnchangedTensor": "This step is compared with each of the others; another shape is a change.",
     "LossNotDecreasing": "At the default, a loss that stays the same is found. With `increase_threshold_percent`, "

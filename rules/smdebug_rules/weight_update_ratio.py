@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
@@ -11,7 +11,14 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric, mean_abs, mean_abs_difference
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import each_worker, named, step_within, steps_between, value_of
+from smdebug.rules.looking import (
+    each_worker,
+    named,
+    step_told,
+    step_within,
+    steps_between,
+    value_of,
+)
 from smdebug.rules.parameters import integer, number
 
 
@@ -72,7 +79,11 @@ class WeightUpdateRatio(TensorRule):
                 reason = "there are no values of the same shape at a step before to compare with"
                 yield Judged(tensor.name, worker, skipped=reason)
                 continue
-            finding = self._finding(tensor.name, worker, ratio, then)
+            details: dict[str, Any] = {"since": then}
+            if mode is not ModeKeys.GLOBAL:  # steps of other modes are not looked at
+                looked_at = tensor.prev_steps(now, 2, mode)[0]
+                details["last_good_step"] = trial.global_step(mode, looked_at)
+            finding = self._finding(named(tensor.name, worker, trial), ratio, mode, details)
             yield Judged(tensor.name, worker, finding, _badness(ratio, self.large_threshold))
 
     def _step_before(self, tensor: Any, now: int, mode: ModeKeys) -> int | None:
@@ -94,8 +105,10 @@ class WeightUpdateRatio(TensorRule):
             return None
         return update_ratio(weight, before, self.epsilon)
 
-    def _finding(self, name: str, worker: str, ratio: float, then: int | None) -> Finding | None:
-        where = f"{named(name, worker, self.base_trial)}: the update since step {then}"
+    def _finding(
+        self, name: str, ratio: float, mode: ModeKeys, details: Mapping[str, Any]
+    ) -> Finding | None:
+        where = f"{name}: the update since {step_told(details['since'], mode)}"
         if self.small_threshold <= ratio <= self.large_threshold:
             return None
         if math.isnan(ratio):
@@ -111,7 +124,7 @@ class WeightUpdateRatio(TensorRule):
             value=ratio,
             threshold=threshold,
             message=told,
-            details={"since": then},
+            details=details,
         )
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from smdebug.rules import Finding, restore_state, save_state
@@ -106,22 +108,42 @@ def test_a_step_at_which_another_worker_wrote_a_tensor_is_not_called_good():
     assert history(findings_by_step(TooLarge(run.end().trial()))) == {2: [("a", 2, 0)]}
 
 
-class EveryTenth(TooLarge):
-    """Looks at every tenth step alone, or passes all tensors over as a whole."""
+class NotAtOne(TooLarge):
+    """Passes all over as a whole at step 1."""
 
     def judged(self, step):
-        if step == 20:
-            yield Judged("a", "", skipped="not today")
-        elif step % 10 == 0:
-            yield from super().judged(step)
+        return [Judged("a", "", skipped="not now")] if step == 1 else super().judged(step)
 
 
-def test_a_step_at_which_the_rule_did_not_look_is_not_called_good():
-    run = made_run(steps_of(a={step: 20 if step in (30, 50) else 1 for step in range(0, 55, 5)}))
-    assert history(findings_by_step(EveryTenth(run.trial()))) == {
-        30: [("a", 30, 10)],
-        50: [("a", 50, 40)],
-    }
+def test_a_step_at_which_all_was_passed_over_as_a_whole_is_not_called_good():
+    run = made_run(steps_of(a={0: 1, 1: 1, 2: 20, 3: 1, 4: 20})).trial()
+    assert history(findings_by_step(NotAtOne(run))) == {2: [("a", 2, 0)], 4: [("a", 4, 3)]}
+
+
+class OddSteps(TooLarge):
+    """Looks at every other step, and knows which one was the last."""
+
+    def judged(self, step):
+        for one in super().judged(step) if step % 2 else ():
+            details = {"last_good_step": step - 2}
+            yield one._replace(finding=one.finding and replace(one.finding, details=details))
+
+
+def test_a_rule_that_does_not_look_at_every_step_tells_the_last_good_one_itself():
+    run = made_run(steps_of(a=dict(enumerate([1, 20, 1, 1, 1, 20, 1, 20])))).trial()
+    found = findings_by_step(OddSteps(run))
+    assert history(found) == {1: [("a", 1, None)], 5: [("a", 5, 3)], 7: [("a", 5, 3)]}
+    assert "last_good_step" not in found[1][0].details
+
+
+def test_a_rule_that_finds_nothing_remembers_nothing_new_from_step_to_step():
+    steps = {step: {"a": np.float32([1]), "text": np.array(["x"])} for step in range(3)}
+    rule = TooLarge(made_run(steps).trial())
+    states = []
+    for step in steps:
+        rule.invoke(step)
+        states.append(bytes(save_state(rule)))
+    assert states[0] == states[1] == states[2]
 
 
 def test_since_when_is_remembered_in_the_state():

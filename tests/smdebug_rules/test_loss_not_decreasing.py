@@ -41,6 +41,24 @@ def test_saved_at_0_4_8_12_16_the_first_comparison_is_12_with_0():
     ]
 
 
+@pytest.mark.parametrize(("now", "limit"), [(95, 10), (106, -5)])
+def test_the_limit_told_is_the_one_that_was_crossed(now, limit):
+    rule = LossNotDecreasing(
+        losses([100, now]), num_steps=1, min_difference=10, increase_threshold_percent=5
+    )
+    ((finding,),) = findings_by_step(rule).values()
+    assert (finding.value, finding.threshold) == (100 - now, limit)
+
+
+def test_steps_of_a_mode_are_told_as_such():
+    run = MadeRun()
+    for step in range(6):
+        mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
+        run.save(step, {"loss": [1.0]}, mode=mode)
+    found = findings_by_step(LossNotDecreasing(run.end().trial(), num_steps=2, mode="EVAL"))
+    assert str(found[5][0]) == "loss: the loss is 1 at EVAL step 2, it was 1 at EVAL step 0"
+
+
 def test_the_last_good_step_is_the_last_comparison_not_the_last_step():
     trial = losses([100 - step if step <= 20 else 60 + step for step in range(31)])
     ((finding,),) = findings_by_step(LossNotDecreasing(trial)).values()

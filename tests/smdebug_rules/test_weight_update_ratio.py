@@ -78,6 +78,16 @@ def test_where_there_are_training_steps_only_those_are_looked_at():
     assert [looked_at(rule, step) for step in range(3)] == [False, False, True]
 
 
+def test_a_step_of_another_mode_is_neither_compared_with_nor_called_good():
+    run = MadeRun()
+    for step, weight in enumerate([1.0, 1.0, 2.0, 2.0, 200.0]):
+        mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
+        run.save(step, {"weight": [weight]}, mode=mode)
+    ((finding,),) = findings_by_step(WeightUpdateRatio(run.end().trial())).values()
+    assert str(finding) == "weight: the update since TRAIN step 1 is 99 times the weights, above 10"
+    assert (finding.step, finding.details["last_good_step"]) == (4, 2)
+
+
 def test_weights_that_become_nan_fire():
     (finding,) = findings_by_step(WeightUpdateRatio(weights(1.0, math.nan)))[1]
     assert "is not a number" in str(finding)

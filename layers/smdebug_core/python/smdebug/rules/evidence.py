@@ -11,8 +11,9 @@ class TooLarge(TensorRule):
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.rules.findings import Finding
@@ -43,13 +44,13 @@ class TensorRule(Rule):
 
     What is found over several looks in a row, by the same statistic and limit, is told with the step
     since which that is so (`found_since`), and with the last step before at which it was looked at and
-    nothing was found (`last_good_step`). That is remembered of the first thousand.
+    nothing was found (`last_good_step`). That is remembered of the first thousand. A rule that does not look
+    at every step at which a tensor was saved tells the `last_good_step` itself, in the `details`.
     """
 
     def __init__(self, base_trial: Trial, action_str: Any = None, other_trials: Any = None):
         super().__init__(base_trial, action_str, other_trials)
         self.asked_from: int | None = None
-        self.last_look: int | None = None  # the last step at which any tensor was looked at
         # Of tensors that were passed over since, the step at which all was still well.
         self.good_before: dict[tuple[str, str], int | None] = {}
         self.found_since: dict[tuple[str, ...], tuple[int, int | None]] = {}
@@ -87,39 +88,40 @@ class TensorRule(Rule):
             elif key[:2] in last_good:  # it was ill before, in another way
                 since = (step, last_good[key[:2]])
             else:
-                since = (step, self._last_good_step(name, worker))
+                since = (step, self._last_good_step(name, worker, step, finding.details))
             if len(self.found_since) < MOST_REMEMBERED:
                 self.found_since[key] = since
             self.findings.append(_with_history(finding, name, worker, step, since))
-        self._remember(step, looked_at, passed_over)
+        self._remember_good(step, looked_at, passed_over)
         return bool(found)
 
-    def _remember(
+    def _remember_good(
         self, step: int, looked_at: set[tuple[str, str]], passed_over: list[tuple[str, str]]
     ) -> None:
-        # Whose worker is "" was passed over as a whole.
+        # What is passed over as a whole has no worker.
         seen = looked_at | {(name, "") for name, _ in looked_at}
         kept = {key: good for key, good in self.good_before.items() if key not in seen}
         for key in passed_over:
             if key not in seen and key not in kept and len(kept) < MOST_REMEMBERED:
-                kept[key] = self._last_good_step(*key)
+                kept[key] = self._last_good_step(*key, step)
         self.good_before = kept
-        if looked_at:
-            self.last_look = step
 
-    def _last_good_step(self, name: str, worker: str) -> int | None:
-        """Where nothing was found of it the last time: when it was looked at last."""
+    def _last_good_step(
+        self, name: str, worker: str, step: int, told: Mapping[str, Any] = MappingProxyType({})
+    ) -> int | None:
+        """The last step before at which it was looked at, of a tensor of which nothing was found there."""
         for key in ((name, worker), (name, "")):
             if key in self.good_before:
                 return self.good_before[key]
-        if self.last_look is None:
-            return None
-        latest = self.last_look
+        earliest, latest = self.asked_from or 0, step - 1
+        if "last_good_step" in told:
+            good: int | None = told["last_good_step"]
+            return good if good is not None and good >= earliest else None
         try:
             tensor = self.base_trial.tensor(name)
             while steps := tensor.prev_steps(latest, 1):
                 (before,) = steps
-                if before < (self.asked_from or 0):
+                if before < earliest:
                     return None
                 if not worker or worker in tensor.workers(before):
                     return before
@@ -134,6 +136,7 @@ def _with_history(
 ) -> Finding:
     began, last_good = since
     details = {**finding.details, "found_since": began}
+    details.pop("last_good_step", None)
     if last_good is not None:
         details["last_good_step"] = last_good
     message = str(finding)

@@ -111,6 +111,11 @@ def step_within(trial: Trial, step: int, mode: ModeKeys) -> int | None:
     return its_step if its_mode is mode else None
 
 
+def step_told(step: int, mode: ModeKeys) -> str:
+    """The step as a sentence has it: with its mode, where it is not the global one."""
+    return f"step {step}" if mode is ModeKeys.GLOBAL else f"{mode.name} step {step}"
+
+
 def steps_between(tensor: Tensor, earliest: int, step: int, mode: ModeKeys) -> list[int]:
     """The steps at which it was saved from `earliest` to `step`, without asking for many more."""
     asked = 2
