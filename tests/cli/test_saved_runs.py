@@ -261,7 +261,7 @@ def test_all_means_every_rule_that_needs_nothing(ask, ill):
     ("options", "said"),
     [
         (["--rule", "VanishingGradients"], "Did you mean VanishingGradient?"),
-        (["--rule", "VanishingGradient", "--set", "treshold=1"], "takes no parameter"),
+        (["--rule", "VanishingGradient", "--set", "treshold=1"], "Did you mean threshold?"),
         (["--rule", "VanishingGradient", "--set", "threshold"], "takes NAME=VALUE"),
         (
             ["--rule", "VanishingGradient", "--rule", "AllZero", "--set", "threshold=1"],

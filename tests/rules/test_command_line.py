@@ -114,6 +114,15 @@ def test_other_trials_are_opened(path, other_path, capsys, separator):
     assert lines[0] == "step 1: loss: differs from run other by up to 5"
 
 
+@pytest.mark.parametrize("option", ["--other_trial", "--other-trial", "--other_trials"])
+def test_another_trial_is_opened_by_the_name_that_the_rule_has_for_it(
+    path, other_path, capsys, option
+):
+    argv = ["--trial-dir", path, "--rule-name", "SimilarAcrossRuns", option, other_path]
+    code, lines, _ = run(capsys, *argv)
+    assert (code, lines[0]) == (1, "step 1: loss: differs from run other by up to 5")
+
+
 def test_a_rule_of_ones_own_is_taken_from_its_file(path, rule_file, capsys):
     argv = ["--trial-dir", path, "--rule-file", rule_file, "--limit", "3.5"]
     code, lines, _ = run(capsys, *argv, "--rule-name", "myrule")
@@ -163,6 +172,10 @@ ASKED_WRONGLY = {
     "given twice": (
         ["--rule-name", "VanishingGradient", "--threshold", "1", "--threshold=2"],
         "--threshold is given twice",
+    ),
+    "bad flag": (
+        ["--rule-name", "AllZero", "--raise-rule-eval-cond-exception", "maybe"],
+        "--raise-rule-eval-cond-exception has to be True or False, not 'maybe'",
     ),
     "a stray value": (["--rule-name", "VanishingGradient", "5"], "'5' follows no option"),
     "other trial missing": (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from smdebug.exceptions import NoMoreData, SMDebugError, SMDebugValueError
-from smdebug.rules.making import GIVEN, accepted_by, make_rule
+from smdebug.rules.making import GIVEN, accepted_by, make_rule, nearest_told
+from smdebug.rules.parameters import boolean
 from smdebug.rules.rule import Rule
 
 FOUND_NOTHING, FOUND_SOMETHING, ASKED_WRONGLY, CANNOT_LOOK, INTERRUPTED = 0, 1, 2, 3, 130
@@ -43,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.describe:
             print(_description(options.describe))
             return FOUND_NOTHING
+        options.stop_at_first = boolean(
+            "--raise-rule-eval-cond-exception", options.raise_rule_eval_cond_exception
+        )
         rule_class = _rule_class(options.rule_name, options.rule_file)
         parameters = _parameters(rule_class, rest)
         if not options.trial_dir:
@@ -76,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--rule-name", "--rule_name", metavar="NAME", help="the rule, in any case")
     add("--rule-file", "--rule_file", metavar="FILE", help="a Python file that defines the rule")
-    add("--other-trials", "--other_trials", metavar="PATHS", default="",
+    add("--other-trials", "--other_trials", "--other-trial", "--other_trial", metavar="PATHS", default="",
         help="other runs that the rule looks at, with , or ; between them")  # fmt: skip
     add("--start-step", "--start_step", metavar="N", type=int, default=0,
         help="the first global step (0)")  # fmt: skip
@@ -118,7 +122,7 @@ def _rule_in_file(file: str, name: str | None) -> type[Rule]:
     for known, rule in rules.items():
         if known.lower() == name.lower():
             return rule
-    raise SMDebugValueError(f"{file} defines no rule {name!r}{_meant(name, rules)}")
+    raise SMDebugValueError(f"{file} defines no rule {name!r}{nearest_told(name, rules)}")
 
 
 def load_rule_file(file: str) -> Any:
@@ -174,7 +178,7 @@ def _parameters(rule_class: type[Rule], rest: Sequence[str]) -> dict[str, str]:
         if name not in accepted.names and not accepted.anything:
             choices = [one for one in accepted.names if one not in GIVEN]
             raise SMDebugValueError(
-                f"{rule_class.__name__} takes no parameter {told!r}{_meant(name, choices)}"
+                f"{rule_class.__name__} takes no parameter {told!r}{nearest_told(name, choices)}"
             )
         if not equals:
             value = waiting.pop(0) if waiting and not waiting[0].startswith("--") else "True"
@@ -202,20 +206,16 @@ def _trial(path: str) -> Any:
 
 
 def _look(rule: Rule, options: Any) -> int:
-    from smdebug.rules.parameters import boolean
     from smdebug.rules.rule_invoker import evaluations
 
     seen = Seen(rule.rule_name, options.trial_dir)
     code = None
     try:
-        stop_at_first = boolean(
-            "--raise-rule-eval-cond-exception", options.raise_rule_eval_cond_exception
-        )
         for evaluation in evaluations(rule, options.start_step, options.end_step):
             seen.add(evaluation, rule.looked, rule.skipped)
             if evaluation.met is not None:
                 print(_told(evaluation), flush=True)
-                if stop_at_first:
+                if options.stop_at_first:
                     break
     except NoMoreData:
         pass  # the run has ended: what was to be expected
@@ -308,18 +308,6 @@ def _description(name: str) -> str:
         also = f" (also {', '.join(parameter.aliases)})" if parameter.aliases else ""
         lines.append(f"  --{parameter.name} ({kind}): {parameter.sentence}{also}")
     return "\n".join(lines)
-
-
-def _meant(name: str, choices: Iterable[str]) -> str:
-    """The end of a sentence that says what there is instead."""
-    from difflib import get_close_matches
-
-    choices = list(choices)
-    by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    if close:
-        return f". Did you mean {by_lower[close[0]]}?"
-    return f": there are {', '.join(choices)}" if choices else ""
 
 
 def _is_about_the_run(error: SMDebugError) -> bool:

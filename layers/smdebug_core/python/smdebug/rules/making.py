@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,10 +64,26 @@ def make_rule(
         raise SMDebugValueError(f"{rule_class.__name__} needs {named(missing[0])}")
     unknown = [name for name in arguments if name not in accepted.names]
     if unknown and not accepted.anything:
-        raise SMDebugValueError(f"{rule_class.__name__} takes no parameter {named(unknown[0])}")
+        choices = [one for one in accepted.names if one not in GIVEN]
+        raise SMDebugValueError(
+            f"{rule_class.__name__} takes no parameter {named(unknown[0])}"
+            f"{nearest_told(unknown[0], choices)}"
+        )
     try:
         return rule_class(trial() if callable(trial) else trial, **arguments)
     except SMDebugError:
         raise
     except (TypeError, ValueError) as error:
         raise SMDebugValueError(f"{rule_class.__name__} cannot be made: {error}") from error
+
+
+def nearest_told(name: str, choices: Iterable[str]) -> str:
+    """The end of a sentence that says what there is instead."""
+    from difflib import get_close_matches
+
+    choices = list(choices)
+    by_lower = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    if close:
+        return f". Did you mean {by_lower[close[0]]}?"
+    return f": there are {', '.join(choices)}" if choices else ""
