@@ -43,6 +43,7 @@ class StalledTrainingRule(Rule):
         super().__init__(base_trial, action_str)
         self.threshold = integer("threshold", threshold, minimum=1)
         self.before_first_step = boolean("before_first_step", before_first_step)
+        self.watched_since: float | None = None  # when it was first asked for a step yet to come
         self.last_saved: float | None = None
         self.last_step: int | None = None
         self.told_of: float | None = None
@@ -88,8 +89,10 @@ class StalledTrainingRule(Rule):
         while trial.has_passed_step(step) is StepState.NOT_YET_AVAILABLE:
             if began is None:
                 began = self.now()
+            if self.watched_since is None:
+                self.watched_since = began
             self._note_news()
-            last = self.last_saved if self.last_step is not None else began
+            last = self.last_saved if self.last_step is not None else self.watched_since
             if last is None:
                 last = began
             counts = self.last_step is not None or self.before_first_step

@@ -92,6 +92,16 @@ def test_before_the_first_step_it_counts_from_when_it_was_asked():
         patient.invoke(0)
 
 
+def test_a_silence_before_the_first_step_is_told_once_too():
+    run = MadeRun()
+    plan = [(1200.0, lambda: saved_at(run, 2, 1200.0)), (1500.0, run.end)]
+    rule = AtOnce(run.trial(), plan, threshold=60)
+    found = findings_by_step(rule)
+    assert list(found) == [0, 3]
+    assert str(found[0][0]) == "nothing was saved for 60 s since it is watched; the limit is 60 s"
+    assert "after step 2" in str(found[3][0])
+
+
 def test_stopping_needs_to_know_the_job_and_is_an_action():
     trial = MadeRun().trial()
     with pytest.raises(SMDebugValueError, match="needs training_job_name_prefix"):
