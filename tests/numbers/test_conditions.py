@@ -49,6 +49,21 @@ def test_closeness_is_numpys(pair, equal_nan):
 
 
 @given(
+    arrays.arrays(
+        np.float32, 3, elements=st.sampled_from([-1.0, 0.0, 1.0, np.inf, -np.inf, np.nan])
+    ),
+    arrays.arrays(
+        np.float32, 3, elements=st.sampled_from([-1.0, 0.0, 1.0, np.inf, -np.inf, np.nan])
+    ),
+    st.sampled_from([0.0, 1e-5, 1.0, 2.0]),
+)
+def test_what_is_finite_is_not_close_to_infinity_however_much_is_tolerated(one, other, rtol):
+    with np.errstate(all="ignore"):
+        expected = np.allclose(one, other, rtol=rtol, atol=0.0)
+    assert all_close(one, other, rtol=rtol, atol=0.0) == expected
+
+
+@given(
     arrays.arrays(np.float32, 5, elements=st.floats(-(2.0**90), 2.0**90, width=32)),
     st.sampled_from([0.0, 1e-7, 3e-7, 1e-5, 0.5, 2.0]),
     st.floats(0.99, 1.01) | st.floats(-2, 4),

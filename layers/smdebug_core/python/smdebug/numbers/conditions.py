@@ -91,7 +91,7 @@ def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bo
     apart, limit = kept[0][: a.size], kept[1][: a.size]
     # The quickest way first: a / b is near 1, but for a rounding. If b is 0, or infinite, it leads nowhere.
     np.divide(a, b, out=limit)
-    nearly = rtol - 2e-7
+    nearly = min(rtol, 1.0) - 2e-7
     if limit.max() <= 1 + nearly and limit.min() >= 1 - nearly:
         return True
     np.subtract(a, b, out=apart)
