@@ -14,7 +14,9 @@ from smdebug.rules.parameters import boolean
 
 # A sum or norm of finite float16 values can be infinite; these cannot.
 _NEVER_OVERFLOW = frozenset(("min", "max", "mean", "median"))
-_TELLING = _NEVER_OVERFLOW | {"sum", "l1", "l2"}
+# Infinite where values are only large; NaN where one is not finite, be it NaN or infinite.
+_SPREADS = frozenset(("std", "variance"))
+_TELLING = _NEVER_OVERFLOW | _SPREADS | {"sum", "l1", "l2"}
 # NaN in one of these comes from a NaN, not from infinity less infinity.
 _NAN_FROM_NAN = frozenset(("min", "max", "l1", "l2"))
 
@@ -30,6 +32,8 @@ def telling_reduction(
         if name not in _NEVER_OVERFLOW and value.dtype == np.float16:
             continue
         is_nan = bool(np.isnan(value).any())
+        if name in _SPREADS and (only_nan or not is_nan):
+            continue
         if only_nan and not (is_nan and (of_magnitude or name in _NAN_FROM_NAN)):
             continue
         return f"{'abs_' if of_magnitude else ''}{name}", "NaN" if is_nan else "infinite"

@@ -76,6 +76,9 @@ def reduced(**saved):
         ({"sum": np.float16(INF)}, False, False),
         ({"prod": np.float64(INF)}, False, False),
         ({"variance": np.float32(INF)}, False, False),
+        ({"variance": np.float32(NAN)}, True, False),
+        ({"std": np.float32(NAN)}, True, False),
+        ({"abs_std": np.float32(NAN)}, True, False),
         ({"mean": np.float32(1.0)}, False, False),
     ],
 )
