@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -56,7 +57,9 @@ def loss_selection(tensor_regex: Any) -> TensorSelection:
 
 
 # Metrics that are the better the larger they are tell nothing by rising.
-_THE_MORE_THE_BETTER = ("auc", "aucpr", "map", "ndcg", "accuracy", "f1", "f1_macro", "r2", "pre")
+_THE_MORE_THE_BETTER = re.compile(
+    "(auc(pr)?|map|ndcg|pre|r2|(.*[_-])?accuracy|(f1|precision|recall)(_.*)?)(@.*|-)?"
+)
 _VALIDATION = ("validation", "valid", "val", "eval", "test")
 
 
@@ -66,8 +69,7 @@ def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
     validation: dict[tuple[str, str], float] = {}
     for loss in losses:
         kind, dash, metric = loss.name.rpartition("/")[2].partition("-")
-        error = metric.partition("@")[0]
-        if loss.value is None or not dash or error in _THE_MORE_THE_BETTER:
+        if loss.value is None or not dash or _THE_MORE_THE_BETTER.fullmatch(metric):
             continue
         if kind == "train":
             train[metric, loss.worker] = loss.value

@@ -56,6 +56,32 @@ def test_metrics_of_xgboost_count_in_both():
     assert fires_at(Overtraining(run, patience_train=2, patience_validation=3)) == [3]
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        *(
+            "auc",
+            "aucpr",
+            "map",
+            "map@5",
+            "map-",
+            "ndcg@5-",
+            "pre@3",
+            "accuracy",
+            "balanced_accuracy",
+            "r2",
+        ),
+        *("f1", "f1_binary", "precision_macro", "recall", "interval-regression-accuracy"),
+    ],
+)
+def test_metrics_that_are_the_better_the_larger_tell_nothing_by_rising(metric):
+    rising = {
+        n: {f"train-{metric}": [0.1 * n], f"validation-{metric}": [0.1 * n]} for n in range(6)
+    }
+    run = made_run(rising, collections={"metrics": ["^train|^validation"]}).trial()
+    assert fires_at(Overtraining(run, patience_train=2, patience_validation=3)) == []
+
+
 @pytest.mark.parametrize("parameters", [{"combine": "xor"}, {"delta": -1}, {"patience_train": 0}])
 def test_what_makes_no_sense_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
