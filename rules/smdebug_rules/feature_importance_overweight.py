@@ -50,6 +50,8 @@ class FeatureImportanceOverweight(TensorRule):
             if len(importance) <= self.nfeatures or not total:
                 reason = (
                     f"there are {len(importance)} features, of which {self.nfeatures} are too many"
+                    if total
+                    else "all importances are 0"
                 )
                 yield Judged(kind, worker, skipped=reason)
                 continue

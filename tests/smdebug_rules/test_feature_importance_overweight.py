@@ -31,7 +31,11 @@ def test_importances_are_made_to_sum_up_to_one():
 
 def test_with_as_few_features_as_are_added_up_it_never_fires():
     run = made_run({0: importance(0.5, 0.4, 0.1), 1: importance(0, 0, 0, 0)}).trial()
-    assert [looked_at(FeatureImportanceOverweight(run), step) for step in (0, 1)] == [False, False]
+    rule = FeatureImportanceOverweight(run)
+    assert [(looked_at(rule, step), rule.skipped) for step in (0, 1)] == [
+        (False, {"feature_importance/weight": "there are 3 features, of which 3 are too many"}),
+        (False, {"feature_importance/weight": "all importances are 0"}),
+    ]
     assert fires_at(FeatureImportanceOverweight(run, nfeatures=2)) == [0]
 
 
