@@ -52,6 +52,75 @@ def test_a_compiled_model_is_compiled_as_often_with_a_hook_as_without(run, wrap)
     } <= set(trial.tensor_names(step=9))
 
 
+def in_one_piece(hook, optimizer, model, criterion):
+    """A step that is compiled as a whole: forward, backward, and update."""
+
+    @torch.compile(backend=BACKEND)
+    def step(inputs, labels):
+        optimizer.zero_grad()
+        criterion(model(inputs), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def with_compiled_update(hook, optimizer, model, criterion):
+    update = torch.compile(lambda: optimizer.step(), backend=BACKEND)
+
+    def step(inputs, labels):
+        optimizer.zero_grad()
+        criterion(model(inputs), labels).backward()
+        update()
+
+    return step
+
+
+@pytest.mark.parametrize("compiled_step", [in_one_piece, with_compiled_update])
+def test_of_a_compiled_step_saving_is_no_part(run, compiled_step):
+    def train_compiled(hook, steps):
+        torch._dynamo.reset()
+        counters.clear()
+        torch.manual_seed(0)
+        model, criterion = Net(), nn.CrossEntropyLoss()
+        if hook is not None:
+            hook.register_module(model)
+            hook.register_loss(criterion)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        step = compiled_step(hook, optimizer, model, criterion)
+        graphs = []
+        for _ in range(steps):
+            step(*batch())
+            graphs.append(counters["stats"]["unique_graphs"])
+        return model, graphs
+
+    alone, _ = train_compiled(None, 10)
+    with hook_in(run, save_config=EVERY_THIRD) as hook:
+        watched, graphs = train_compiled(hook, 10)
+    assert same(watched, alone)
+    assert graphs[-1] == graphs[3]  # the first step that saves may be compiled apart, no later one
+    trial = smd.create_trial(str(run))
+    for name in ("Net_fc1.weight", "gradient/Net_fc1.weight"):
+        assert trial.tensor(name).steps() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_registered_model_is_exported_as_if_it_were_not(run, strict, caplog):
+    model = Net().eval()
+    inputs, _ = batch()
+    with hook_in(run) as hook:
+        hook.logger.addHandler(caplog.handler)
+        hook.register_module(model)
+        expected = model(inputs)
+        exported = torch.export.export(model, (inputs,), strict=strict)
+        traced = torch.jit.trace(model, inputs, check_trace=False)
+        hook.logger.removeHandler(caplog.handler)
+        assert hook.step == 0
+    assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
+    torch.testing.assert_close(exported.module()(inputs), expected)
+    torch.testing.assert_close(traced(inputs), expected)
+    assert smd.create_trial(str(run)).steps() == [0]
+
+
 def test_a_model_may_be_compiled_after_it_was_registered(run):
     torch.manual_seed(0)
     model = Net()

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
 from torch._C import _current_graph_task_id as graph_task
+from torch._C import _is_tracing as is_tracing
 from torch.compiler import is_compiling
 
 if TYPE_CHECKING:
     from smdebug.pytorch.hook import Hook
 
 
+Called = TypeVar("Called", bound=Callable[..., Any])
+
 # What a callback is in the copy of a model: it takes what it is given and does nothing. It is Python's own,
 # so that who loads a saved model needs no smdebug.
 _CONTEXT = nullcontext()
 
 
+def is_exporting() -> bool:
+    """Is the model called to be exported, not to compute?"""
+    asked = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7
+    return asked is not None and bool(asked())
+
+
 def in_backward() -> bool:
     """Does the backward pass call, to compute once more what was not kept?"""
     return bool(graph_task() != -1)
+
+
+def _not_compiled(function: Called) -> Called:
+    """Of compiled code that calls it, it becomes no part, nor is it compiled by itself."""
+    disabled: Called = torch.compiler.disable(function)
+    return disabled
 
 
 class _Callback:
@@ -45,12 +61,13 @@ class BeforeForward(_Callback):
 
     def __call__(self, module: nn.Module, args: Any) -> None:
         if is_compiling():
-            _outside_the_graph(self, module)
-        else:
+            if not is_exporting():
+                _outside_the_graph(self, module)
+        elif not is_tracing():
             self.hook.before_forward(module)
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
+@_not_compiled
 def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
     """The model was registered before it was compiled, so its graph calls out, to here."""
     callback.hook.before_forward(module, in_graph=True)
@@ -66,45 +83,65 @@ class AroundLayer(_Callback):
         self.outputs = outputs
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        if is_compiling():
+        if is_compiling() or is_tracing():
             return
         if self.hook.saves_now and not in_backward():
-            if getattr(module, "_is_replica", False):
-                self.hook.say_once(
-                    f"{self.name} runs on several devices at once (DataParallel): what its replicas are "
-                    "given and give is not saved"
-                )
-                return
-            if self.inputs:
-                self.hook.record_inputs(self.name, [*args, *kwargs.values()])
-            if self.outputs:
-                self.hook.record_outputs(self.name, output)
+            _after_layer(self, module, args, kwargs, output)
+
+
+@_not_compiled
+def _after_layer(
+    around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any
+) -> None:
+    if getattr(module, "_is_replica", False):
+        around.hook.say_once(
+            f"{around.name} runs on several devices at once (DataParallel): what its replicas are "
+            "given and give is not saved"
+        )
+        return
+    if around.inputs:
+        around.hook.record_inputs(around.name, [*args, *kwargs.values()])
+    if around.outputs:
+        around.hook.record_outputs(around.name, output)
 
 
 class AfterAccumulation(_Callback):
     """Called when a parameter has been given its gradient, or more of it."""
 
     def __call__(self, parameter: torch.Tensor) -> None:
-        self.hook.guarded(lambda: self.hook.gradients.accumulated(parameter))
+        _after_accumulation(self.hook, parameter)
+
+
+@_not_compiled
+def _after_accumulation(hook: Hook, parameter: torch.Tensor) -> None:
+    hook.guarded(lambda: hook.gradients.accumulated(parameter))
 
 
 class BeforeOptimizer(_Callback):
     """Called with every optimizer of the process before it changes parameters."""
 
     def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
-        gradients = self.hook.gradients
-        if not gradients.are_awaited:
-            return None
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if closure is None:
-            self.hook.guarded(lambda: gradients.used_by(optimizer))
-            return None
+        if is_compiling():
+            self.hook.stays_with_optimizers()
+        return _before_step(self.hook, optimizer, args, kwargs)
 
-        def closure_told() -> Any:  # the gradients come into being only in there
-            result = closure()
-            self.hook.guarded(lambda: gradients.used_by(optimizer))
-            return result
 
-        if len(args) > 1:
-            return (args[0], closure_told, *args[2:]), kwargs
-        return args, {**kwargs, "closure": closure_told}
+@_not_compiled
+def _before_step(hook: Hook, optimizer: Any, args: Any, kwargs: Any) -> Any:
+    """A compiled step calls out, to here: nothing that we do becomes part of it."""
+    gradients = hook.gradients
+    if not gradients.are_awaited:
+        return None
+    closure = args[1] if len(args) > 1 else kwargs.get("closure")
+    if closure is None:
+        hook.guarded(lambda: gradients.used_by(optimizer))
+        return None
+
+    def closure_told() -> Any:  # the gradients come into being only in there
+        result = closure()
+        hook.guarded(lambda: gradients.used_by(optimizer))
+        return result
+
+    if len(args) > 1:
+        return (args[0], closure_told, *args[2:]), kwargs
+    return args, {**kwargs, "closure": closure_told}

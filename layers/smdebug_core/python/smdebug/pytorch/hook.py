@@ -123,6 +123,7 @@ class Hook(CallbackHook):
         self._modes_by_training = False  # the mode follows model.training
         self._stance: Any = None
         self._optimizers: Any = None  # the handle of what is told when one runs
+        self._stays = False  # is told of all they do, wanted or not
         self._agreement: Agreement | None = None
         self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
         super().__init__(
@@ -273,7 +274,7 @@ class Hook(CallbackHook):
         due = self._due
         if not due:
             self._unhook_layers()
-            if not self.gradients.are_awaited:
+            if not (self.gradients.are_awaited or self._stays):
                 self._leave_optimizers()
             return
         gradients = []
@@ -303,6 +304,10 @@ class Hook(CallbackHook):
     def _watch_optimizers(self) -> None:
         if self._optimizers is None:
             self._optimizers = register_optimizer_step_pre_hook(BeforeOptimizer(self))
+
+    def stays_with_optimizers(self) -> None:
+        """A step was compiled: it would be once more whenever somebody comes or goes."""
+        self._stays = True
 
     def _leave_optimizers(self) -> None:
         if self._optimizers is not None:
