@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -57,8 +56,8 @@ def loss_selection(tensor_regex: Any) -> TensorSelection:
 
 
 # Metrics that are the better the larger they are tell nothing by rising.
-_THE_MORE_THE_BETTER = re.compile(
-    "(auc(pr)?|map|ndcg|pre|r2|(.*[_-])?accuracy|(f1|precision|recall)(_.*)?)(@.*|-)?"
+_THE_MORE_THE_BETTER = frozenset(
+    ("auc", "aucpr", "map", "ndcg", "r2", "pre", "precision", "recall", "f1")
 )
 _VALIDATION = ("validation", "valid", "val", "eval", "test")
 
@@ -69,7 +68,7 @@ def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
     validation: dict[tuple[str, str], float] = {}
     for loss in losses:
         kind, dash, metric = loss.name.rpartition("/")[2].partition("-")
-        if loss.value is None or not dash or _THE_MORE_THE_BETTER.fullmatch(metric):
+        if loss.value is None or not dash or _rises(metric):
             continue
         if kind == "train":
             train[metric, loss.worker] = loss.value
@@ -82,6 +81,12 @@ def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
         sum(train[key] for key in common) / len(common),
         sum(validation[key] for key in common) / len(common),
     )
+
+
+def _rises(metric: str) -> bool:
+    """Is it the better the larger it is? `ndcg@5-`, `f1_macro` and `balanced_accuracy` are."""
+    name = metric.partition("@")[0].rstrip("-")
+    return name.partition("_")[0] in _THE_MORE_THE_BETTER or name.endswith("accuracy")
 
 
 def losses_by_mode(trial: Any, selection: TensorSelection, step: int) -> dict[ModeKeys, float]:
