@@ -162,6 +162,16 @@ def test_a_rule_follows_a_run_that_goes_on():
     assert rule.seen == [0, 5, 10]
 
 
+def test_a_rule_that_passed_over_all_that_it_looks_at_is_warned_of_with_the_reason(trial, capsys):
+    from smdebug.rules.generic import UnchangedTensor
+
+    invoke_rule(UnchangedTensor(trial, tensor_regex="loss", num_steps=9), end_step=4)
+    assert (
+        "It looks at what matches 'loss'. Saved were: loss. "
+        "Passed over in the end: loss (it was saved at fewer than 9 steps so far)."
+    ) in capsys.readouterr().out
+
+
 def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_saved(trial, capsys):
     from smdebug.rules.generic import AllZero, VanishingGradient
 

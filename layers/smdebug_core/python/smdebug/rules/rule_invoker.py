@@ -139,13 +139,16 @@ def _warn_of_nothing_seen(rule_obj: Rule, evaluated: int) -> None:
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     selection = getattr(rule_obj, "selection", None)
     wanted = f" It looks at what {selection}." if selection else ""
+    skipped = [f"{name} ({reason})" for name, reason in list(rule_obj.skipped.items())[:5]]
+    passed_over = f" Passed over in the end: {', '.join(skipped)}." if skipped else ""
     get_logger().warning(
-        "Rule %s had nothing to look at in any of %s steps.%s Saved were: %s%s.",
+        "Rule %s had nothing to look at in any of %s steps.%s Saved were: %s%s.%s",
         rule_obj.rule_name,
         evaluated,
         wanted,
         ", ".join(names[:20]),
         more,
+        passed_over,
     )
 
 
