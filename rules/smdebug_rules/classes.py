@@ -45,6 +45,8 @@ def prediction_row(predictions: Any, size: int, argmax: bool) -> Any:
     if argmax or (predictions.ndim > 1 and predictions.size > size):
         if not predictions.ndim:
             raise ClassesUnknown("a single number has no largest of several")
+        if predictions.dtype.kind == "f" and np.isnan(predictions).any():
+            raise ClassesUnknown("some of the predictions are NaN")
         return predictions.argmax(axis=-1).reshape(-1)
     row = predictions.reshape(-1)
     if row.dtype.kind == "f" and bool(((row >= 0) & (row <= 1)).all()):

@@ -27,6 +27,7 @@ def test_scores_probabilities_and_columns_become_classes():
         (["a"], ["b"]),
         ([0, 1], [np.nan, 1]),
         ([0], [[]]),
+        ([0, 1], [[0.9, 0.1], [np.nan, np.nan]]),
         ([1j], [1]),
     ],
 )
