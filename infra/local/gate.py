@@ -83,6 +83,8 @@ class Gate:
             return _denied(request.protocol, str(problem), start)
         if self._traps and known.on_trap and self._is_trapped(known.caller.role, asked):
             known.on_trap()
+            start("503 Service Unavailable", [("Content-Length", "0")])
+            return []
         if asked[0].action == "s3:GetObject":
             return self._object(environ, start, known.caller, asked[0])
         return self._behind(environ, start)

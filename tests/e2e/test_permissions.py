@@ -25,19 +25,6 @@ NOT_SHOWN = {
     "Watch scheduler:UpdateSchedule": "A schedule that has fired may still be there on AWS; moto removes it "
     "at once.",
 }
-# What is shown or not as the functions happen to meet.
-SELDOM = {
-    "Claim dynamodb:PutItem": "It notes what somebody else may have noted just before.",
-    "Commit sqs:SendMessage": "It has a run checked later whose custom rule waits for another run, unless a "
-    "check is left already.",
-    "FinishRun sqs:SendMessage": "It has a run checked later whose rules are not done, unless a check "
-    "is left already.",
-    **{
-        f"Sweep {action}": "It has a run looked after that goes on after its end, where the sweeper is the "
-        "first to see it."
-        for action in ("iam:PassRole", "scheduler:CreateSchedule", "scheduler:UpdateSchedule")
-    },
-}
 
 MANY = {f"gradient/{number:03}": np.full(3, np.nan, np.float32) for number in range(300)}
 REMEMBERING = """
@@ -73,6 +60,19 @@ class Comparing(Rule):
         return not self.other_trial.tensor_names(step=step)
 """
 
+WAITING = """
+from smdebug.rules import Rule
+
+
+class Waiting(Rule):
+    def __init__(self, base_trial, other_trial=None):
+        super().__init__(base_trial, other_trials=[other_trial])
+        self.other_trial = other_trial
+
+    def invoke_at_step(self, step):
+        return self.other_trial.tensor("gradient/fc").value(step) is None
+"""
+
 
 def test_every_permission_is_needed_and_none_is_missing():
     # A stack of its own: others may have things go wrong that are refused, or that nobody needs.
@@ -88,7 +88,7 @@ def test_every_permission_is_needed_and_none_is_missing():
         for one in told["needless"]
         for action in one["actions"]
     }
-    assert sorted((unused | needless) - set(NOT_SHOWN) - set(SELDOM)) == []
+    assert sorted((unused | needless) - set(NOT_SHOWN)) == []
     assert sorted(set(NOT_SHOWN) - unused - needless) == [], (
         "it is shown, and need not be explained"
     )
@@ -99,7 +99,7 @@ def test_the_page_tells_what_is_not_shown_and_why():
     rows = re.findall(
         r"\| (\w+) \| `(\w+:\w+)` \| ([^|]+) \|", page.split("never asked for there")[1]
     )
-    assert {f"{role} {action}": why for role, action, why in rows} == {**NOT_SHOWN, **SELDOM}
+    assert {f"{role} {action}": why for role, action, why in rows} == NOT_SHOWN
 
 
 def short(name: str) -> str:
@@ -123,6 +123,8 @@ def everything_that_happens(debugger) -> None:
     a_run_at_the_root_of_the_bucket(LocalDebugger(debugger.aws))
     a_finished_run_that_goes_on_unnoticed(debugger)
     rules_that_ask_for_what_is_not_there(debugger)
+    a_custom_rule_that_waits_alone(debugger)
+    a_run_that_ends_while_its_rule_waits(debugger)
     what_cannot_be_done_in_three_attempts(debugger)
 
 
@@ -169,13 +171,48 @@ def rules_that_ask_for_what_is_not_there(debugger) -> None:
     wait_for_use(debugger.aws, "CustomRulesAccess", "s3:ListBucket")
 
 
-def wait_for_use(aws, role: str, action: str) -> None:
-    def is_used() -> bool:
-        told = aws.permissions()
-        unused = {(short(told["roles"].get(one[0], one[0])), one[1]) for one in told["unused"]}
-        return (role, action) not in unused
+def a_custom_rule_that_waits_alone(debugger) -> None:
+    """Nobody else notes what its step holds, and nobody else has it looked at later."""
+    aws = debugger.aws
+    Saver(debugger.storage("slow")).begin().save(0)
+    debugger.wait("slow", through=0)
+    waiting = custom(debugger, "Waiting", WAITING)
+    debugger.attach("alone", [{**waiting, "other_trials": [debugger.path("slow")]}])
+    aws.kill_when("evaluate", "dynamodb:PutItem", times=100)
+    Saver(debugger.storage("alone")).begin().save(1)
+    wait_for_use(aws, "Claim", "dynamodb:PutItem")
+    wait_for_use(aws, "Commit", "sqs:SendMessage")
+    aws.kill_when("evaluate", "dynamodb:PutItem", times=0)
 
-    aws.wait_until(is_used, what=f"{role} to need {action}", seconds=30)
+
+def a_run_that_ends_while_its_rule_waits(debugger) -> None:
+    """The check that the rule has left is over, and nobody has heard it, when the run is to be finished."""
+    aws = debugger.aws
+    waiting = custom(debugger, "Waiting", WAITING)
+    debugger.attach("ending", [{**waiting, "other_trials": [debugger.path("slow")]}])
+    saver = Saver(debugger.storage("ending")).begin()
+    saver.save(1)
+    saver.end()
+    run = debugger.end("ending")
+    aws.kill_when("ingest", "dynamodb:GetItem", times=100)
+
+    def has_left_one() -> bool:
+        aws.forward(61)
+        aws.invoke("finish_run", {"run": run.run})
+        return is_used(aws, "FinishRun", "sqs:SendMessage")
+
+    aws.wait_until(has_left_one, what="FinishRun to leave a check")
+    aws.kill_when("ingest", "dynamodb:GetItem", times=0)
+
+
+def wait_for_use(aws, role: str, action: str) -> None:
+    aws.wait_until(lambda: is_used(aws, role, action), what=f"{role} to need {action}", seconds=60)
+
+
+def is_used(aws, role: str, action: str) -> bool:
+    told = aws.permissions()
+    unused = {(short(told["roles"].get(one[0], one[0])), one[1]) for one in told["unused"]}
+    return (role, action) not in unused
 
 
 def what_cannot_be_done_in_three_attempts(debugger) -> None:
