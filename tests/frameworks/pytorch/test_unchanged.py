@@ -137,6 +137,17 @@ def test_a_script_that_fails_fails_as_it_does_alone(script):
     assert not trial.loaded_all_steps
 
 
+def test_a_script_that_goes_elsewhere_still_knows_where_it_lies(script):
+    script.write_text(
+        "import os\nos.chdir('/')\nprint(open(__file__).readline())\nraise KeyError(1)\n"
+    )
+    alone = python(script.name, cwd=script.parent)
+    told = python("-m", "smdebug.run", "--out-dir", "run", script.name, cwd=script.parent)
+    assert told.stdout == alone.stdout == "import os\n\n"
+    assert f'File "{script}", line 4' in told.stderr
+    assert "    raise KeyError(1)" in told.stderr
+
+
 def test_a_scaled_loss_is_saved_as_it_was(script):
     text = SCRIPT.replace("LOSS", FUNCTION).replace(
         "    loss.backward()", "    torch.amp.GradScaler('cpu', 1024.0).scale(loss).backward()"

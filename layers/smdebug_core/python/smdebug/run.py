@@ -163,20 +163,21 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     sys.argv = [path, *arguments]
     sys.path[0] = str(Path(path).resolve().parent)
     script = ModuleType("__main__")
+    file = os.path.abspath(path)  # noqa: PTH100 - Python does not look where links lead, either
     script.__dict__.update(
-        __file__=path,
+        __file__=file,
         __builtins__=builtins,
-        __loader__=SourceFileLoader("__main__", path),
+        __loader__=SourceFileLoader("__main__", file),
         __spec__=None,
     )
     try:
-        with io.open_code(str(Path(path).resolve())) as file:
-            source = file.read()
+        with io.open_code(file) as opened:
+            source = opened.read()
     except OSError as error:
         sys.exit(f"smdebug run: {path} cannot be read: {error.strerror}")
     # Who forks or spawns processes finds the script where it expects it, and so does pickle.
     sys.modules["__main__"] = script
-    exec(compile(source, path, "exec", dont_inherit=True), script.__dict__)  # noqa: S102
+    exec(compile(source, file, "exec", dont_inherit=True), script.__dict__)  # noqa: S102
 
 
 def watch_imports(make_hook: MakeHook) -> None:
