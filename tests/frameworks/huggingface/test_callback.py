@@ -111,6 +111,20 @@ def test_a_training_has_the_same_results_with_and_without_the_callback(run, tmp_
     assert all(torch.equal(watched[name], alone[name]) for name in alone)
 
 
+def test_a_model_that_is_trained_after_another_takes_its_place(run, tmp_path):
+    callback = callback_in(run)
+    before = train(tmp_path, callback, steps=2).model
+    train(tmp_path, callback, steps=2)
+    before.eval()(torch.tensor([[1, 2]]))
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.steps() == trial.steps(smd.modes.TRAIN) == [0, 1, 2, 3]
+    assert [name for name in trial.tensor_names() if "wte.weight" in name] == [
+        "GPT2LMHeadModel_transformer.wte.weight",
+        "gradient/GPT2LMHeadModel_transformer.wte.weight",
+    ]
+
+
 def test_asked_to_stop_the_trainer_saves_a_checkpoint_and_ends(run, tmp_path):
     class Asking(Callback):
         def on_step_end(self, args, state, control, **given):

@@ -93,6 +93,21 @@ def test_a_training_has_the_same_results_with_and_without_the_callback(run, tmp_
     assert all(torch.equal(watched[name], alone[name]) for name in alone)
 
 
+def test_a_model_that_is_trained_after_another_takes_its_place(run, tmp_path):
+    callback = callback_in(run)
+    first = fit(tmp_path, callback, epochs=1)
+    second = fit(tmp_path, callback, epochs=1)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.steps(smd.modes.TRAIN) == list(range(6))
+    assert {name for name in trial.tensor_names() if "net.2.weight" in name} == {
+        *("Module_net.2.weight", "gradient/Module_net.2.weight"),
+    }
+    gradient = trial.tensor("gradient/Module_net.0.weight")
+    for step, used in enumerate([*first.used, *second.used]):
+        np.testing.assert_array_equal(gradient.value(step, smd.modes.TRAIN), used)
+
+
 def test_asked_to_stop_the_trainer_ends(run, tmp_path):
     class Asking(Callback):
         def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):

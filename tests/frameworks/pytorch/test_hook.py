@@ -581,6 +581,24 @@ def test_of_several_models_the_first_begins_the_steps(run):
     assert trial.has_tensor("Sequential_0.weight")
 
 
+def test_models_of_one_class_have_names_of_their_own(run):
+    online, target = Net(), Net()
+    with hook_in(run) as hook:
+        hook.register_module(online)
+        hook.register_module(target)
+        with hook.step(smd.modes.TRAIN):
+            inputs, _ = batch()
+            (online(inputs) - target(inputs)).sum().backward()
+    trial = trial_of(run)
+    for name, model in {"Net": online, "Net-2": target}.items():
+        weight = model.fc1.weight
+        np.testing.assert_array_equal(
+            trial.tensor(f"{name}_fc1.weight").value(0), weight.detach().numpy()
+        )
+        np.testing.assert_array_equal(gradient(run, f"{name}_fc1.weight"), weight.grad.numpy())
+        assert trial.tensor(f"{name}_output_0").steps() == [0]
+
+
 def test_the_hook_is_made_from_json(run, tmp_path, monkeypatch):
     path = tmp_path / "config.json"
     path.write_text(

@@ -29,14 +29,11 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     checkpoint and ends; `callback.stopped` tells why. `callback.close()` ends the run, or the process's end.
     """
 
-    _model: Any = None
     _handles: tuple[Any, ...] = ()
 
     def close(self) -> None:
         """End the run."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = ()
+        self._unhook()
         self.hook.close()
 
     # What the Trainer calls
@@ -67,15 +64,19 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         self.hook.flush()
 
     def _watch(self, model: Any) -> None:
-        if model is None or model is self._model:
+        if not self._watch_model(model):
             return
-        self._model = model
-        self.hook.register_module(model)
+        self._unhook()
         own = unwrapped(model)
-        self._handles += (
+        self._handles = (
             own.register_forward_pre_hook(self._before_forward),
             own.register_forward_hook(self._after_forward),
         )
+
+    def _unhook(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = ()
 
     def _before_forward(self, model: Any, inputs: Any) -> None:
         if not model.training:  # in a training step the Trainer itself has said that it begins

@@ -37,8 +37,6 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     `callback.close()` ends the run, or the process's end.
     """
 
-    _module: Any = None
-
     def close(self) -> None:
         """End the run."""
         self.hook.close()
@@ -104,9 +102,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.hook.flush()
 
     def _begin(self, module: Any, mode: ModeKeys) -> None:
-        if module is not self._module:
-            self._module = module
-            self.hook.register_module(module)
+        self._watch_model(module)
         self.hook.begin_step(mode)
 
     def _end(self, trainer: Any, outputs: Any) -> None:

@@ -64,3 +64,15 @@ class AroundHook:
             )
         )
         self.stopped: TrainingStopped | None = None
+        self._model: Any = None
+
+    def _watch_model(self, model: Any) -> bool:
+        """Watch this model, in the place of the one before. Was it another one?"""
+        before = self._model
+        if model is None or model is before:
+            return False
+        if before is not None and any(before is known for known in self.hook._models):
+            self.hook.leave_module(before)
+        self._model = model
+        self.hook.register_module(model)
+        return True

@@ -114,6 +114,7 @@ class Hook(CallbackHook):
             )
         self._runs_eagerly = compiled_layers == "eager"
         self._models: list[nn.Module] = []  # as they were registered
+        self._roots: list[str] = []  # and what each is called
         self._losses: list[nn.Module] = []
         self._handles: list[Any] = []
         self._layer_handles: list[Any] = []
@@ -160,11 +161,13 @@ class Hook(CallbackHook):
             raise SMDebugTypeError(f"register_module takes a torch.nn.Module, not {module!r}")
         if not self._may_watch(module):
             return
-        name_layers(layers_of(module))
+        root = self._root_name(module)
+        name_layers(layers_of(module, root))
         if not self._models:
             self._watch_forward(module)
             self._watch_optimizers()
         self._models.append(module)
+        self._roots.append(root)
         self._layers.clear()
         self.gradients.of(module.parameters())
 
@@ -181,6 +184,19 @@ class Hook(CallbackHook):
             self._losses.append(loss_module)
             self._layers.clear()
 
+    def leave_module(self, module: nn.Module) -> None:
+        """Watch this model no longer: another one is trained in its place."""
+        number = next(i for i, model in enumerate(self._models) if model is module)
+        del self._models[number], self._roots[number]
+        _hooks.pop(unwrapped(module), None)
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._layers.clear()
+        self._unhook_layers()
+        if self._models:
+            self._watch_forward(self._models[0])
+
     def detach(self) -> None:
         """Watch nothing any more: models are as they were before they were registered."""
         for handle in self._handles:
@@ -189,11 +205,18 @@ class Hook(CallbackHook):
             _hooks.pop(unwrapped(module), None)
         self._handles.clear()
         self._models.clear()
+        self._roots.clear()
         self._losses.clear()
         self._layers.clear()
         self.gradients.forget()
         self._leave_optimizers()
         self._unhook_layers()
+
+    def _root_name(self, module: nn.Module) -> str:
+        """The model's class; of several of one class each has a name of its own: `Net`, `Net-2` …"""
+        name = class_name(unwrapped(module))
+        same = sum(class_name(unwrapped(model)) == name for model in self._models)
+        return f"{name}-{same + 1}" if same else name
 
     def _watch_forward(self, module: nn.Module) -> None:
         before = BeforeForward(self)
@@ -278,8 +301,8 @@ class Hook(CallbackHook):
                 self._leave_optimizers()
             return
         gradients = []
-        for model in self._models:
-            for name, parameter in parameters_of(unwrapped(model)):
+        for model, root in zip(self._models, self._roots, strict=True):
+            for name, parameter in parameters_of(unwrapped(model), root):
                 if is_lazy(parameter):
                     self.say_once(
                         f"{name} is not saved at this step, as others may not be: a lazy module has no "
@@ -356,7 +379,11 @@ class Hook(CallbackHook):
             self._stance = None
 
     def _layers_wanted(self, in_graph: bool) -> list[Layer]:
-        known = [layer for model in self._models for layer in layers_of(model)]
+        known = [
+            layer
+            for model, root in zip(self._models, self._roots, strict=True)
+            for layer in layers_of(model, root)
+        ]
         known += [Layer(class_name(loss), loss, False) for loss in self._losses]
         wanted = [
             layer

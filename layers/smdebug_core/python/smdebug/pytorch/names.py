@@ -47,15 +47,14 @@ def class_name(module: nn.Module) -> str:
     return kind.__name__
 
 
-def parameters_of(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Each parameter once, as `<RootClass>_<path>`: a shared one by the first path that leads to it."""
-    root = class_name(module)
+def parameters_of(module: nn.Module, root: str) -> Iterator[tuple[str, nn.Parameter]]:
+    """Each parameter once, as `<root>_<path>`: a shared one by the first path that leads to it."""
     for path, parameter in module.named_parameters():
         yield f"{root}_{_clean(path)}", parameter
 
 
-def layers_of(outermost: nn.Module) -> list[Layer]:
-    """Each layer once, by the first path that leads to it; the model itself by its class."""
+def layers_of(outermost: nn.Module, root: str) -> list[Layer]:
+    """Each layer once, by the first path that leads to it; the model itself as `root`."""
     layers: list[Layer] = []
     seen: set[nn.Module] = set()
 
@@ -66,7 +65,7 @@ def layers_of(outermost: nn.Module) -> list[Layer]:
         seen.add(own)
         # model.compile() compiles a module's call with its hooks, torch.compile(model) without.
         hidden = is_in_graph or own._compiled_call_impl is not None
-        layers.append(Layer(path or class_name(own), module, hidden))
+        layers.append(Layer(path or root, module, hidden))
         hides = hidden or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
         for name, child in own._modules.items():
             if child is not None:
