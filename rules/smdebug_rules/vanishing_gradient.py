@@ -36,8 +36,9 @@ class VanishingGradient(TensorRule):
             return
         names = trial.tensor_names(step=step, collection="gradients")
         for seen in measure(trial, names, step, saved=("mean", True)):
-            mean = _abs_mean(seen)
-            if mean is None:
+            known = _abs_mean(seen)
+            mean = bound_on_abs_mean(seen.reductions) if known is None else known
+            if mean is None or (known is None and mean >= self.threshold):
                 skipped = seen.skipped or "its saved reductions do not tell the mean of |x|"
                 yield Judged(seen.name, seen.worker, skipped=skipped)
                 continue
@@ -48,7 +49,7 @@ class VanishingGradient(TensorRule):
                     value=mean,
                     threshold=self.threshold,
                     message=f"{named(seen.name, seen.worker, trial)}: the mean of |gradient| is "
-                    f"{mean:.4g}, below {self.threshold:g}",
+                    f"{'at most ' if known is None else ''}{mean:.4g}, below {self.threshold:g}",
                 )
             yield Judged(seen.name, seen.worker, finding, badness=-mean)
 
@@ -57,6 +58,4 @@ def _abs_mean(seen: Measured) -> float | None:
     saved = seen.saved("mean", abs=True)
     if saved is not None:
         return saved
-    if seen.statistics is not None:
-        return seen.statistics.mean_abs
-    return bound_on_abs_mean(seen.reductions)
+    return None if seen.statistics is None else seen.statistics.mean_abs

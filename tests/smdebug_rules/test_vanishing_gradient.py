@@ -56,6 +56,15 @@ def test_saved_reductions_are_enough_where_they_prove_it(saved):
     assert looked_at(rule, 0) is fires
 
 
+def test_a_bound_is_told_as_one_and_proves_nothing_where_it_is_not_below_the_threshold():
+    run = made_run({n: {"smdebug/reductions/l2/gradient/a": [10.0**-n]} for n in (6, 8)})
+    rule = VanishingGradient(run.trial())
+    (found,) = findings_by_step(rule)[8]
+    assert str(found) == "gradient/a: the mean of |gradient| is at most 1e-08, below 1e-07"
+    assert "last_good_step" not in found.details
+    assert looked_at(VanishingGradient(run.trial()), 6) is False
+
+
 def test_minimum_and_maximum_together_bound_the_mean():
     assert bound_on_abs_mean({("min", False): -2.0, ("max", False): 1.0}) == 2.0
     assert bound_on_abs_mean({("mean", False): 0.0}) is None
