@@ -102,6 +102,14 @@ def losses_by_mode(trial: Any, selection: TensorSelection, step: int) -> dict[Mo
     return {} if pair is None else dict(zip((ModeKeys.TRAIN, ModeKeys.EVAL), pair, strict=True))
 
 
+def why_no_mode(trial: Any, selection: TensorSelection, step: int) -> dict[str, str]:
+    """The losses of a step that is neither one of training nor of validation, and so tells neither loss."""
+    if trial.mode(step) in (ModeKeys.TRAIN, ModeKeys.EVAL):
+        return {}
+    reason = "its step is of neither mode, TRAIN or EVAL"
+    return dict.fromkeys(selection.names(trial, step), reason)
+
+
 def mode_meant(told: Any) -> ModeKeys | None:
     """The mode of that name; None where none is given."""
     if isinstance(told, ModeKeys):

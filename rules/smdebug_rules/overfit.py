@@ -8,7 +8,7 @@ from typing import Any
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
 from smdebug.rules.parameters import integer, number
-from smdebug_rules.losses import loss_selection, losses_by_mode
+from smdebug_rules.losses import loss_selection, losses_by_mode, why_no_mode
 
 
 def excess(validation: float, train: float) -> float | None:
@@ -62,6 +62,7 @@ class Overfit(Rule):
         if mode is ModeKeys.EVAL and losses:
             return self._see_validation(step, losses[ModeKeys.EVAL])
         if mode is not ModeKeys.TRAIN:
+            self.skipped = why_no_mode(self.base_trial, self.selection, step)
             return False
         found = self._end_block(step)
         if losses:

@@ -7,7 +7,7 @@ from typing import Any
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
 from smdebug.rules.parameters import integer, number, one_of
-from smdebug_rules.losses import loss_selection, losses_by_mode
+from smdebug_rules.losses import loss_selection, losses_by_mode, why_no_mode
 
 
 class Overtraining(Rule):
@@ -43,6 +43,8 @@ class Overtraining(Rule):
     def invoke_at_step(self, step: int) -> bool:
         losses = losses_by_mode(self.base_trial, self.selection, step)
         self.looked = bool(losses)
+        if not losses:
+            self.skipped = why_no_mode(self.base_trial, self.selection, step)
         for mode, loss in losses.items():
             if mode in self.best and not loss < self.best[mode] - self.delta:
                 self.steps_since[mode] += 1

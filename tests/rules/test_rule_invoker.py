@@ -163,13 +163,16 @@ def test_a_rule_follows_a_run_that_goes_on():
 
 
 def test_a_rule_that_passed_over_all_that_it_looks_at_is_warned_of_with_the_reason(trial, capsys):
-    from smdebug.rules.generic import UnchangedTensor
+    from smdebug.rules.generic import Overfit, UnchangedTensor
 
-    invoke_rule(UnchangedTensor(trial, tensor_regex="loss", num_steps=9), end_step=4)
-    assert (
-        "It looks at what matches 'loss'. Saved were: loss. "
-        "Passed over in the end: loss (it was saved at fewer than 9 steps so far)."
-    ) in capsys.readouterr().out
+    for rule, reason in (
+        (UnchangedTensor(trial, tensor_regex="loss", num_steps=9), "it was saved at fewer than 9 "),
+        (Overfit(trial, tensor_regex="loss"), "its step is of neither mode, TRAIN or EVAL"),
+    ):
+        with pytest.raises(NoMoreData):
+            invoke_rule(rule)
+        told = f"what matches 'loss'. Saved were: loss. Passed over: loss ({reason}"
+        assert told in capsys.readouterr().out
 
 
 def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_saved(trial, capsys):

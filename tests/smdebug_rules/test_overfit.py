@@ -114,3 +114,10 @@ def test_the_loss_is_the_mean_of_all_workers(workers):
             run.save(step, {"loss": np.float32(loss + rank)}, mode=mode, mode_step=step, rank=rank)
     (found,) = findings_by_step(Overfit(run.end().trial()))[2]
     assert found.value == pytest.approx(1 / np.mean([1 + rank for rank in range(workers)]))
+
+
+def test_a_loss_of_neither_mode_is_said_to_be_passed_over():
+    rule = Overfit(made_run({0: {"loss": np.float32(1)}}).trial())
+    rule.invoke(0)
+    assert rule.looked is False
+    assert rule.skipped == {"loss": "its step is of neither mode, TRAIN or EVAL"}

@@ -7,7 +7,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.overtraining import Overtraining
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
@@ -86,3 +86,9 @@ def test_metrics_that_are_the_better_the_larger_tell_nothing_by_rising(metric):
 def test_what_makes_no_sense_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         Overtraining(made_run({}).trial(), **parameters)
+
+
+def test_a_loss_of_neither_mode_is_said_to_be_passed_over():
+    rule = Overtraining(made_run({0: {"loss": np.float32(1)}}).trial())
+    assert looked_at(rule, 0) is False
+    assert rule.skipped == {"loss": "its step is of neither mode, TRAIN or EVAL"}

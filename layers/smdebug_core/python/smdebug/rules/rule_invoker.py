@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import (
@@ -79,12 +79,14 @@ def evaluations(
     """
     get_logger().info("Started execution of rule %s at step %s", rule_obj.rule_name, start_step)
     looked, evaluated = False, 0
+    passed_over: dict[str, str] = {}
     last: int | None = None
     no_more: NoMoreData | None = None
     for step in _steps_worth_a_look(rule_obj.base_trial, start_step, end_step):
         try:
             rule_obj.invoke(step)
             looked, evaluated = looked or rule_obj.looked is not False, evaluated + 1
+            passed_over = passed_over if looked else {**passed_over, **rule_obj.skipped}
         except RuleEvaluationConditionMet as met:
             yield Evaluation(step, met=met)
             looked = True
@@ -109,7 +111,7 @@ def evaluations(
             looked = True
             yield at_end
     if evaluated and not looked:
-        _warn_of_nothing_seen(rule_obj, evaluated)
+        _warn_of_nothing_seen(rule_obj, evaluated, passed_over)
     if no_more is not None:
         raise no_more
 
@@ -134,13 +136,12 @@ def has_seen_all(rule_obj: Rule, last_step: int) -> bool:
     return trial.steps()[-1:] == [last_step] and trial.loaded_all_steps
 
 
-def _warn_of_nothing_seen(rule_obj: Rule, evaluated: int) -> None:
+def _warn_of_nothing_seen(rule_obj: Rule, evaluated: int, passed_over: Mapping[str, str]) -> None:
     names = rule_obj.base_trial.tensor_names()
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     selection = getattr(rule_obj, "selection", None)
     wanted = f" It looks at what {selection}." if selection else ""
-    skipped = [f"{name} ({reason})" for name, reason in list(rule_obj.skipped.items())[:5]]
-    passed_over = f" Passed over in the end: {', '.join(skipped)}." if skipped else ""
+    reasons = [f"{name} ({reason})" for name, reason in list(passed_over.items())[:5]]
     get_logger().warning(
         "Rule %s had nothing to look at in any of %s steps.%s Saved were: %s%s.%s",
         rule_obj.rule_name,
@@ -148,7 +149,7 @@ def _warn_of_nothing_seen(rule_obj: Rule, evaluated: int) -> None:
         wanted,
         ", ".join(names[:20]),
         more,
-        passed_over,
+        f" Passed over: {', '.join(reasons)}." if reasons else "",
     )
 
 
