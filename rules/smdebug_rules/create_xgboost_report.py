@@ -13,6 +13,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Rule
 from smdebug.rules.looking import TensorSelection, each_worker, value_of
 from smdebug_rules.classes import ClassesUnknown, prediction_row
+from smdebug_rules.feature_importance_overweight import kind_and_feature
 from smdebug_rules.losses import losses_at
 from smdebug_rules.xgboost_page import Training, is_classification, page
 
@@ -126,7 +127,8 @@ class CreateXgboostReport(Rule):
             return found
         names = self._names("feature_importance", step)
         for name, _, value in losses_at(self.base_trial, names, step):
-            kind, _, feature = name.removeprefix("feature_importance/").rpartition("/")
+            kind, feature = kind_and_feature(name)
+            kind = kind.removeprefix("feature_importance/")
             if value is not None and math.isfinite(value):
                 found.setdefault(kind, {})[feature] = value
         return found

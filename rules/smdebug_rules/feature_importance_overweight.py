@@ -16,6 +16,16 @@ from smdebug_rules.losses import losses_at
 _WEIGHT = ".*feature_importance/weight"
 
 
+def kind_and_feature(name: str) -> tuple[str, str]:
+    """`feature_importance/weight` and `age` of the two together; a feature may have a / in its name."""
+    before, prefix, told = name.partition("feature_importance/")
+    kind, slash, feature = told.partition("/")
+    if slash:
+        return f"{before}{prefix}{kind}", feature
+    kind, _, feature = name.rpartition("/")
+    return kind, feature
+
+
 class FeatureImportanceOverweight(TensorRule):
     """Fires when the `nfeatures` most important features have more than `threshold` of all importance.
 
@@ -40,7 +50,7 @@ class FeatureImportanceOverweight(TensorRule):
         trial = self.base_trial
         by_kind: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
         for name, worker, value in losses_at(trial, self.selection.names(trial, step), step):
-            kind, _, feature = name.rpartition("/")
+            kind, feature = kind_and_feature(name)
             if value is None or not math.isfinite(value) or value < 0:
                 yield Judged(name, worker, skipped="it is no importance: a number from 0")
             else:

@@ -47,6 +47,14 @@ def test_each_kind_of_importance_is_judged_by_itself():
     assert [one.tensor for one in found[0]] == ["feature_importance/gain"]
 
 
+def test_a_feature_may_have_a_slash_in_its_name():
+    names = ["km/h", "a", "b", "c"]
+    run = made_run({0: {f"feature_importance/weight/{name}": [0.25] for name in names}}).trial()
+    assert fires_at(FeatureImportanceOverweight(run)) == []
+    ((found,),) = findings_by_step(FeatureImportanceOverweight(run, threshold=0.7)).values()
+    assert "3 of 4 features" in str(found)
+
+
 @pytest.mark.parametrize("parameters", [{"threshold": 2}, {"nfeatures": 0}])
 def test_what_makes_no_sense_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
