@@ -46,6 +46,7 @@ class CheckInputImages(Rule):
         self.pixels: dict[str, int] = {}  # of one channel
         self.sums: dict[str, list[float]] = {}
         self.squares: dict[str, list[float]] = {}
+        self.last_good: dict[str, int] = {}
 
     def invoke_at_step(self, step: int) -> bool:
         trial = self.base_trial
@@ -55,12 +56,14 @@ class CheckInputImages(Rule):
             if self._add(seen)
         }
         self.looked = bool(seen_now)
-        found = [
-            one
-            for name in sorted(seen_now)
-            if self.images[name] >= self.threshold_samples
-            for one in self._judged(name, step)
-        ]
+        found = []
+        for name in sorted(seen_now):
+            if self.images[name] < self.threshold_samples:
+                continue
+            of_this = self._judged(name, step)
+            found += of_this
+            if not of_this:
+                self.last_good[name] = step
         found.sort(key=lambda one: -one[0])
         self.findings = [finding for _, finding in found]
         return bool(found)
@@ -100,6 +103,7 @@ class CheckInputImages(Rule):
     def _judged(self, name: str, step: int) -> list[tuple[float, Finding]]:
         found = []
         count, images = self.pixels[name], self.images[name]
+        good = {"last_good_step": self.last_good[name]} if name in self.last_good else {}
         for at, (total, squares) in enumerate(
             zip(self.sums[name], self.squares[name], strict=True)
         ):
@@ -118,7 +122,7 @@ class CheckInputImages(Rule):
                         step=step,
                         message=f"{name}: over {images} images, the {statistic} of channel {at} is "
                         f"{value:.4g}, more than {limit:g} from {wanted:g}",
-                        details={"channel": at, "images": images},
+                        details={"channel": at, "images": images, **good},
                     )
                     found.append((abs(value - wanted) - limit, finding))
         return found

@@ -29,6 +29,13 @@ def test_a_channel_that_is_not_centred_is_found_once_enough_images_were_seen(dty
     assert found[1][1].value == pytest.approx(0.5, abs=0.02)
 
 
+def test_the_last_step_at_which_the_means_were_all_right_is_told():
+    values = {0: images([0], 600), 1: images([0], 9), 2: images([9], 600), 3: images([9], 9)}
+    run = made_run({step: {INPUT: value} for step, value in values.items()}).trial()
+    found = findings_by_step(CheckInputImages(run))
+    assert {step: one.details["last_good_step"] for step, (one,) in found.items()} == {2: 1, 3: 1}
+
+
 def test_images_that_are_normalised_are_all_right():
     run = made_run({0: {INPUT: images([0, 0, 0], 600)}}).trial()
     assert fires_at(CheckInputImages(run)) == []
