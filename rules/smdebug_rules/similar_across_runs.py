@@ -154,7 +154,7 @@ def _difference(
         value=float(largest),
         threshold=rule.atol,
         message=f"{subject} {told}",
-        details={"other_trial": other.name},
+        details={"other_trial": other.name, "rtol": rule.rtol, "atol": rule.atol},
     )
     return Judged(seen.name, seen.worker, finding, badness=float(largest))
 

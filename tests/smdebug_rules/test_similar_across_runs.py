@@ -41,6 +41,8 @@ def test_it_fires_where_the_runs_differ(trial, other):
         "loss: differs from run other by up to 1",
         "w: differs from run other by up to 0.5",
     ]
+    told = {name: found[1][0].details[name] for name in ("other_trial", "rtol", "atol")}
+    assert told == {"other_trial": "other", "rtol": 1e-5, "atol": 1e-8}
 
 
 @pytest.mark.parametrize("name", ["include", "include_regex", "tensor_regex"])
