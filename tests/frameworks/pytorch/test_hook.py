@@ -532,6 +532,27 @@ def test_a_scripted_model_is_saved_at_steps_that_are_begun_by_hand(run, caplog):
     assert "with hook.step" in caplog.records[0].getMessage()
 
 
+def test_an_output_of_unknown_kind_is_named_once_and_the_rest_goes_on(run, caplog):
+    class Box:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+    class Boxes(nn.Module):
+        def forward(self, x):
+            return x, None, "note", Box(x)
+
+    model = nn.Sequential(nn.Linear(2, 2), Boxes())
+    with hook_in(run) as hook:
+        hook.logger.addHandler(caplog.handler)
+        hook.register_module(model)
+        for _ in range(2):
+            model(torch.ones(1, 2))
+        hook.logger.removeHandler(caplog.handler)
+    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
+    assert said.startswith("1 gives a Box")
+    assert trial_of(run).tensor("1_output_0").steps() == [0, 1]
+
+
 # Modes and steps
 
 
@@ -565,7 +586,8 @@ def test_steps_begun_by_hand_are_not_begun_by_the_model_as_well(run):
     trial = trial_of(run)
     assert trial.steps() == [0, 1]
     assert trial.tensor("gradient/Linear_weight").steps() == [0, 1]
-    assert trial.has_tensor("Linear_output_2")
+    assert trial.tensor("Linear_output_1").steps() == [0, 1]
+    assert trial.tensor("Linear-2_output_0").steps() == [0, 1]
 
 
 def test_of_several_models_the_first_begins_the_steps(run):

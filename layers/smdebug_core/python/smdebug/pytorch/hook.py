@@ -67,6 +67,12 @@ DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 # How many inputs and outputs a layer will have is not known beforehand: so many are asked for.
 _NUMBERS_ASKED_FOR = 16
 
+# What a layer may give: that tensors are found in, and that has none.
+_KNOWN = (
+    *(Mapping, list, tuple, type(None), bool, int, float, complex, str, bytes),
+    *(torch.dtype, torch.device, torch.layout),
+)
+
 # Who watches a module.
 _hooks: WeakKeyDictionary[nn.Module, ref[Hook]] = WeakKeyDictionary()
 
@@ -125,6 +131,7 @@ class Hook(CallbackHook):
         self._stance: Any = None
         self._optimizers: Any = None  # the handle of what is told when one runs
         self._stays = False  # is told of all they do, wanted or not
+        self._giving: str | None = None  # whose output is recorded
         self._agreement: Agreement | None = None
         self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
         super().__init__(
@@ -412,12 +419,25 @@ class Hook(CallbackHook):
             for name in collection.tensor_names
         )
 
+    def record_outputs(self, name: str, values: Any) -> None:
+        """Offer what a layer gave: every tensor in it, however nested, as `<name>_output_<i>`."""
+        self._giving = name
+        super().record_outputs(name, values)
+        self._giving = None
+
     def _tensors_in(self, values: Any) -> Iterator[Any]:
         if isinstance(values, torch.Tensor):
             yield values
             return
         if dataclasses.is_dataclass(values) and not isinstance(values, type):
             values = [getattr(values, field.name) for field in dataclasses.fields(values)]
+        elif self._giving is not None and not isinstance(values, _KNOWN):
+            kind = type(values).__name__
+            self.say_once(
+                f"{self._giving} gives a {kind}, as others may: whatever tensors are in it are not saved. "
+                "Tell of them: hook.record_tensor_value('my_name', tensor)",
+                f"type {kind}",
+            )
         yield from super()._tensors_in(values)
 
     def _is_tensor(self, value: Any) -> bool:
