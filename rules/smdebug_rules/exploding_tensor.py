@@ -21,6 +21,9 @@ _TELLING = _NEVER_OVERFLOW | _SPREADS | {"sum", "l1", "l2"}
 _NAN_FROM_NAN = frozenset(("min", "max", "l1", "l2"))
 
 
+_TREES = TensorSelection("trees")
+
+
 def telling_reduction(
     reductions: Mapping[tuple[str, bool], Any], only_nan: bool
 ) -> tuple[str, Any] | None:
@@ -41,7 +44,10 @@ def telling_reduction(
 
 
 class ExplodingTensor(TensorRule):
-    """Fires when a selected tensor (any, if none is selected) has NaN or, without `only_nan`, infinity."""
+    """Fires when a selected tensor (any, if none is selected) has NaN or, without `only_nan`, infinity.
+
+    The trees of XGBoost have to be selected: their leaves have NaN where other nodes have a split.
+    """
 
     def __init__(
         self,
@@ -58,8 +64,11 @@ class ExplodingTensor(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        selected = self.selection.names(trial, step) if self.selection else None
-        names = trial.tensor_names(step=step) if selected is None else selected
+        names = self.selection.names(trial, step)
+        if not self.selection:
+            trees = dict.fromkeys(_TREES.names(trial, step))
+            yield from (Judged(name, "", skipped="a leaf has NaN for its split") for name in trees)
+            names = [name for name in trial.tensor_names(step=step) if name not in trees]
         for seen in measure(trial, names, step):
             if seen.statistics is None and not seen.reductions:
                 yield Judged(seen.name, seen.worker, skipped=seen.skipped)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from smdebug.config.patterns import matches_any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.looking import TensorSelection, each_worker, named, step_told, step_within
 from smdebug.rules.parameters import boolean, integer, is_given, number, strings
-from smdebug_rules.losses import loss_of, mode_meant
+from smdebug_rules.losses import is_gain, loss_of, mode_meant
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class LossNotDecreasing(TensorRule):
         return ModeKeys.GLOBAL
 
     def _judged(self, tensor: Any, worker: str, mode: ModeKeys, now: int) -> Judged:
+        if is_gain(tensor.name) and not matches_any(tensor.name, self.selection.tensor_regex):
+            return Judged(tensor.name, worker, skipped="it is the better the larger it is")
         loss = loss_of(tensor, now, worker, mode)
         if loss is None:
             return Judged(tensor.name, worker, skipped="it is no scalar")

@@ -83,6 +83,12 @@ def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
     )
 
 
+def is_gain(name: str) -> bool:
+    """Is this a metric of XGBoost that is the better the larger it is, such as `validation-auc`?"""
+    kind, dash, metric = name.rpartition("/")[2].partition("-")
+    return bool(dash) and kind in ("train", *_VALIDATION) and _rises(metric)
+
+
 def _rises(metric: str) -> bool:
     """Is it the better the larger it is? `ndcg@5-`, `f1_macro` and `balanced_accuracy` are."""
     name = metric.partition("@")[0].rstrip("-")

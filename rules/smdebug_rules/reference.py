@@ -76,7 +76,7 @@ python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
 # What the published documents leave open, and how it is here. An option that decides it is in the table.
 _CHOICES: dict[str, str] = {
     "VanishingGradient": "Any gradient is enough. Without `abs_mean`, a saved maximum or norm can prove it.",
-    "ExplodingTensor": "With neither selector, all tensors are looked at.",
+    "ExplodingTensor": "With neither selector, all tensors but those of the collection trees are looked at.",
     "SimilarAcrossRuns": "It fires on what is *different*, whatever its name says. A tensor that the other run "
     "lacks is passed over, unless `strict`; so is a step that it has not. Several other runs are allowed.",
     "WeightUpdateRatio": "The ratio is mean(|W - W before|) / (mean(|W before|) + epsilon). Where there are TRAIN "
@@ -84,7 +84,8 @@ _CHOICES: dict[str, str] = {
     "AllZero": "Without `threshold`, all values have to be zero.",
     "UnchangedTensor": "This step is compared with each of the others; another shape is a change.",
     "LossNotDecreasing": "At the default, a loss that stays the same is found. With `increase_threshold_percent`, "
-    "a rise up to that is tolerated, and a fall still has to be `min_difference`. A loss that is not finite is found.",
+    "a rise up to that is tolerated, and a fall still has to be `min_difference`. A loss that is not finite is found. "
+    "Of the collections, metrics such as `validation-auc`, which are the better the larger, are passed over.",
     "PoorWeightInitialization": "Any one sign is enough. A layer without any variance is found. A gradient "
     "of a single value, as of the bias of one output, has no range, and is passed over.",
     "SaturatedActivation": "Units are judged by the samples of one step, not of several.",

@@ -88,6 +88,13 @@ def test_saved_reductions_are_enough_where_they_prove_it(saved, any_, only_nan):
     assert fires_at(ExplodingTensor(trial, only_nan=True)) == ([0] if only_nan else [])
 
 
+def test_the_leaves_of_trees_have_nan_without_being_ill():
+    steps = {0: {"trees/Split": [0.5, NAN], "w": [1.0]}, 1: {"w": [NAN]}}
+    run = made_run(steps, collections={"trees": ["^trees/"]}).trial()
+    assert fires_at(ExplodingTensor(run)) == [1]
+    assert fires_at(ExplodingTensor(run, tensor_regex="trees|w")) == [0, 1]
+
+
 def test_a_value_counts_more_than_a_reduction():
     trial = made_run({0: {"w": [1.0], **reduced(mean=NAN)}}).trial()
     assert fires_at(ExplodingTensor(trial)) == []

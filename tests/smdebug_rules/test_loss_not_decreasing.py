@@ -50,6 +50,18 @@ def test_the_limit_told_is_the_one_that_was_crossed(now, limit):
     assert (finding.value, finding.threshold) == (100 - now, limit)
 
 
+def test_a_metric_that_is_the_better_the_larger_it_is_is_no_loss_unless_it_is_named():
+    rising = {
+        n: {"validation-auc": [0.1 * n], "validation-rmse": [1.0 - 0.1 * n]} for n in range(4)
+    }
+    run = made_run(rising, collections={"metrics": ["^validation-"]}).trial()
+    rule = LossNotDecreasing(run, "metrics", use_losses_collection=False, num_steps=1)
+    assert fires_at(rule) == []
+    assert rule.skipped == {"validation-auc": "it is the better the larger it is"}
+    named = LossNotDecreasing(run, tensor_regex="auc", use_losses_collection=False, num_steps=1)
+    assert fires_at(named) == [1, 2, 3]
+
+
 def test_steps_of_a_mode_are_told_as_such():
     run = MadeRun()
     for step in range(6):
