@@ -72,6 +72,12 @@ def sharded(model: nn.Module) -> nn.Module:
     return model
 
 
+def flattened(model: nn.Module) -> nn.Module:
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(model, use_orig_params=True, device_id=torch.device("cpu"))
+
+
 def all_workers(run: str) -> None:
     print(json.dumps({"used": train(run, ddp, include_workers="all")[1]}))
 
@@ -103,6 +109,10 @@ def stop_without_others(run: str) -> None:
 
 def shards(run: str) -> None:
     print(json.dumps({"used": train(run, sharded, include_workers="all")[1]}))
+
+
+def flat_shards(run: str) -> None:
+    train(run, flattened, include_workers="all")
 
 
 def main(story: str, run: str) -> None:

@@ -121,6 +121,18 @@ def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
     assert "(2, 8) of (4, 8)" in said
 
 
+def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
+    _, said = two_ranks("flat_shards", run)
+    trial = smd.create_trial(str(run))
+    weight = trial.tensor("Net_fc1.weight")
+    holding = [worker for worker in trial.workers() if worker in weight.workers(0)]
+    parts = [weight.value(0, worker=worker) for worker in holding]
+    torch.manual_seed(0)
+    np.testing.assert_array_equal(np.concatenate(parts), Net().fc1.weight.detach().reshape(-1))
+    assert trial.tensor("gradient/Net_fc1.weight").steps() == [0, 1, 2]
+    assert said.count("FullyShardedDataParallel): each saves") == 2  # each rank once
+
+
 def test_data_parallel_models_keep_their_names(run):
     model = nn.DataParallel(Net())
     with hook_in(run) as hook:

@@ -25,6 +25,11 @@ def is_sharded(tensor: torch.Tensor) -> bool:
     return hasattr(tensor, "to_local") and hasattr(tensor, "placements")
 
 
+def is_flattened(tensor: torch.Tensor) -> bool:
+    """Does this process hold only a part of it, without its shape, as FullyShardedDataParallel has it?"""
+    return getattr(tensor, "_fsdp_flattened", False) is True
+
+
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """The tensor's values. On the CPU they are not copied: the array is a view of the tensor.
 

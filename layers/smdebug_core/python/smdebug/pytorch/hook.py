@@ -41,6 +41,7 @@ from smdebug.pytorch.arrays import (  # noqa: E402
     Copied,
     as_array,
     copy_values,
+    is_flattened,
     is_plain,
     is_sharded,
     owns_its_values,
@@ -450,6 +451,13 @@ class Hook(CallbackHook):
             self.say_once(
                 f"{name} is sharded over several processes, as others may be: each saves its own part, of "
                 f"{name} one of shape {tuple(value.to_local().shape)} of {tuple(value.shape)}. "
+                'include_workers="all" saves every part.',
+                "sharded",
+            )
+        elif isinstance(value, torch.nn.Parameter) and is_flattened(value):
+            self.say_once(
+                f"{name} is sharded over several processes, as others may be, and between forwards flattened "
+                "(FullyShardedDataParallel): each saves the numbers that it holds of it. "
                 'include_workers="all" saves every part.',
                 "sharded",
             )
