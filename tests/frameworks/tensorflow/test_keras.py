@@ -185,6 +185,20 @@ def test_modes_set_themselves_and_validation_has_names_of_its_own(run):
     assert trial.tensor("dense/outputs").steps(smd.modes.EVAL) == [0, 1, 2]
 
 
+def test_each_call_of_a_layer_that_is_called_again_is_saved(run):
+    shared = keras.layers.Dense(3, name="shared")
+    ends = [keras.Input((4,)), keras.Input((4,))]
+    both = keras.layers.Add()([shared(end) for end in ends])
+    model = compiled(keras.Model(ends, keras.layers.Dense(2, name="out")(both)))
+    with hook_in(run) as hook:
+        model.fit([INPUTS, 2 * INPUTS], LABELS, 20, verbose=0, shuffle=False, callbacks=[hook])
+    trial = trial_of(run)
+    given = [trial.tensor(name).value(0) for name in ("shared/inputs", "shared/inputs_1")]
+    np.testing.assert_array_equal(given[0], INPUTS)
+    np.testing.assert_array_equal(given[1], 2 * INPUTS)
+    assert trial.tensor("shared/outputs_1").steps() == [0]
+
+
 def test_models_with_several_inputs_and_layers_inside_of_layers_are_seen(run):
     one, other = keras.Input((4,)), keras.Input((4,))
     inner = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="deep")], name="inner")
@@ -343,6 +357,20 @@ def test_a_tape_tells_of_losses_gradients_weights_and_layers(run):
     assert {"dense/outputs", "inputs", "predictions"} <= set(trial.tensor_names(step=2))
     assert "adam/learning_rate:0" in trial.tensor_names(step=1, collection="optimizer_variables")
     assert trial.tensor_names(collection="losses") == ["loss"]
+
+
+def test_each_loss_that_a_persistent_tape_is_asked_about_is_saved(run):
+    model = small_model()
+    with hook_in(run) as hook:
+        with hook.wrap_tape(tf.GradientTape(persistent=True)) as tape:
+            outputs = model(INPUTS)
+            losses = [tf.reduce_mean(outputs**2), tf.reduce_sum(outputs)]
+        told = [tape.gradient(loss, model.trainable_variables)[0].numpy() for loss in losses]
+    trial = trial_of(run)
+    (gradient,) = (n for n in trial.tensor_names() if n.endswith("dense/kernelGrad"))
+    for number, end in enumerate(("", "_1")):
+        assert trial.tensor(f"loss{end}").value(0) == float(losses[number])
+        np.testing.assert_array_equal(trial.tensor(gradient + end).value(0), told[number])
 
 
 def test_a_loop_has_the_same_results_with_and_without_the_hook(run, tmp_path):

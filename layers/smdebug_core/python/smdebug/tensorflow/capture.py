@@ -35,13 +35,16 @@ class Collector:
         self._layers = layers
         self._model = model
         self._graph = _graph()
+        self._numbers: dict[str, int] = {}  # how many tensors had that name so far
         self.tensors: dict[str, Any] = {}
 
     def offer(self, name: str, collection: str, values: Any) -> None:
-        """Take these tensors, numbered if there are several."""
+        """Take these tensors, numbered if there are several; of a layer called again, numbers go on."""
         found = [value for value in tree.flatten(values) if keras.ops.is_tensor(value)]
-        for number, value in enumerate(found):
-            numbered = name if len(found) == 1 else f"{name}_{number}"
+        first = self._numbers.get(name, 0)
+        self._numbers[name] = first + len(found)
+        for number, value in enumerate(found, start=first):
+            numbered = name if len(found) == 1 and not first else f"{name}_{number}"
             # What was made inside of a loop or a branch cannot leave it.
             if self._wants(numbered, collection) and _graph_of(value) is self._graph:
                 self.tensors[numbered] = value

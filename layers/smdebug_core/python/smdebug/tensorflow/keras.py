@@ -67,6 +67,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self._registered: Any = None  # the model of a loop with a tape
         self._tape_context: Any = None
         self._tape_collector: Collector | None = None
+        self._taped: set[str] = set()  # what this step's tape has told already
 
     # What Keras calls
 
@@ -319,6 +320,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
     def tape_entered(self) -> None:
         """A `with tape:` begins a step."""
         self.tape_left()
+        self._taped.clear()
         self.begin_step()
         if self._due and self._registered is not None and self._looks_inside():
             model = self._registered
@@ -344,7 +346,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         losses = [value for value in tf.nest.flatten(target) if value is not None]
         for number, loss in enumerate(losses):
             name = "loss" if len(losses) == 1 else f"loss_{number}"
-            self.record_as(name, loss, CollectionKeys.LOSSES)
+            self.record_as(self._told_anew(name), loss, CollectionKeys.LOSSES)
         variables = tf.nest.flatten(sources)
         if self._registered is not None:
             known = {id(variable) for variable in variables}
@@ -357,13 +359,15 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
                 ),
             ]
         for variable in variables:
-            if (path := self._path_of_source(variable)) is not None:
-                self._record_variable(f"weights/{path}:0", variable)
+            path = self._path_of_source(variable)
+            if path is not None and (name := f"weights/{path}:0") not in self._taped:
+                self._taped.add(name)
+                self._record_variable(name, variable)
         for variable, gradient in zip(
             tf.nest.flatten(sources), tf.nest.flatten(gradients), strict=True
         ):
             if gradient is not None and (path := self._path_of_source(variable)) is not None:
-                name = f"gradients/{path}Grad"
+                name = self._told_anew(f"gradients/{path}Grad")
                 if self.wants_as(name, CollectionKeys.GRADIENTS):
                     self.record(name, tf.convert_to_tensor(gradient))
         collector, self._tape_collector = self._tape_collector, None
@@ -371,6 +375,15 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             for name, value in collector.tensors.items():
                 self.record(name, value)
         self._record_optimizer(self._wrapped_optimizer)
+
+    def _told_anew(self, name: str) -> str:
+        """The name; of what a persistent tape is asked for again in a step, a name of its own."""
+        free, number = name, 0
+        while free in self._taped:
+            number += 1
+            free = f"{name}_{number}"
+        self._taped.add(free)
+        return free
 
     def _path_of_source(self, variable: Any) -> str | None:
         """A tape may be asked for the gradient of something that is no variable, and has no name."""
