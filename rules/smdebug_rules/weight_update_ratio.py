@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
@@ -63,14 +63,15 @@ class WeightUpdateRatio(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        mode = ModeKeys.TRAIN if ModeKeys.TRAIN in trial.modes() else ModeKeys.GLOBAL
+        if "weights" not in trial.collections():
+            return
+        names = trial.tensor_names(step=step, collection="weights")
+        mode = self._mode(names, step)
         now = step_within(trial, step, mode)
-        if now is None or "weights" not in trial.collections():
+        if now is None:
             return
         before: dict[str, int | None] = {}
-        for tensor, worker in each_worker(
-            trial, trial.tensor_names(step=step, collection="weights"), step
-        ):
+        for tensor, worker in each_worker(trial, names, step):
             if tensor.name not in before:
                 before[tensor.name] = self._step_before(tensor, now, mode)
             then = before[tensor.name]
@@ -85,6 +86,16 @@ class WeightUpdateRatio(TensorRule):
                 details["last_good_step"] = trial.global_step(mode, looked_at)
             finding = self._finding(named(tensor.name, worker, trial), ratio, mode, details)
             yield Judged(tensor.name, worker, finding, _badness(ratio, self.large_threshold))
+
+    def _mode(self, names: Iterable[str], step: int) -> ModeKeys:
+        """TRAIN where there has been a training step with weights up to this step, else GLOBAL."""
+        trial = self.base_trial
+        if ModeKeys.TRAIN in trial.modes():
+            for name in names:
+                first = trial.tensor(name).first_seen(ModeKeys.TRAIN)
+                if first is not None and first <= step:
+                    return ModeKeys.TRAIN
+        return ModeKeys.GLOBAL
 
     def _step_before(self, tensor: Any, now: int, mode: ModeKeys) -> int | None:
         if self.num_steps is None:

@@ -88,6 +88,15 @@ def test_a_step_of_another_mode_is_neither_compared_with_nor_called_good():
     assert (finding.step, finding.details["last_good_step"]) == (4, 2)
 
 
+def test_training_steps_that_are_yet_to_come_change_nothing():
+    """A rule finds the same while a run goes on and afterwards."""
+    run = MadeRun()
+    for step in range(5):
+        mode = ModeKeys.GLOBAL if step < 3 else ModeKeys.TRAIN
+        run.save(step, {"weight": [100.0 ** (step + 1)]}, mode=mode)
+    assert fires_at(WeightUpdateRatio(run.end().trial())) == [1, 2, 4]
+
+
 def test_weights_that_become_nan_fire():
     (finding,) = findings_by_step(WeightUpdateRatio(weights(1.0, math.nan)))[1]
     assert "is not a number" in str(finding)
