@@ -312,6 +312,24 @@ def test_a_step_without_a_backward_saves_no_old_gradients(run):
     assert trial_of(run).tensor("gradient/Linear_weight").steps() == [0]
 
 
+def test_an_evaluation_after_which_gradients_are_set_to_zero_has_none(run):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with hook_in(run) as hook:
+        hook.register_module(model)
+        for _ in range(3):
+            optimizer.zero_grad(set_to_none=False)
+            hook.set_mode(smd.modes.TRAIN)
+            model(batch()[0]).sum().backward()
+            optimizer.step()
+            hook.set_mode(smd.modes.EVAL)
+            with torch.no_grad():
+                model(batch()[0])
+    saved = trial_of(run).tensor("gradient/Net_fc1.weight")
+    assert saved.steps(smd.modes.TRAIN) == [0, 1, 2]
+    assert saved.steps(smd.modes.EVAL) == []
+
+
 def test_frozen_and_unused_parameters_have_weights_but_no_gradients(run):
     class Half(nn.Module):
         def __init__(self):

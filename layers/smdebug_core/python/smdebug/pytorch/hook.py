@@ -309,6 +309,8 @@ class Hook(CallbackHook):
                 self._leave_optimizers()
             return
         gradients = []
+        # Of a forward without gradients none come: what changes there is cleared by zero_grad().
+        may_come = self._by_hand or torch.is_grad_enabled()
         for model, root in zip(self._models, self._roots, strict=True):
             for name, parameter in parameters_of(unwrapped(model), root):
                 if is_lazy(parameter):
@@ -320,7 +322,7 @@ class Hook(CallbackHook):
                 else:
                     self.record(name, parameter)
                 gradient = f"gradient/{name}"
-                if parameter.requires_grad and self.wants(gradient):
+                if may_come and parameter.requires_grad and self.wants(gradient):
                     gradients.append((gradient, parameter))
         if gradients:
             self.gradients.of(parameter for _, parameter in gradients)
