@@ -93,6 +93,21 @@ def test_a_training_has_the_same_results_with_and_without_the_callback(run, tmp_
     assert all(torch.equal(watched[name], alone[name]) for name in alone)
 
 
+def test_what_an_evaluation_gave_in_all_is_saved_with_its_last_step(run, tmp_path):
+    class Look(lightning.Callback):
+        def on_validation_end(self, trainer, module):
+            if not trainer.sanity_checking:
+                told.append(float(trainer.callback_metrics["val_loss"]))
+
+    told = []
+    callback = callback_in(run, save_config=smd.SaveConfig(save_interval=100))
+    fit(tmp_path, callback, Look())
+    callback.close()
+    metric = smd.create_trial(str(run)).tensor("scalar/val_loss")
+    assert metric.steps(smd.modes.EVAL) == [2, 5]
+    assert [float(metric.value(step, smd.modes.EVAL)) for step in (2, 5)] == told
+
+
 def test_a_model_that_is_trained_after_another_takes_its_place(run, tmp_path):
     callback = callback_in(run)
     first = fit(tmp_path, callback, epochs=1)

@@ -32,8 +32,9 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         Trainer(callbacks=[callback]).fit(model, data)
 
     It takes what `smdebug.pytorch.Hook` takes, or such a hook. A batch is a step; modes set themselves. The
-    loss is `loss_output_0`; what the module logs is saved as scalars, at steps at which something is. When
-    the training is asked to stop, the Trainer ends after the batch; `callback.stopped` tells why.
+    loss is `loss_output_0`; what the module logs is saved as scalars, at steps at which something is, and
+    with the last step of each evaluation. When the training is asked to stop, the Trainer ends after the
+    batch; `callback.stopped` tells why.
     `callback.close()` ends the run, or the process's end.
     """
 
@@ -55,7 +56,9 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        self._end(trainer, outputs)
+        if self.hook.saves_now:
+            self._save_metrics(trainer)
+        self._end(outputs)
 
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
@@ -73,10 +76,16 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         dataloader_idx: int = 0,
     ) -> None:
         if not trainer.sanity_checking:
-            self._end(trainer, outputs)
+            self._end(outputs)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """What an evaluation gave in all is known only now, and belongs to its last step."""
+        if not trainer.sanity_checking:
+            self._save_metrics(trainer)
 
     on_test_batch_start = on_validation_batch_start
     on_test_batch_end = on_validation_batch_end
+    on_test_end = on_validation_end
 
     def on_predict_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
@@ -92,7 +101,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        self._end(trainer, None)
+        self._end(None)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         self.hook.end_step(interrupted=True)
@@ -105,12 +114,14 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self._watch_model(module)
         self.hook.begin_step(mode)
 
-    def _end(self, trainer: Any, outputs: Any) -> None:
+    def _end(self, outputs: Any) -> None:
         hook = self.hook
         if hook.saves_now:
             loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
             if loss is not None and hook._is_tensor(loss) and loss.numel() == 1:
                 hook.record_tensor_value("loss", loss)
-            for name, value in trainer.callback_metrics.items():
-                hook.save_scalar(name, value)
         hook.end_step()
+
+    def _save_metrics(self, trainer: Any) -> None:
+        for name, value in trainer.callback_metrics.items():
+            self.hook.save_scalar(name, value)
