@@ -18,6 +18,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.saving.framework import require
 from smdebug.saving.hook import CallbackHook, FrameworkHook
+from smdebug.saving.ranks import ALONE, by_horovod
 
 require("MXNet", "mxnet", "mxnet")
 
@@ -76,6 +77,12 @@ class Hook(FrameworkHook):
         self._hooked_for = None
 
     register_hook = register_block
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{(by_horovod() or ALONE)[0]}"
+
+    def _get_num_workers(self) -> int:
+        return (by_horovod() or ALONE)[1]
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step. From now on the forward of the net does not."""

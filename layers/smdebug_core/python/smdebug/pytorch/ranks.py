@@ -7,7 +7,6 @@ ask whether it was the last; the others read it, and wait for that no longer tha
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import distributed
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.saving.ranks import ALONE, by_horovod
 
 FIRST_ANSWER = timedelta(seconds=60)  # the first rank may still be compiling
 LATER_ANSWER = timedelta(minutes=30)  # it may evaluate, or save a checkpoint, while others wait
@@ -27,10 +27,7 @@ def rank_and_size() -> tuple[int, int]:
     """This process's rank, and how many there are: (0, 1) for a training of one process."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    horovod: Any = sys.modules.get("horovod.torch")
-    if horovod is not None and horovod.is_initialized():
-        return horovod.rank(), horovod.size()
-    return 0, 1
+    return by_horovod() or ALONE
 
 
 class Agreement:

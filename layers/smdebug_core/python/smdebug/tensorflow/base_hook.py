@@ -10,6 +10,7 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.saving.hook import CallbackHook, FrameworkHook
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.constants import TF_DEFAULT_SAVED_COLLECTIONS
+from smdebug.tensorflow.ranks import rank_and_size
 
 
 class TensorflowBaseHook(FrameworkHook):
@@ -56,6 +57,12 @@ class TensorflowBaseHook(FrameworkHook):
         elif hasattr(tensor_value, "numpy"):
             tensor_value = tensor_value.numpy()
         return CallbackHook._make_numpy_array(tensor_value)
+
+    def _get_worker_name(self) -> str:
+        return f"worker_{rank_and_size()[0]}"
+
+    def _get_num_workers(self) -> int:
+        return rank_and_size()[1]
 
 
 def name_of(variable: Any) -> str:

@@ -1,0 +1,55 @@
+"""Which process this is among those that train together with TensorFlow or Keras."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.saving.ranks import ALONE, by_horovod
+from smdebug.tensorflow.utils import (
+    Cluster,
+    get_worker_id_from_tf_config,
+    is_parameter_server_strategy,
+    load_tf_config_json,
+)
+
+_TRAINERS = ("chief", "master", "worker")  # in the order of their ranks
+
+
+def rank_and_size() -> tuple[int, int]:
+    """This process's rank, and how many there are: (0, 1) for a training of one process."""
+    return by_horovod() or _by_torch() or _by_tf_config(os.environ.get("TF_CONFIG", "")) or ALONE
+
+
+def _by_torch() -> tuple[int, int] | None:
+    """Keras may run on PyTorch."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return int(distributed.get_rank()), int(distributed.get_world_size())
+
+
+def _by_tf_config(described: str) -> tuple[int, int] | None:
+    """What `TF_CONFIG` says. With parameter servers one process alone runs the training."""
+    config = load_tf_config_json(described)
+    if config is None or is_parameter_server_strategy(config):
+        return None
+    trainers = _trainers(config)
+    try:
+        task = get_worker_id_from_tf_config(config)
+    except SMDebugValueError:
+        return None
+    return (trainers.index(task), len(trainers)) if task in trainers else None
+
+
+def _trainers(config: Cluster) -> list[str]:
+    cluster = config.get("cluster")
+    hosts = cluster if isinstance(cluster, dict) else {}
+    return [
+        f"{kind}_{index}"
+        for kind in _TRAINERS
+        if isinstance(hosts.get(kind), list)
+        for index in range(len(hosts[kind]))
+    ]

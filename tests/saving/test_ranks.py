@@ -1,0 +1,22 @@
+"""The rank that a library beside the framework tells."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from smdebug.saving.ranks import by_horovod
+
+
+@pytest.mark.parametrize("framework", ["torch", "tensorflow", "tensorflow.keras", "mxnet"])
+def test_horovod_tells_the_rank_once_it_was_started(framework, monkeypatch):
+    started = []
+    horovod = SimpleNamespace(is_initialized=lambda: bool(started), rank=lambda: 2, size=lambda: 4)
+    monkeypatch.setitem(sys.modules, f"horovod.{framework}", horovod)
+    assert by_horovod() is None
+    started.append(True)
+    assert by_horovod() == (2, 4)
+
+
+def test_without_horovod_nobody_is_asked():
+    assert by_horovod() is None
