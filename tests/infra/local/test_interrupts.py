@@ -66,7 +66,9 @@ class Started:
 
 def a_module_that_takes_its_time(name: str, folder: Path) -> str:
     """A path on which the module of that name leaves a mark when it is loaded, and waits."""
-    text = f"import time\nopen({str(folder / 'loading')!r}, 'w').close()\ntime.sleep(600)\n"
+    # Not one long sleep: a signal just before it begins would be heard only when it ends.
+    waits = "while True:\n    time.sleep(0.05)\n"
+    text = f"import time\nopen({str(folder / 'loading')!r}, 'w').close()\n{waits}"
     place = folder / "path"
     place.mkdir()
     (place / f"{name}.py").write_text(text, encoding="utf-8")
