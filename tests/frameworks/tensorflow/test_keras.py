@@ -359,6 +359,22 @@ def test_a_tape_tells_of_losses_gradients_weights_and_layers(run):
     assert trial.tensor_names(collection="losses") == ["loss"]
 
 
+def test_layers_inside_of_a_function_are_said_to_be_unseen(run, caplog):
+    model = small_model()
+    forward = tf.function(lambda inputs: model(inputs))
+    with hook_in(run) as hook:
+        hook.logger.addHandler(caplog.handler)
+        hook.register_model(model)
+        for _ in range(2):
+            with hook.wrap_tape(tf.GradientTape()) as tape:
+                loss = tf.reduce_mean(forward(INPUTS) ** 2)
+            tape.gradient(loss, model.trainable_variables)
+        hook.logger.removeHandler(caplog.handler)
+    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
+    assert said.startswith("dense/inputs is not saved")
+    assert trial_of(run).tensor("gradients/dense/kernelGrad").steps() == [0, 1]
+
+
 def test_each_loss_that_a_persistent_tape_is_asked_about_is_saved(run):
     model = small_model()
     with hook_in(run) as hook:

@@ -37,6 +37,9 @@ class Collector:
         self._graph = _graph()
         self._numbers: dict[str, int] = {}  # how many tensors had that name so far
         self.tensors: dict[str, Any] = {}
+        self.hidden: str | None = (
+            None  # the first that was made inside of a graph that it cannot leave
+        )
 
     def offer(self, name: str, collection: str, values: Any) -> None:
         """Take these tensors, numbered if there are several; of a layer called again, numbers go on."""
@@ -45,9 +48,11 @@ class Collector:
         self._numbers[name] = first + len(found)
         for number, value in enumerate(found, start=first):
             numbered = name if len(found) == 1 and not first else f"{name}_{number}"
-            # What was made inside of a loop or a branch cannot leave it.
-            if self._wants(numbered, collection) and _graph_of(value) is self._graph:
-                self.tensors[numbered] = value
+            if self._wants(numbered, collection):
+                if _graph_of(value) is self._graph:
+                    self.tensors[numbered] = value
+                else:
+                    self.hidden = self.hidden or numbered
 
     def called(self, layer: Any, arguments: Any, outputs: Any) -> None:
         name = self._layers.get(id(layer))

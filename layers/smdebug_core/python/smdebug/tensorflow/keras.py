@@ -268,10 +268,19 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
                 collector.offer("labels", CollectionKeys.OUTPUTS, y)
             with collecting(collector):
                 logs = plain_step(data)
+            self._say_what_is_hidden(collector)
             return logs, collector.tensors
 
         function: Callable[..., Any] = model._make_function(step)
         return function
+
+    def _say_what_is_hidden(self, collector: Collector) -> None:
+        if collector.hidden is not None:
+            self.say_once(
+                f"{collector.hidden} is not saved, nor are others like it: it is inside of a loop, a "
+                "branch or a tf.function, and cannot leave it",
+                "hidden",
+            )
 
     # Loops with a tape
 
@@ -372,6 +381,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
                     self.record(name, tf.convert_to_tensor(gradient))
         collector, self._tape_collector = self._tape_collector, None
         if collector is not None:
+            self._say_what_is_hidden(collector)
             for name, value in collector.tensors.items():
                 self.record(name, value)
         self._record_optimizer(self._wrapped_optimizer)
