@@ -136,7 +136,7 @@ def _unreadable_parameters(configuration: RuleConfiguration, entry: RuleEntry) -
     for parameter in entry.parameters:
         for name in _names(parameter):
             value = configuration.parameters.get(name)
-            if value is None:
+            if value is None or (parameter.default is None and not read.is_given(value)):
                 continue
             try:
                 _READERS.get(parameter.type, _as_it_is)(name, value)

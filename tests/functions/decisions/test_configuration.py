@@ -43,6 +43,7 @@ def test_every_built_in_rule_can_be_configured_by_what_the_catalog_says_of_it(na
         (rule(threshold="small"), "VanishingGradient: threshold has to be a number, not 'small'"),
         (rule("ExplodingTensor", only_nan="maybe"), "only_nan has to be True or False"),
         (rule("ExplodingTensor", tensor_regex="("), "ExplodingTensor: tensor_regex: "),
+        (rule("UnchangedTensor", num_steps="None"), "num_steps has to be a whole number"),
         (rule("UnchangedTensor", num_steps="2.5"), "num_steps has to be a whole number"),
         (rule("LossNotDecreasing", mode="TEST"), "mode has to be one of TRAIN, EVAL"),
         (rule("SimilarAcrossRuns"), "needs another run to compare with"),
@@ -57,6 +58,8 @@ def test_what_is_wrong_with_a_rule_is_said_in_a_sentence(configuration, said):
     [
         rule("vanishinggradient", threshold="1e-3"),
         rule("LossNotDecreasing", diff_percent="5", mode="modes.TRAIN"),
+        rule("LossNotDecreasing", increase_threshold_percent="None", mode=""),
+        rule("WeightUpdateRatio", num_steps="None"),
         rule("SimilarAcrossRuns", other_trials=["s3://bucket/before"]),
         rule("Mine", source="s3://bucket/mine.py", anything="goes"),
     ],
