@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from smdebug.config.patterns import matches_any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
@@ -115,7 +114,7 @@ class LossNotDecreasing(TensorRule):
         return ModeKeys.GLOBAL
 
     def _judged(self, tensor: Any, worker: str, mode: ModeKeys, now: int) -> Judged:
-        if is_gain(tensor.name) and not matches_any(tensor.name, self.selection.tensor_regex):
+        if is_gain(tensor.name) and not self.selection.names_itself(tensor.name):
             return Judged(tensor.name, worker, skipped="it is the better the larger it is")
         loss = loss_of(tensor, now, worker, mode)
         if loss is None:

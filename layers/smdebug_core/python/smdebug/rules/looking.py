@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from smdebug.config.patterns import matches_any
 from smdebug.exceptions import (
     InvalidWorker,
     SMDebugTypeError,
@@ -58,6 +59,10 @@ class TensorSelection:
         if self.tensor_regex:
             selected.update(trial.tensor_names(regex=self.tensor_regex, **at))
         return sorted(selected)
+
+    def names_itself(self, name: str) -> bool:
+        """Does a pattern select this tensor, whatever collections it is in?"""
+        return matches_any(name, self.tensor_regex)
 
     def __str__(self) -> str:
         told = []
