@@ -15,6 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 import numpy as np
 import pytest
 
+import smdebug
 from smdebug.files.names import event_key, index_key
 from smdebug.trials import create_trial
 from tests.cli.conftest import ill_run
@@ -408,6 +409,7 @@ def test_an_export_without_a_tensor_leaves_no_file(ask, ill, tmp_path):
 def test_a_process_that_dies_is_told_and_not_waited_for(ask, ill, tmp_path):
     source = """
 import os
+import smdebug
 from smdebug.rules import Rule
 
 class Kills(Rule):
@@ -422,3 +424,69 @@ class Kills(Rule):
 
     with pytest.raises(SMDebugRuntimeError, match="has died; there may be too little memory"):
         evaluate(ill, ["Kills"], file=tmp_path / "kills.py", jobs=2, worth_a_process=2)
+
+
+def _flip_a_bit(ill: Path) -> None:
+    """In the loss of step 20."""
+    file = ill / event_key(20, "worker_0")
+    data = bytearray(file.read_bytes())
+    data[data.index(np.float32(1.8).tobytes())] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("form", ["npz", "safetensors", "parquet", "tensorboard"])
+def test_an_export_of_what_is_damaged_is_not_silently_smaller(ask, ill, tmp_path, form):
+    _flip_a_bit(ill)
+    said = ask("export", form, ill, "-o", tmp_path / "out")
+    assert (said.code, "is damaged" in said.err, "smdebug verify" in said.err) == (3, True, True)
+    assert not [one for one in tmp_path.glob("out/**/*") if one.is_file()]
+    assert not (tmp_path / "out").is_file()
+    assert ask("export", form, ill, "--step", 30, "-o", tmp_path / "out").code == 0
+
+
+def test_what_is_damaged_is_not_the_same_as_what_is_not(ask, ill, tmp_path):
+    shutil.copytree(ill, tmp_path / "whole")
+    _flip_a_bit(ill)
+    for pair in ((ill, tmp_path / "whole"), (tmp_path / "whole", ill)):
+        said = ask("compare", *pair)
+        assert (said.code, "Tensor loss in events" in said.err) == (3, True)
+
+
+def test_a_value_and_a_reduction_are_not_called_the_same(ask, tmp_path):
+    reduced = smdebug.ReductionConfig(reductions=["mean"])
+    shapes = smdebug.ReductionConfig(save_shape=True)
+    for name, reduction in (("whole", None), ("reduced", reduced), ("shapes", shapes)):
+        options = {"include_collections": ["gradients"], "reduction_config": reduction}
+        with smdebug.Hook(str(tmp_path / name), **options) as hook, hook.step():
+            hook.record("gradient/fc", np.ones(3))
+    said = ask("compare", tmp_path / "whole", tmp_path / "reduced")
+    assert (said.code, "neither its value nor a reduction" in said.out) == (1, True)
+    shapes_alone = ask("compare", tmp_path / "shapes", tmp_path / "shapes", "--json").json
+    assert (shapes_alone["is_same"], shapes_alone["compared"]) == (True, 0)
+
+
+def test_a_tensor_that_is_damaged_is_told_as_that(ask, ill):
+    _flip_a_bit(ill)
+    said = ask("tensor", ill, "loss")
+    assert (said.code, said.out.count("damaged")) == (0, 1)
+    steps = ask("tensor", ill, "loss", "--json").json["steps"]
+    assert [one["step"] for one in steps if "problem" in one] == [20]
+    assert ask("tensor", ill, "loss", "--step", 20).code == 3
+    for index in (ill / "index").rglob("*.json"):
+        if int(index.name[:12]) > 20:
+            index.unlink()
+    assert "damaged: " in ask("inspect", ill).out
+
+
+def test_a_worker_that_is_not_there_is_told_with_those_that_are(ask, ill, tmp_path):
+    said = ask("tensor", ill, "loss", "--worker", "worker_7")
+    assert (said.code, "worker_0" in said.err) == (2, True)
+    said = ask("export", "npz", ill, "--worker", "worker_7", "-o", tmp_path / "out.npz")
+    assert (said.code, (tmp_path / "out.npz").exists()) == (2, False)
+
+
+def test_an_export_of_a_run_that_saved_nothing_says_so(ask, tmp_path):
+    with smdebug.Hook(str(tmp_path / "run")):
+        pass
+    said = ask("export", "npz", tmp_path / "run", "-o", tmp_path / "out.npz")
+    assert (said.code, "has saved no tensor: there is nothing to export" in said.err) == (2, True)

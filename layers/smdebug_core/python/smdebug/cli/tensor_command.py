@@ -10,6 +10,7 @@ from smdebug.cli.telling import faint, json_option, opened, progress, say, table
 
 if TYPE_CHECKING:
     from smdebug.mode_keys import ModeKeys
+    from smdebug.runs.statistics import TensorSummary
     from smdebug.trials.tensor import Tensor
 
 
@@ -52,6 +53,9 @@ def command(
     trial = opened(path)
     if not trial.has_tensor(name):
         raise click.UsageError(_unknown(name, trial.tensor_names()))
+    if worker is not None and worker not in trial.workers():
+        known = ", ".join(trial.workers()[:8])
+        raise click.UsageError(f"No worker {worker!r} has saved anything in this run, but {known}")
     tensor = trial.tensor(name)
     its_mode = str_to_mode_keys(mode.upper())
     if step is None:
@@ -63,25 +67,30 @@ def command(
 def _course(
     tensor: Tensor, mode: ModeKeys, worker: str | None, last: int | None, as_json: bool
 ) -> None:
-    from smdebug.runs.statistics import sparkline, statistics_at
+    from smdebug.runs.statistics import sparkline
 
     steps = tensor.steps(mode)[-last if last else None :]
     told = [
-        (step, tensor.workers(step, mode), statistics_at(tensor, step, mode, worker))
+        (step, tensor.workers(step, mode), *_seen(tensor, step, mode, worker))
         for step in progress("reading values", len(steps))(steps)
     ]
     if as_json:
         lines: list[dict[str, Any]] = [
-            {"step": step, "workers": workers, **(seen.to_dict() if seen else {})}
-            for step, workers, seen in told
+            {
+                "step": step,
+                "workers": workers,
+                **(seen.to_dict() if seen else {}),
+                **({"problem": problem} if problem else {}),
+            }
+            for step, workers, seen, problem in told
         ]
         tell_json({"tensor": tensor.name, "mode": mode.name, "steps": lines})
         return
     say(click.style(tensor.name, bold=True))
-    means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen in told if seen]
+    means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen, _ in told if seen]
     if len(means) > 1:
         say(f"mean {sparkline(means, 60)}")
-    several = any(len(workers) > 1 for _, workers, _ in told)
+    several = any(len(workers) > 1 for _, workers, *_ in told)
     columns = ["step", *(["workers"] if several else []), "shape", "type"]
     table(
         (*columns, "min", "max", "mean", "std", "mean |x|", "zeros", "NaN", "infinite"),
@@ -89,15 +98,30 @@ def _course(
             (
                 step,
                 *([len(workers)] if several else []),
-                *((seen.shape, seen.dtype) if seen else (None, "shape alone")),
+                *((seen.shape, seen.dtype) if seen else (None, problem or "shape alone")),
                 *((seen.minimum, seen.maximum, seen.mean, seen.std) if seen else (None,) * 4),
                 *((seen.abs_mean, seen.zeros, seen.nan, seen.infinite) if seen else (None,) * 4),
             )
-            for step, workers, seen in told
+            for step, workers, seen, problem in told
         ],
     )
     if not told:
         say(faint(f"it was saved at no step of mode {mode.name}"))
+
+
+def _seen(
+    tensor: Tensor, step: int, mode: ModeKeys, worker: str | None
+) -> tuple[TensorSummary | None, str | None]:
+    """The statistics of a step, or why there are none if the reason is not that none were saved."""
+    from smdebug.exceptions import DamagedFile, InvalidWorker
+    from smdebug.runs.statistics import statistics_read
+
+    try:
+        return statistics_read(tensor, step, mode, worker), None
+    except DamagedFile:
+        return None, "damaged"
+    except InvalidWorker:
+        return None, f"not of {worker}"
 
 
 def _value(tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_json: bool) -> None:

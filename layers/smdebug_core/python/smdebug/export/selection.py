@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.exceptions import InvalidWorker, SMDebugValueError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
@@ -38,13 +38,18 @@ class Selection:
 
     def names(self, trial: Trial) -> list[str]:
         """The tensors that are chosen; `SMDebugValueError` if there is none."""
+        if self.worker is not None and self.worker not in trial.workers():
+            raise InvalidWorker(self.worker)
         regex = list(self.regex) if isinstance(self.regex, tuple) else self.regex
         found = trial.tensor_names(regex=regex, collection=self.collection)
         if not found:
-            chosen = f"matches {self.regex!r}" if self.regex else f"is in {self.collection!r}"
-            raise SMDebugValueError(
-                f"No tensor of {trial.path} {chosen}: there is nothing to export"
-            )
+            if regex:
+                told = f"No tensor of {trial.path} matches {' or '.join(_listed(regex))}"
+            elif self.collection:
+                told = f"No tensor of {trial.path} is in {self.collection!r}"
+            else:
+                told = f"{trial.path} has saved no tensor"
+            raise SMDebugValueError(f"{told}: there is nothing to export")
         return found
 
     def steps_of(self, trial: Trial) -> list[int]:
@@ -56,7 +61,7 @@ class Selection:
         if missing:
             last = f"; its last one is {known[-1]}" if known else ""
             raise SMDebugValueError(f"{trial.path} has no step {missing[0]}{last}")
-        return sorted(self.steps)
+        return sorted(set(self.steps))
 
     def values_at(self, trial: Trial, step: int, names: set[str]) -> Iterator[Saved]:
         """What was saved at that step, one value after the other; tensors without values are left out."""
@@ -71,7 +76,7 @@ class Selection:
                     continue
                 try:
                     value = tensor.value(step, worker=worker)
-                except SMDebugError:
+                except TensorUnavailableForStep:
                     continue  # its shape or its reductions were saved, and no value
                 yield Saved(
                     name=name,
@@ -82,6 +87,10 @@ class Selection:
                     value=value,
                     wall_time=workers[worker].saved_at if worker in workers else None,
                 )
+
+
+def _listed(regex: str | list[str]) -> list[str]:
+    return [repr(one) for one in ([regex] if isinstance(regex, str) else regex)]
 
 
 def opened(run: str | os.PathLike[str] | Trial) -> Trial:

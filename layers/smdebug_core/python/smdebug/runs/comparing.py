@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close, is_numeric, max_abs_difference
 from smdebug.runs.opening import open_run
@@ -141,7 +141,10 @@ def compare(
     for step in progress(both):
         for name in sorted(_at(one, step, common) & _at(other, step, common)):
             for worker in _workers(one, other, name, step):
-                found = _difference(one, other, name, step, worker, close)
+                values = [_values(run, name, step, worker) for run in (one, other)]
+                if not any(values):
+                    continue  # of both the shape alone was saved
+                found = _difference(one, values, name, step, worker, close)
                 compared += 1
                 number_different += found is not None
                 if found is not None and len(differences) < MOST_DIFFERENCES:
@@ -185,12 +188,20 @@ class _Closeness:
 
 
 def _difference(
-    one: Trial, other: Trial, name: str, step: int, worker: str, close: _Closeness
+    one: Trial,
+    values: list[dict[str, NDArray[Any]]],
+    name: str,
+    step: int,
+    worker: str,
+    close: _Closeness,
 ) -> Difference | None:
     mode = one.mode(step)
     told = {"mode": None if mode in (None, ModeKeys.GLOBAL) else mode.name}
-    values = [_values(run, name, step, worker) for run in (one, other)]
-    for key in sorted(values[0].keys() & values[1].keys()):
+    both = sorted(values[0].keys() & values[1].keys())
+    if not both:
+        why_none = "neither its value nor a reduction of it was saved in both runs"
+        return Difference(step, name, worker, why_none, None, **told)
+    for key in both:
         why = close.why_not(values[0][key], values[1][key])
         if why is not None:
             of = f"{key}: " if key else ""
@@ -203,12 +214,8 @@ def _values(run: Trial, name: str, step: int, worker: str) -> dict[str, NDArray[
     tensor = run.tensor(name)
     try:
         return {"": tensor.value(step, worker=worker)}
-    except SMDebugError:
-        pass
-    try:
+    except TensorUnavailableForStep:  # and nothing else: what is damaged is not the same
         saved = tensor.reduction_values(step, worker=worker)
-    except SMDebugError:
-        return {}
     return {
         f"{'abs_' if magnitude else ''}{reduction}": np.asarray(value)
         for (reduction, magnitude), value in saved.items()

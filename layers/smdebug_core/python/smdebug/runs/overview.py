@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import DamagedFile, SMDebugError
 from smdebug.mode_keys import ModeKeys
-from smdebug.runs.statistics import TensorSummary, statistics_at
+from smdebug.runs.statistics import TensorSummary, statistics_read
 from smdebug.trials import Trial
 from smdebug.trials.run_index import Layout, Spans
 
@@ -113,8 +113,10 @@ def overview_of(
     members = collections_of(trial)
     complete = set(trial.steps())
     known = trial.steps(show_incomplete_steps=True)
+    damaged = {key: str(error) for key, error in trial.damaged_files.items()}
     tensors = tuple(
-        _tensor(name, trial, usage, members, with_values) for name in progress(trial.tensor_names())
+        _tensor(name, trial, usage, members, with_values, damaged)
+        for name in progress(trial.tensor_names())
     )
     counts = Counter(name for told in members.values() for name in told)
     return Overview(
@@ -131,7 +133,7 @@ def overview_of(
         first_saved=_moment(usage.first_saved),
         last_saved=_moment(usage.last_saved),
         losses=_losses(trial) if with_values else {},
-        damaged={key: str(error) for key, error in trial.damaged_files.items()},
+        damaged=damaged,
     )
 
 
@@ -200,11 +202,15 @@ def _tensor(
     usage: _Usage,
     members: Mapping[str, tuple[str, ...]],
     with_values: bool,
+    damaged: dict[str, str],
 ) -> TensorOverview:
     last = usage.last_step.get(name)
     latest = None
     if with_values and last is not None:
-        latest = statistics_at(trial.tensor(name), last)
+        try:
+            latest = statistics_read(trial.tensor(name), last)
+        except DamagedFile as error:
+            damaged.setdefault(error.file, str(error))
     order = ("value", "reductions", "shape")
     return TensorOverview(
         name=name,

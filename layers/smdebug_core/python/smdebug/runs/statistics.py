@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.statistics import is_numeric, statistics
 from smdebug.trials.tensor import Tensor
@@ -77,13 +77,19 @@ def statistics_at(
 ) -> TensorSummary | None:
     """The statistics of a tensor at a step, from what was saved of it; None if nothing can be read."""
     try:
-        return statistics_of(tensor.value(step, mode, worker))
-    except SMDebugError:
-        pass
-    try:
-        return from_reductions(tensor.reduction_values(step, mode, worker))
+        return statistics_read(tensor, step, mode, worker)
     except SMDebugError:
         return None
+
+
+def statistics_read(
+    tensor: Tensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+) -> TensorSummary | None:
+    """The same; None if the shape alone was saved, and `DamagedFile` or whatever else forbids reading."""
+    try:
+        return statistics_of(tensor.value(step, mode, worker))
+    except TensorUnavailableForStep:
+        return from_reductions(tensor.reduction_values(step, mode, worker))
 
 
 def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> TensorSummary | None:
