@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -490,3 +491,42 @@ def test_an_export_of_a_run_that_saved_nothing_says_so(ask, tmp_path):
         pass
     said = ask("export", "npz", tmp_path / "run", "-o", tmp_path / "out.npz")
     assert (said.code, "has saved no tensor: there is nothing to export" in said.err) == (2, True)
+
+
+def test_a_rule_that_exits_has_failed_and_a_file_that_does_cannot_be_loaded(ask, ill, tmp_path):
+    (tmp_path / "exits.py").write_text(
+        "import sys\nfrom smdebug.rules import Rule\n"
+        "class Exits(Rule):\n    def invoke_at_step(self, step):\n        sys.exit(0)\n"
+    )
+    said = ask("evaluate", ill, "--rule-file", tmp_path / "exits.py")
+    assert (said.code, "Exits failed: SystemExit at step 0" in said.out) == (3, True)
+    (tmp_path / "gone.py").write_text("import sys\nsys.exit(0)\n")
+    said = ask("evaluate", ill, "--rule-file", tmp_path / "gone.py")
+    assert (said.code, "gone.py cannot be loaded: SystemExit" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_rule_prints_is_not_in_the_document(ill, tmp_path, jobs):
+    (tmp_path / "prints.py").write_text(
+        "from smdebug.rules import Rule\nprint('loaded')\n"
+        "class Prints(Rule):\n    def invoke_at_step(self, step):\n        print('at', step)\n"
+    )
+    script = (
+        "import sys\nfrom smdebug.runs import evaluating\n"
+        "if __name__ == '__main__':\n"
+        "    evaluating.evaluate.__kwdefaults__['worth_a_process'] = 2\n"
+        "    from smdebug.cli.main import main\n"
+        f"    sys.exit(main(['evaluate', {str(ill)!r}, '--rule-file', "
+        f"{str(tmp_path / 'prints.py')!r}, '--json', '-j', '{jobs}']))\n"
+    )
+    (tmp_path / "asks.py").write_text(script)
+    said = subprocess.run(
+        [sys.executable, tmp_path / "asks.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    (result,) = json.loads(said.stdout)
+    assert (result["looked"], result["processes"]) == (10, jobs)
+    assert {"loaded", "at 0", "at 90"} <= set(said.stderr.splitlines())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import click
@@ -87,13 +89,14 @@ def command(
     from smdebug.runs.evaluating import evaluate
 
     trial = opened(path)
-    wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
-    wanted = [_within(one, start_step, end_step) for one in wanted]
-    bar = Progress("evaluating", len(wanted) * len(trial.steps()))
-    try:
-        results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
-    finally:
-        bar.clear()
+    with redirect_stdout(sys.stderr):  # what a rule prints is not among the answers
+        wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
+        wanted = [_within(one, start_step, end_step) for one in wanted]
+        bar = Progress("evaluating", len(wanted) * len(trial.steps()))
+        try:
+            results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
+        finally:
+            bar.clear()
     if as_json:
         tell_json([one.to_dict() for one in results])
     else:

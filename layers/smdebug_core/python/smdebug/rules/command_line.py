@@ -139,7 +139,7 @@ def load_rule_file(file: str) -> Any:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SMDebugValueError(
             f"{file} cannot be loaded: {type(error).__name__}: {error}"
         ) from error

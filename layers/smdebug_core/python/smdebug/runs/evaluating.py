@@ -10,6 +10,7 @@ steps in order. The findings are the same as those of one process.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -318,7 +319,7 @@ def look_at(rule: Rule, steps: Iterable[int]) -> Looked:
         except NoMoreData:
             said.stopped = True
             break
-        except Exception as error:  # noqa: BLE001 - a custom rule can raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom rule can raise anything
             said.error = f"{type(error).__name__} at step {step}: {error}"
             break
         said.looked += 1
@@ -345,7 +346,7 @@ def _look_at_end(rule: Rule, last_step: int, said: Looked) -> None:
     """Add what the rule says at the end of the run. It counts with the last step."""
     try:
         met = evaluation_at_end(rule, last_step).met
-    except Exception as error:  # noqa: BLE001 - a custom rule can raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom rule can raise anything
         said.error = f"{type(error).__name__} at the end of the run: {error}"
         return
     if met is None:
@@ -446,6 +447,7 @@ def _begin_quietly() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     get_logger().setLevel("CRITICAL")
+    sys.stdout = sys.stderr  # what a rule prints is not among the answers
 
 
 def _look_from(asked: Asked, state: RuleState, steps: list[int]) -> Looked:
