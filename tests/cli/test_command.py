@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import smdebug
 from smdebug.cli import outcomes
-from smdebug.cli.commands import _GROUPS, COMMANDS, smdebug
+from smdebug.cli.commands import _GROUPS, COMMANDS
+from smdebug.cli.commands import smdebug as command_line
 from smdebug.cli.telling import Progress, table
 from smdebug.exceptions import AccessDenied, SMDebugError, StorageUnavailable
 
@@ -44,7 +47,7 @@ def test_every_command_is_listed_once():
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
 def test_every_command_has_help_with_examples_and_answers_in_json(name):
-    said = CliRunner().invoke(smdebug, [name, "--help"])
+    said = CliRunner().invoke(command_line, [name, "--help"])
     assert said.exit_code == 0
     assert "Examples:" in said.output
     assert f"smdebug {name}" in said.output.split("Examples:")[1]
@@ -53,7 +56,7 @@ def test_every_command_has_help_with_examples_and_answers_in_json(name):
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
 def test_the_examples_of_a_command_can_be_parsed(name):
-    command = smdebug.get_command(None, name)  # type: ignore[arg-type]
+    command = command_line.get_command(None, name)  # type: ignore[arg-type]
     text = (command.help or "").split("Examples:")[1]
     for line in re.findall(
         rf"^\s*(?:eval \"\$\()?smdebug {name} ?(.*?)(?:\s+[#|>&].*|\)\".*)?$", text, re.MULTILINE
@@ -64,7 +67,7 @@ def test_the_examples_of_a_command_can_be_parsed(name):
 
 
 def test_help_tells_the_exit_codes():
-    said = CliRunner().invoke(smdebug, ["--help"]).output
+    said = CliRunner().invoke(command_line, ["--help"]).output
     for code in (
         outcomes.WELL,
         outcomes.FOUND,
@@ -146,6 +149,26 @@ def test_a_terminal_that_knows_no_unicode_gets_none(ill):
     assert said.stdout.isascii()
 
 
+def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_path):
+    """Click takes a terminal of ASCII for one of UTF-8; one of Latin-1 it takes at its word."""
+    saved = [f"名_loss_{at}" for at in range(50)]
+    with smdebug.Hook(str(tmp_path / "run")) as hook, hook.step():
+        hook.record_all(dict.fromkeys(saved, 1.0))
+    latin = {"PYTHONIOENCODING": "latin-1"}
+    told = in_a_shell("inspect", str(tmp_path / "run"), "--json", **latin)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert [one["name"] for one in json.loads(told.stdout)["tensors"]] == sorted(saved)
+    told = in_a_shell("inspect", str(tmp_path / "run"), **latin)
+    assert (told.returncode, "... and 10 more" in told.stdout) == (0, True)
+
+
+def test_marks_can_be_told_apart_without_unicode(ill):
+    rules = ("--rule", "VanishingGradient", "--rule", "ExplodingTensor")
+    said = in_a_shell("evaluate", str(ill), *rules, PYTHONIOENCODING="latin-1").stdout
+    marks = [line[0] for line in said.splitlines() if not line.startswith(" ")]
+    assert marks == ["x", "+"]
+
+
 def test_colour_is_a_matter_of_the_environment(ill):
     assert "\x1b[" not in in_a_shell("inspect", str(ill)).stdout
     assert "\x1b[" in in_a_shell("inspect", str(ill), FORCE_COLOR="1").stdout
@@ -189,15 +212,29 @@ def test_the_shell_completes_commands_and_rules():
 
 
 def test_a_closed_pipe_is_no_error(ill):
-    script = f"{sys.executable} -m smdebug inspect {ill} --json | head -c 1"
-    said = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {script}"],
+    # `true` is gone before a word was said, whichever the command, and whatever it is about to say.
+    for words in (f"inspect {ill} --json", f"inspect {ill}", "--help", f"inspect {ill} --json"):
+        said = _in_bash(f"set -o pipefail; {sys.executable} -m smdebug {words} | true")
+        assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_the_code_is_told_even_if_nothing_else_can_be(ill):
+    command = f"{sys.executable} -m smdebug inspect"
+    for closed in ("2>&-", "2>/dev/full"):
+        assert _in_bash(f"{command} {ill} {closed}").returncode == 0
+        assert _in_bash(f"{command} {ill}/nope {closed}").returncode == 3
+        assert _in_bash(f"{command} {ill}/nope --json {closed}").returncode == 3
+    assert _in_bash(f"{command} {ill} >/dev/full").returncode == 3
+
+
+def _in_bash(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", script],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
     )
-    assert (said.returncode, said.stderr) == (0, "")
 
 
 def test_what_a_run_holds_cannot_command_the_terminal(capsys):
@@ -211,6 +248,13 @@ def test_wide_letters_keep_the_columns(capsys):
     table(("a", "b"), [("重み", "x"), ("abcd", "y")])
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].index("x") + 2 == lines[2].index("y")  # each of the two takes two columns
+
+
+def test_long_names_of_wide_letters_are_cut_by_the_columns_they_take(capsys):
+    table(("tensor",), [("重み" * 40,), ("x" * 200,)])
+    wide, narrow = capsys.readouterr().out.splitlines()[1:]
+    assert (len(wide), len(narrow)) == (36, 72)
+    assert wide.endswith("…")
 
 
 def test_progress_is_for_terminals_and_for_those_who_wait(capsys):

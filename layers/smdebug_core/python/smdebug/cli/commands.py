@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 try:
@@ -95,10 +95,31 @@ class Commands(click.Group):
             raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with _pipe_may_close():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipe_may_close():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name]) for name in names])
+
+
+class _NobodyListens(Exception):
+    """`smdebug … | head` has seen enough."""
+
+
+@contextmanager
+def _pipe_may_close() -> Iterator[None]:
+    """Before click hears of it, which would end with 1: as if something had been found."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _NobodyListens from error
 
 
 class Asked(NamedTuple):
@@ -150,9 +171,12 @@ def answer(argv: Sequence[str]) -> int:
         return _interrupted()
     except click.exceptions.Exit as done:
         return done.exit_code
-    except BrokenPipeError:  # `smdebug … | head`: nobody listens any more
+    except _NobodyListens:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - flushed at exit
         return outcomes.WELL
+    except SystemExit as end:
+        by = f"Something that this command has called ended it, by exit({end.code!r})."
+        return _complain(outcomes.Outcome(outcomes.CANNOT_LOOK, by), asked, end)
     except click.ClickException as error:
         return _complain(outcomes.of_usage(error), asked, error)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user is told in a sentence
@@ -161,6 +185,12 @@ def answer(argv: Sequence[str]) -> int:
 
 
 def _complain(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> int:
+    with suppress(OSError):  # where nothing can be told, the code still tells it
+        _tell(outcome, asked, error)
+    return outcome.code
+
+
+def _tell(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> None:
     if asked.debug:
         import traceback
 
@@ -170,7 +200,7 @@ def _complain(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> 
 
         told = {"error": outcome.sentence, "hint": outcome.hint, "exit_code": outcome.code}
         click.echo(json.dumps(told, ensure_ascii=False), err=True)
-        return outcome.code
+        return
     click.echo(
         click.style("error: ", fg="red", bold=True) + outcome.sentence,
         err=True,
@@ -178,7 +208,6 @@ def _complain(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> 
     )
     if outcome.hint:
         click.echo(click.style("hint: ", bold=True) + outcome.hint, err=True, color=_wants_colour())
-    return outcome.code
 
 
 def _interrupted() -> int:

@@ -28,7 +28,7 @@ def command(
       smdebug stop resnet-50 --reason "the loss is NaN" --at-step 500 --yes
     """
     chosen = watched_run(stack, run)
-    if not yes and sys.stdin.isatty():
+    if not yes and sys.stdin is not None and sys.stdin.isatty():
         click.confirm(f"Stop the training of {chosen.location}?", abort=True, err=True)
     told = chosen.stop(reason, stop_at_step=at_step)
     if as_json:

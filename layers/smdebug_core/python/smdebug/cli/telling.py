@@ -41,12 +41,21 @@ def json_option(function: F) -> F:
 
 def tell_json(value: Any) -> None:
     """One JSON document on stdout."""
-    click.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+    click.echo(_document(value, indent=2))
 
 
 def tell_json_line(value: Any) -> None:
     """One line of JSON: for commands that go on telling."""
-    click.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+    click.echo(_document(value))
+
+
+def _document(value: Any, indent: int | None = None) -> str:
+    """Its letters as they are, or escaped where the encoding of stdout has no such letters."""
+    value = _plain(value)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    if _can_be_encoded(text):
+        return text
+    return json.dumps(value, ensure_ascii=True, indent=indent, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
@@ -116,7 +125,7 @@ def table(
         )
         click.echo(_printable(line.rstrip()))
     if left_out:
-        click.echo(faint(f"… and {left_out} more"))
+        say(faint(f"… and {left_out} more"))
 
 
 def shown_as(value: Any) -> str:
@@ -187,7 +196,7 @@ class Progress:
         self._done = 0
         self._begun = self._told = time.monotonic()
         self._shown = False
-        self._visible = sys.stderr.isatty()
+        self._visible = _is_watched()
 
     def advance(self, by: int) -> None:
         self._done += by
@@ -215,7 +224,7 @@ class Progress:
 @contextmanager
 def waiting(label: str) -> Iterator[None]:
     """Tells on stderr for how long something takes that cannot say how far it has come."""
-    if not sys.stderr.isatty():
+    if not _is_watched():
         yield
         return
     done = threading.Event()
@@ -249,17 +258,32 @@ def opened(path: str) -> Trial:
 
 def _printable(text: str) -> str:
     """As the terminal's encoding can show it."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if _can_be_encoded(text):
+        return text
+    encoding = _encoding()
+    return text.translate(_PLAINER).encode(encoding, "replace").decode(encoding)
+
+
+def _can_be_encoded(text: str) -> bool:
     try:
-        text.encode(encoding)
+        text.encode(_encoding())
     except UnicodeEncodeError:
-        return text.translate(_PLAINER).encode(encoding, "replace").decode(encoding)
-    return text
+        return False
+    return True
 
 
-_PLAINER = str.maketrans({"…": "...", "×": "x", "█": "#", "░": ".", "–": "-", "≥": ">="}) | {
-    ord(block): ascii_ for block, ascii_ in zip("▁▂▃▄▅▆▇█", "_..--==#", strict=True)
-}
+def _encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def _is_watched() -> bool:
+    """Is stderr a terminal? It may also be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+_PLAINER = str.maketrans(
+    {"…": "...", "×": "x", "█": "#", "░": ".", "–": "-", "≥": ">=", "✓": "+", "✗": "x"}
+) | {ord(block): ascii_ for block, ascii_ in zip("▁▂▃▄▅▆▇█", "_..--==#", strict=True)}
 
 
 def _is_number(text: str) -> bool:
@@ -290,4 +314,9 @@ def _width(text: str) -> int:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+    if _width(text) <= _WIDEST:
+        return text
+    kept = text[: _WIDEST - 1]
+    while _width(kept) >= _WIDEST:
+        kept = kept[:-1]
+    return f"{kept}…"
