@@ -148,6 +148,10 @@ def test_logs_of_a_rule_are_told(ask, stock):
 def test_a_run_a_rule_and_a_stack_that_are_not_known_are_told_with_the_nearest(ask, stock):
     said = ask("status", "teams/resnat")
     assert (said.code, "Did you mean" in said.err) == (3, True)
+    stock.begin("my-bucket/bert", first_seen=BEGUN)
+    said = ask("status", "brt")
+    assert (said.code, "Did you mean my-bucket/bert?" in said.err) == (3, True)
+    assert "Did you mean" not in ask("status", "something-else").err
     said = ask("logs", RUN, "los")
     assert (said.code, "Did you mean loss?" in said.err) == (2, True)
     assert ask("runs", "--stack", "nope").code == 3

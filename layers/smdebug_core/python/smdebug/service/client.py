@@ -184,7 +184,15 @@ class Debugger:
         if wanted and "/" not in wanted:
             for item in self._index.query(items.job_pk(wanted)):
                 return self._watched(item["sk"])
-        raise RunUnknown(name, nearest_of(wanted, self._names()))
+        raise RunUnknown(name, self._nearest(wanted))
+
+    def _nearest(self, wanted: str) -> str | None:
+        """Compared without the stack's own bucket, which is the longest part of a name and may be left out."""
+        names = self._names()
+        own = f"{self.bucket}/"
+        by_prefix = {name.removeprefix(own): name for name in names}
+        near = nearest_of(wanted.removeprefix(own), by_prefix)
+        return by_prefix[near] if near is not None else nearest_of(wanted, names)
 
     def _watched(self, run: str) -> WatchedRun:
         return WatchedRun(run, self._index, self._open_run, self._logs, self._clock)
