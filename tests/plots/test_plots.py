@@ -210,3 +210,14 @@ def test_asking_wrongly_is_told(tmp_path, capsys):
     assert main(["plot", run, "--tensor", "nope", "-o", str(tmp_path / "x.png")]) == 2
     assert main(["plot", run, "--tensor", "fc", "-o", str(tmp_path / "x.bmp")]) == 2
     assert "a picture ends in .png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [plots.histogram, plots.ridge, plots.heatmap])
+def test_values_between_which_no_number_fits_are_drawn(kind):
+    alike = {0: np.array([2**63], np.uint64), 1: np.array([2**63, 2**63 + 4096], np.uint64)}
+    assert kind({"counter": alike}).png().startswith(b"\x89PNG")
+
+
+def test_names_and_numbers_of_any_kind_are_drawn_without_a_warning(recwarn, tmp_path):
+    plots.line({"損失": {0: np.array([3 + 4j]), 1: np.array([1j])}}).save(tmp_path / "line.png")
+    assert not [str(one.message) for one in recwarn]

@@ -11,7 +11,7 @@ import numpy as np
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.plots.picture import ACCENT, form_of, panels
-from smdebug.plots.values import flat
+from smdebug.plots.values import edges_of, flat
 
 MOST_FRAMES = 100
 _BINS = 50
@@ -70,7 +70,7 @@ def _frames(
     title = figure.suptitle(f"step {steps[-1]}", fontsize=10)
     bars, counted = [], []
     for axis, over_steps in zip(axes, known.values(), strict=True):
-        edges = _edges(over_steps)
+        edges = edges_of(over_steps.values(), _BINS)
         counts = {
             step: np.histogram(over_steps[step], edges)[0] for step in steps if step in over_steps
         }
@@ -96,12 +96,3 @@ def _frames(
         picture = Image.fromarray(np.ascontiguousarray(pixels))
         yield picture.quantize(colors=48, method=Image.Quantize.FASTOCTREE)
         progress(1)
-
-
-def _edges(over_steps: Mapping[int, Any]) -> Any:
-    low = min(float(one.min()) for one in over_steps.values())
-    high = max(float(one.max()) for one in over_steps.values())
-    if not high - low > 1e-12 * max(abs(low), abs(high)):
-        reach = 0.5 * abs(high) or 0.5
-        low, high = low - reach, high + reach
-    return np.linspace(low, high, _BINS + 1)

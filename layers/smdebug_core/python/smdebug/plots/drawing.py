@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.plots.picture import ACCENT, SECOND, Picture, panels
-from smdebug.plots.values import Runs, Values, flat, named, values_of
+from smdebug.plots.values import Runs, Values, edges_of, flat, magnitudes, named, values_of
 
 _BINS = 50
 _FAR_APART = 50  # as in reports
@@ -23,9 +23,7 @@ def histogram(
     figure, axes = panels(list(values))
     for axis, over_steps in zip(axes, values.values(), strict=True):
         first, last = min(over_steps), max(over_steps)
-        edges: Any = np.histogram_bin_edges(
-            np.concatenate([flat(over_steps[first]), flat(over_steps[last])]), _BINS
-        )
+        edges: Any = edges_of([flat(over_steps[first]), flat(over_steps[last])], _BINS)
         axis.hist(flat(over_steps[last]), edges, color=ACCENT, alpha=0.75, label=f"step {last}")
         if first != last:
             axis.hist(
@@ -42,8 +40,7 @@ def ridge(
     values = _values(runs, regex, {**chosen, "most_steps": most_steps})
     figure, axes = panels(list(values), size=(3.4, 3.0))
     for axis, over_steps in zip(axes, values.values(), strict=True):
-        everything = np.concatenate([flat(one) for one in over_steps.values()] or [np.zeros(1)])
-        edges = np.histogram_bin_edges(everything, _BINS)
+        edges = edges_of([flat(one) for one in over_steps.values()], _BINS)
         middle = (edges[1:] + edges[:-1]) / 2
         count = len(over_steps)
         for at, value in enumerate(over_steps[step] for step in sorted(over_steps)):
@@ -69,12 +66,9 @@ def heatmap(runs: Runs | Values, regex: str | list[str] = ".*", **chosen: Any) -
     for axis, over_steps in zip(axes, values.values(), strict=True):
         steps = sorted(over_steps)
         rows = [flat(over_steps[step]) for step in steps]
-        full = [row for row in rows if row.size]
-        low = min((float(row.min()) for row in full), default=0.0)
-        high = max((float(row.max()) for row in full), default=1.0)
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        counts = np.stack([np.histogram(row, _BINS, (low, high))[0] for row in rows], axis=1)
+        edges = edges_of(rows, _BINS)
+        low, high = float(edges[0]), float(edges[-1])
+        counts = np.stack([np.histogram(row, edges)[0] for row in rows], axis=1)
         shares = counts / np.maximum(1, counts.max(axis=0))
         axis.imshow(
             shares,
@@ -121,7 +115,7 @@ def line(
         drawn: list[float] = []
         for label, over_steps in by_run.items():
             steps = sorted(over_steps)
-            numbers = [float(compute(np.asarray(over_steps[step], np.float64))) for step in steps]
+            numbers = [float(compute(magnitudes(over_steps[step]))) for step in steps]
             axis.plot(steps, numbers, linewidth=1.2, label=label, marker="." * (len(steps) < 3))
             drawn += filter(math.isfinite, numbers)
         if drawn and min(drawn) > 0 and max(drawn) > _FAR_APART * min(drawn):

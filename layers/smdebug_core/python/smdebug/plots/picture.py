@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import warnings
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -30,7 +31,7 @@ class Picture:
     def png(self) -> bytes:
         """The picture itself."""
         made = io.BytesIO()
-        self.figure.savefig(made, format="png", dpi=_DPI)
+        self._draw(made, "png")
         return made.getvalue()
 
     def save(self, to: str | os.PathLike[str]) -> Path:
@@ -51,8 +52,15 @@ class Picture:
                 encoding="utf-8",
             )
         else:
-            self.figure.savefig(place, format=form, dpi=_DPI)
+            self._draw(place, form)
         return place
+
+    def _draw(self, to: Path | io.BytesIO, form: str) -> None:
+        with (
+            warnings.catch_warnings()
+        ):  # a letter that the font lacks is a box, and no more than that
+            warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+            self.figure.savefig(to, format=form, dpi=_DPI)
 
     def _repr_png_(self) -> bytes:
         return self.png()

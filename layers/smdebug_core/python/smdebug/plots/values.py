@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,25 @@ def named(runs: Runs) -> dict[str, Run]:
 
 def flat(value: Any) -> NDArray[np.float64]:
     """The finite numbers in a value, in a row; of complex ones, their magnitudes."""
-    array = np.asarray(value)
-    if array.dtype.kind == "c":
-        array = np.abs(array)
-    numbers = array.reshape(-1).astype(np.float64)
+    numbers = magnitudes(value).reshape(-1)
     return numbers[np.isfinite(numbers)]
+
+
+def magnitudes(value: Any) -> NDArray[np.float64]:
+    """The numbers in a value; of complex ones, how large they are."""
+    array = np.asarray(value)
+    return (np.abs(array) if array.dtype.kind == "c" else array).astype(np.float64)
+
+
+def edges_of(numbers: Iterable[NDArray[Any]], bins: int) -> NDArray[np.float64]:
+    """The edges of so many bins for all of these, also where they are too much alike for numpy."""
+    some = [one for one in numbers if one.size]
+    low = min((float(one.min()) for one in some), default=0.0)
+    high = max((float(one.max()) for one in some), default=1.0)
+    if not high - low > 1e-12 * max(abs(low), abs(high)):
+        reach = 0.5 * abs(high) or 0.5
+        low, high = low - reach, high + reach
+    return np.linspace(low, high, bins + 1)
 
 
 def _over_steps(

@@ -187,7 +187,7 @@ class Debugger:
         raise RunUnknown(name, self._nearest(wanted))
 
     def _nearest(self, wanted: str) -> str | None:
-        """Compared without the stack's own bucket, which is the longest part of a name and may be left out."""
+        """Compared without the stack's own bucket, the longest part of a name, which may be left out."""
         names = self._names()
         own = f"{self.bucket}/"
         by_prefix = {name.removeprefix(own): name for name in names}
