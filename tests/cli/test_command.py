@@ -206,7 +206,15 @@ def test_the_shell_completes_commands_and_rules():
         COMP_WORDS="smdebug evaluate . --rule vanish",
         COMP_CWORD="4",
     )
-    assert said.stdout.split() == ["plain,VanishingGradient"]
+    assert (said.stdout.split(), said.stderr) == (["plain,VanishingGradient"], "")
+    for words in ("inspect ./my", "compare one ot", "attach run ru", "evaluate r --other-run x"):
+        said = in_a_shell(
+            _SMDEBUG_COMPLETE="bash_complete",
+            COMP_WORDS=f"smdebug {words}",
+            COMP_CWORD=str(len(words.split())),
+        )
+        # As the shell does it: with a completion of its own a command takes that away from it.
+        assert (said.stdout, said.stderr) == (f"file,{words.split()[-1]}\n", "")
     for shell in ("bash", "zsh", "fish"):
         assert "_SMDEBUG_COMPLETE" in in_a_shell("completion", shell).stdout
 
@@ -269,6 +277,30 @@ def test_progress_is_for_terminals_and_for_those_who_wait(capsys):
     assert "60%, 40 s left" in capsys.readouterr().err
     bar.clear()
     assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_progress_keeps_to_its_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    bar = Progress("looking at what is 長い", 10)
+    bar._visible = True
+    bar._begun -= 60
+    bar._told -= 1
+    bar.advance(5)
+    said = capsys.readouterr().err.removeprefix("\r\x1b[K")
+    assert (said.startswith("…"), said.endswith("50%, 60 s left"), len(said)) == (True, True, 39)
+
+
+def test_a_dumb_terminal_gets_neither_colour_nor_a_line_that_is_written_over(monkeypatch):
+    from smdebug.cli import commands, telling
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert telling._is_watched()
+    monkeypatch.setenv("TERM", "dumb")
+    assert not telling._is_watched()
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert commands._wants_colour() is False
 
 
 def test_demo_and_local_need_a_checkout(ask, monkeypatch, tmp_path):

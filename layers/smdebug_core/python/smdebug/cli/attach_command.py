@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from smdebug.cli.completing import complete_place
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.cli.telling import json_option, say, tell_json
 
 
 @click.command("attach")
 @click.argument("run")
-@click.argument("rules")
+@click.argument("rules", shell_complete=complete_place)
 @click.option("--replace", is_flag=True, help="Have these rules, and no others, watch the run.")
 @stack_option
 @json_option

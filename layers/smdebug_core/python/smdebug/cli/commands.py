@@ -49,6 +49,7 @@ _GROUPS = {
     "This machine": ("run", "demo", "local", "doctor", "completion"),
 }
 
+_COMPLETION = "_SMDEBUG_COMPLETE"
 _EXAMPLES = """
 \b
 Examples:
@@ -175,6 +176,8 @@ def answer(argv: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - flushed at exit
         return outcomes.WELL
     except SystemExit as end:
+        if _COMPLETION in os.environ:
+            raise  # it is how click ends when it has told a shell what fits
         by = f"Something that this command has called ended it, by exit({end.code!r})."
         return _complain(outcomes.Outcome(outcomes.CANNOT_LOOK, by), asked, end)
     except click.ClickException as error:
@@ -219,7 +222,9 @@ def _wants_colour() -> bool | None:
     """https://no-color.org: set to anything, it is off. None: as the terminal can."""
     if os.environ.get("NO_COLOR"):
         return False
-    return True if os.environ.get("FORCE_COLOR") else None
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return False if os.environ.get("TERM") == "dumb" else None
 
 
 @contextmanager

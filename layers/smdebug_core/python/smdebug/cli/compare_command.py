@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import outcomes
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import (
     bad,
     faint,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("one")
-@click.argument("other")
+@click.argument("one", shell_complete=complete_place)
+@click.argument("other", shell_complete=complete_place)
 @click.option("--rtol", type=float, default=1e-5, show_default=True, help="Relative tolerance.")
 @click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
 @click.option("--tensors", "regexes", multiple=True, metavar="REGEX", help="Tensors that match.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import outcomes
+from smdebug.cli.completing import complete_place
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.telling import Progress, bad, faint, good, json_option, opened, say, tell_json
 
@@ -22,7 +23,7 @@ _MOST_STEPS = 10
 
 
 @click.command("evaluate")
-@click.argument("path")
+@click.argument("path", shell_complete=complete_place)
 @click.option(
     "--rule",
     "rules",
@@ -48,7 +49,12 @@ _MOST_STEPS = 10
     help="A rules.json, ours or SageMaker's. Without any rule: the one beside the run.",
 )
 @click.option(
-    "--other-run", "other_runs", multiple=True, metavar="PATH", help="A run to compare with."
+    "--other-run",
+    "other_runs",
+    shell_complete=complete_place,
+    multiple=True,
+    metavar="PATH",
+    help="A run to compare with.",
 )
 @click.option(
     "--start-step", type=click.IntRange(0), default=0, metavar="N", help="First global step."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import json_option, opened, plural, progress, say, tell_json
 
 _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
@@ -11,8 +12,14 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 
 @click.command("export")
 @click.argument("form", type=click.Choice(["tensorboard", "safetensors", "npz", "parquet"]))
-@click.argument("path")
-@click.option("-o", "--output", metavar="PLACE", help="The file; for TensorBoard the folder.")
+@click.argument("path", shell_complete=complete_place)
+@click.option(
+    "-o",
+    "--output",
+    shell_complete=complete_place,
+    metavar="PLACE",
+    help="The file; for TensorBoard the folder.",
+)
 @click.option("--tensors", "regexes", multiple=True, metavar="REGEX", help="Tensors that match.")
 @click.option("--collection", metavar="NAME", help="The tensors of a collection.")
 @click.option("--step", "steps", type=int, multiple=True, metavar="N", help="These steps alone.")

@@ -6,13 +6,20 @@ from pathlib import Path
 
 import click
 
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import json_option, note, say, tell_json
 
 
 @click.command("import-sagemaker")
-@click.argument("job")
+@click.argument("job", shell_complete=complete_place)
 @click.option(
-    "-o", "--output", default=".", metavar="FOLDER", show_default=True, help="Where to write."
+    "-o",
+    "--output",
+    shell_complete=complete_place,
+    default=".",
+    metavar="FOLDER",
+    show_default=True,
+    help="Where to write.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @json_option

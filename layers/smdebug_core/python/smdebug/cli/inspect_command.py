@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import (
     bad,
     faint,
@@ -29,7 +30,7 @@ _MOST_TENSORS = 40
 
 
 @click.command("inspect")
-@click.argument("path")
+@click.argument("path", shell_complete=complete_place)
 @click.option("--tensors", "all_tensors", is_flag=True, help="List all tensors, however many.")
 @click.option("--no-values", is_flag=True, help="Read index files alone: no value, no statistics.")
 @json_option

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import Progress, json_option, opened, say, size, tell_json, waiting
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("plot")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_place)
 @click.option(
     "--tensor",
     "regexes",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
+    shell_complete=complete_place,
     required=True,
     metavar="FILE",
     help=".png, .svg, .pdf, .html; .gif moves over steps.",
@@ -51,7 +53,13 @@ if TYPE_CHECKING:
     metavar="NUMBER",
     help="dead-units: count also the units that reach this, as 0.99 for sigmoid and tanh.",
 )
-@click.option("--with", "other", metavar="PATH", help="Another run, drawn beside it.")
+@click.option(
+    "--with",
+    "other",
+    shell_complete=complete_place,
+    metavar="PATH",
+    help="Another run, drawn beside it.",
+)
 @click.option("--worker", metavar="NAME", help="That worker (the first that saved it).")
 @json_option
 def command(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import outcomes
+from smdebug.cli.completing import complete_place
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.service_options import stack_option
@@ -30,8 +31,14 @@ if TYPE_CHECKING:
 
 
 @click.command("report")
-@click.argument("run")
-@click.option("-o", "--output", metavar="FILE", help="Where to write (NAME-report.html).")
+@click.argument("run", shell_complete=complete_place)
+@click.option(
+    "-o",
+    "--output",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="Where to write (NAME-report.html).",
+)
 @click.option(
     "--rule",
     "rules",

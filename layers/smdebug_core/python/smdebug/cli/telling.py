@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
 import threading
 import time
@@ -205,7 +207,7 @@ class Progress:
             return
         self._told = now
         self._shown = True
-        click.echo(f"\r\033[K{self._label} {self._amount(now)}", nl=False, err=True, color=True)
+        _write_over(f"{self._label} {self._amount(now)}")
 
     def _amount(self, now: float) -> str:
         if not self._total:
@@ -235,7 +237,7 @@ def waiting(label: str) -> Iterator[None]:
         while not done.wait(pause):
             pause = 0.5
             seconds = time.monotonic() - begun
-            click.echo(f"\r\033[K{label}, {seconds:.0f} s", nl=False, err=True, color=True)
+            _write_over(f"{label}, {seconds:.0f} s")
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
@@ -277,8 +279,16 @@ def _encoding() -> str:
 
 
 def _is_watched() -> bool:
-    """Is stderr a terminal? It may also be closed."""
-    return sys.stderr is not None and sys.stderr.isatty()
+    """Is stderr a terminal on which a line can be written over? It may also be closed."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _write_over(text: str) -> None:
+    """The line that is written over and over; its end is kept where the terminal is too narrow for it."""
+    room = max(2, shutil.get_terminal_size().columns - 1)
+    while _width(text) > room:
+        text = f"…{text[2:]}"
+    click.echo(f"\r\033[K{text}", nl=False, err=True, color=True)
 
 
 _PLAINER = str.maketrans(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import faint, json_option, opened, progress, say, table, tell_json
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("tensor")
-@click.argument("path")
+@click.argument("path", shell_complete=complete_place)
 @click.argument("name")
 @click.option("--step", type=int, metavar="N", help="Show the value at that step.")
 @click.option(

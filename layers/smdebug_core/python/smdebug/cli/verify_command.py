@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from smdebug.cli import outcomes
+from smdebug.cli.completing import complete_place
 from smdebug.cli.telling import (
     bad,
     faint,
@@ -19,7 +20,7 @@ from smdebug.cli.telling import (
 
 
 @click.command("verify")
-@click.argument("path")
+@click.argument("path", shell_complete=complete_place)
 @click.option("--quick", is_flag=True, help="Do not read the records, look at sizes alone.")
 @json_option
 def command(path: str, quick: bool, as_json: bool) -> int:
