@@ -148,8 +148,8 @@ def test_every_kind_of_damage_is_told(ask, ill):
     shutil.copy(ill / index_key(50, "worker_0"), ill / index_key(55, "worker_0"))
     (ill / index_key(60, "worker_0")).unlink()
     found = ask("verify", ill, "--json").json
-    assert {one["step"] for one in found["problems"]} == {30, 40, 55}
-    assert any("no index file points into it" in one["problem"] for one in found["notes"])
+    assert {one["step"] for one in found["problems"]} == {30, 40, 55, 60}
+    assert "000000000060_worker_0.json is missing" in found["problems"][-1]["problem"]
     assert ask("inspect", ill).out.count("damaged: ") == 1
 
 
@@ -530,3 +530,14 @@ def test_what_a_rule_prints_is_not_in_the_document(ill, tmp_path, jobs):
     (result,) = json.loads(said.stdout)
     assert (result["looked"], result["processes"]) == (10, jobs)
     assert {"loaded", "at 0", "at 90"} <= set(said.stderr.splitlines())
+
+
+def test_the_last_step_of_a_worker_that_died_is_no_damage_and_a_lost_index_file_is(ask, tmp_path):
+    run = ill_run(tmp_path / "two", workers=2, steps=3)
+    (tmp_path / "two" / index_key(20, "worker_1")).unlink()
+    found = ask("verify", run.storage.location, "--json")
+    assert found.code == 0
+    assert any("its worker stopped" in one["problem"] for one in found.json["notes"])
+    (tmp_path / "two" / index_key(10, "worker_0")).unlink()
+    (problem,) = ask("verify", run.storage.location, "--json").json["problems"]
+    assert (problem["step"], "worker_0.json is missing" in problem["problem"]) == (10, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -118,7 +118,8 @@ def verify(
         if named:
             by_step[named.step].add(named.worker)
     events = list(storage.list(EVENTS_FOLDER))
-    notes += _not_indexed(events, pointed_at, ended)
+    for one in _not_indexed(events, pointed_at, by_step, ended, expected):
+        (notes if one.harmless else problems).append(one)
     notes += _incomplete(by_step, expected, workers, ended)
     if not keys and events:
         problems.append(Problem(INDEX_FOLDER, "there are event files, and no index files at all"))
@@ -239,16 +240,33 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
         yield Problem(file, f"{loose} records that no index entry names", step=step, harmless=True)
 
 
-def _not_indexed(events: Iterable[str], pointed_at: set[str], ended: bool) -> Iterator[Problem]:
+def _not_indexed(
+    events: Iterable[str],
+    pointed_at: set[str],
+    by_step: Mapping[int, set[str]],
+    ended: bool,
+    expected: int,
+) -> Iterator[Problem]:
+    """Workers write in order, the index file of a step last: one with a later step has had that file."""
+    last: dict[str, int] = {}
+    for step, workers in by_step.items():
+        for worker in workers:
+            last[worker] = max(step, last.get(worker, step))
     for key in events:
         if key in pointed_at:
             continue
         named = step_file(key)
         if named is None or key != event_key(*named):
             continue
-        why = "its worker stopped before it was done" if ended else "it may still be written"
+        if named.worker in by_step.get(named.step, ()):
+            continue  # its index file is there, and a problem of its own
+        is_lost = last.get(named.worker, -1) > named.step or (ended and expected == 1)
+        if is_lost:
+            why = f"{index_key(named.step, named.worker)} is missing"
+        else:
+            why = "its worker stopped before it was done" if ended else "it may still be written"
         text = f"no index file points into it, so it is not read: {why}"
-        yield Problem(key, text, step=named.step, harmless=True)
+        yield Problem(key, text, step=named.step, harmless=not is_lost)
 
 
 def _incomplete(
