@@ -123,6 +123,16 @@ def test_a_rules_file_that_makes_no_sense_names_the_entry(ask, stock, tmp_path):
     assert ask("attach", RUN, tmp_path / "none.json").code == 3
 
 
+def test_a_rule_or_parameter_that_is_misspelt_is_told_when_it_is_attached(ask, stock, tmp_path):
+    wanted = [{"rule": "VanishingGradint"}, {"rule": "AllZero", "parameters": {"treshold": "1"}}]
+    (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": wanted}))
+    said = ask("attach", RUN, tmp_path / "rules.json", "--json")
+    assert (said.code, len(said.json)) == (0, 4)  # the stack may have rules of its own
+    assert "Did you mean VanishingGradient?" in said.err
+    assert "AllZero takes no parameter 'treshold'" in said.err
+    assert ask("attach", RUN, "AllZero").err == ""
+
+
 def test_a_training_is_asked_to_stop(ask, stock):
     told = ask("stop", RUN, "--reason", "NaN", "--at-step", "50", "--yes", "--json").json
     assert told == {"run": f"s3://{RUN}", "reason": "NaN", "finding_id": None, "stop_at_step": 50}

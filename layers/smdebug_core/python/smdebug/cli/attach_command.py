@@ -8,7 +8,7 @@ import click
 
 from smdebug.cli.completing import complete_place
 from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import json_option, say, tell_json
+from smdebug.cli.telling import json_option, note, say, tell_json
 
 
 @click.command("attach")
@@ -29,6 +29,7 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
       smdebug attach resnet-50 ExplodingTensor
       smdebug attach resnet-50 rules.json --replace
     """
+    from smdebug.cli.doubts import doubts_about
     from smdebug.rules.generic import find_rule
     from smdebug.service.rules_file import parse_rules
 
@@ -37,6 +38,8 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
         wanted = parse_rules([find_rule(rules).name], file="the rules given")
     else:
         wanted = parse_rules(Path(rules).read_bytes(), file=rules)
+    for doubt in doubts_about(wanted):
+        note(doubt)
     now = chosen.set_rules(wanted) if replace else chosen.attach(wanted)
     if as_json:
         tell_json([one.to_dict() for one in now])

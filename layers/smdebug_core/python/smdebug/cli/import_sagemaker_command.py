@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -49,7 +50,7 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
     else:
         told = describe_training_job(job)
     imported = import_training_job(told, name=file.stem)
-    notes = [*imported.notes, *_not_built_in(imported.built_in)]
+    notes = [*imported.notes, *_doubts(imported.files)]
     folder = Path(output).expanduser()
     places = {name: folder / name for name in imported.files}
     there = [str(place) for place in places.values() if place.exists()]
@@ -78,14 +79,10 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
         say(f"smdebug attach RUN {folder / 'rules.json'}   # or copy it beside the run")
 
 
-def _not_built_in(rules: tuple[str, ...]) -> list[str]:
-    from smdebug.exceptions import SMDebugValueError
-    from smdebug.rules.generic import find_rule
+def _doubts(files: Mapping[str, str]) -> list[str]:
+    from smdebug.cli.doubts import doubts_about
+    from smdebug.service.rules_file import RULES_FILE, parse_rules
 
-    notes = []
-    for rule in dict.fromkeys(rules):
-        try:
-            find_rule(rule)
-        except SMDebugValueError as error:
-            notes.append(f"{error} It stays in rules.json, and would end as Error.")
-    return notes
+    if RULES_FILE not in files:
+        return []
+    return list(doubts_about(parse_rules(files[RULES_FILE].encode(), file=RULES_FILE)))

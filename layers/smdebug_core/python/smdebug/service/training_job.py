@@ -27,7 +27,6 @@ class ImportedJob(NamedTuple):
     job: str
     files: Mapping[str, str]
     rules: tuple[str, ...]  # their names
-    built_in: tuple[str, ...]  # the classes that are expected to be built in
     notes: tuple[str, ...]
 
 
@@ -69,7 +68,6 @@ def import_training_job(job: Mapping[str, Any], *, name: str = "the job") -> Imp
     if hook is not None:
         files[HOOK_FILE] = _text(_hook_file(_mapping(hook, _HOOK), job_name))
     names: tuple[str, ...] = ()
-    built_in: tuple[str, ...] = ()
     rules = job.get(_RULES)
     if rules:
         read = read_rules({_RULES: rules}, file=job_name)
@@ -77,7 +75,6 @@ def import_training_job(job: Mapping[str, Any], *, name: str = "the job") -> Imp
         notes += read.notes
         notes += map(str, read.problems)
         files[RULES_FILE] = _text(in_our_form(read.rules))
-        built_in = tuple(one.rule for one in read.rules if one.source is None)
     board = job.get(_TENSORBOARD)
     if board is not None:
         files[TENSORBOARD_FILE] = _text(_tensorboard_file(_mapping(board, _TENSORBOARD)))
@@ -85,7 +82,7 @@ def import_training_job(job: Mapping[str, Any], *, name: str = "the job") -> Imp
         notes.append("The profiler's configuration is left out: there is no profiler here.")
     if not files:
         notes.append(f"{job_name} has no debugger configuration: there is nothing to import.")
-    return ImportedJob(job_name, files, names, built_in, tuple(notes))
+    return ImportedJob(job_name, files, names, tuple(notes))
 
 
 def _hook_file(hook: Mapping[str, Any], job: str) -> dict[str, Any]:
