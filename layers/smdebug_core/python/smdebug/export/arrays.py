@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.export.landing import landing
-from smdebug.export.selection import Saved, Selection, is_several, label, opened
+from smdebug.export.selection import NO_VALUE, Saved, Selection, is_several, label, opened
 from smdebug.trials import Trial
 
 Steps = Callable[[Iterable[int]], Iterable[int]]
@@ -68,6 +68,8 @@ def export_npz(
             with archive.open(f"{member}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.ascontiguousarray(value), allow_pickle=False)
             count += 1
+        if not count:
+            raise SMDebugValueError(NO_VALUE)
     return count
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from smdebug.exceptions import SMDebugCustomerError
+from smdebug.exceptions import SMDebugCustomerError, SMDebugValueError
 from smdebug.export.landing import landing
-from smdebug.export.selection import Saved, Selection, opened
+from smdebug.export.selection import NO_VALUE, Saved, Selection, opened
 from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.statistics import statistics_of
 from smdebug.trials import Trial
@@ -59,6 +59,8 @@ def export_parquet(
         for some in _groups(_lines(run, selection, with_values, progress)):
             writer.write_table(arrow.Table.from_pylist(some, schema=schema))
             count += len(some)
+        if not count:
+            raise SMDebugValueError(NO_VALUE)
     return count
 
 

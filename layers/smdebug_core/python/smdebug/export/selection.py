@@ -14,6 +14,10 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
 
+NO_VALUE = (
+    "None of the tensors has a value that could be exported: shapes and reductions alone are none"
+)
+
 
 class Saved(NamedTuple):
     """One value, and where it stands in the run."""

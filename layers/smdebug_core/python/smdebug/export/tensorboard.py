@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from smdebug.export.selection import Selection, is_several, opened
+from smdebug.exceptions import SMDebugValueError
+from smdebug.export.selection import NO_VALUE, Selection, is_several, opened
 from smdebug.files.tensorboard import encode_histogram, encode_scalar
 from smdebug.numbers.conditions import is_numeric
 from smdebug.storage import Sink, Storage, open_storage
@@ -47,6 +48,8 @@ def export_tensorboard(
                     record = encode_histogram(tag, value, step=saved.mode_step, wall_time=when)
                 files.of(saved.mode.name).write(record.pieces)
                 count += 1
+        if not count:
+            raise SMDebugValueError(NO_VALUE)
     return count
 
 
