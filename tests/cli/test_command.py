@@ -7,13 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import smdebug
-from smdebug.cli import outcomes
+from smdebug.cli import examination, outcomes
 from smdebug.cli.commands import _GROUPS, COMMANDS
 from smdebug.cli.commands import smdebug as command_line
 from smdebug.cli.telling import Progress, table
@@ -316,6 +317,9 @@ def test_demo_and_local_need_a_checkout(ask, monkeypatch, tmp_path):
 def test_doctor_tells_what_is_there_and_what_is_not(ask):
     said = ask("doctor", "--offline", "--json")
     told = {one["what"]: one["state"] for one in said.json}
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    extras = set(project["project"]["optional-dependencies"]) - {"infra", "dev"}
+    assert set(examination._EXTRAS) == extras
     assert told["Python"] == told["numpy"] == told["checkout"] == "well"
     assert (said.code, "AWS account" in told) == (0, False)
 

@@ -90,6 +90,14 @@ def test_runs_of_the_old_library_are_read_and_sound(ask, run):
     assert "the old library wrote no checksum" in said.out
 
 
+def test_a_file_is_said_to_be_one(ask, ill):
+    file = ill / index_key(20, "worker_0")
+    for words in (("inspect",), ("verify",), ("tensor", "loss"), ("evaluate", "--rule", "all")):
+        said = ask(words[0], file, *words[1:])
+        assert (said.code, "that is a file." in said.err) == (3, True)
+        assert "A run is the folder" in said.err
+
+
 def test_a_place_without_a_run_says_what_is_there(ask, ill, tmp_path):
     said = ask("inspect", tmp_path)
     assert said.code == 3
@@ -484,6 +492,16 @@ def test_a_worker_that_is_not_there_is_told_with_those_that_are(ask, ill, tmp_pa
     assert (said.code, "worker_0" in said.err) == (2, True)
     said = ask("export", "npz", ill, "--worker", "worker_7", "-o", tmp_path / "out.npz")
     assert (said.code, (tmp_path / "out.npz").exists()) == (2, False)
+
+
+@pytest.mark.parametrize("form", ["npz", "safetensors", "parquet", "tensorboard"])
+def test_an_export_of_reductions_alone_is_refused_by_every_form(ask, tmp_path, form):
+    reduced = smdebug.ReductionConfig(reductions=["mean"])
+    options = {"include_collections": ["gradients"], "reduction_config": reduced}
+    with smdebug.Hook(str(tmp_path / "run"), **options) as hook, hook.step():
+        hook.record("gradient/fc", np.ones(3))
+    said = ask("export", form, tmp_path / "run", "-o", tmp_path / "out")
+    assert (said.code, "has a value" in said.err, (tmp_path / "out").exists()) == (2, True, False)
 
 
 def test_an_export_of_a_run_that_saved_nothing_says_so(ask, tmp_path):

@@ -35,6 +35,10 @@ _EXTRAS = {
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),
     "xgboost": ("xgboost", "the hook for XGBoost"),
+    "huggingface": ("transformers", "the callback for the Trainer of transformers"),
+    "lightning": ("lightning", "the callback for Lightning"),
+    "jax": ("jax", "the hook for JAX and Flax"),
+    "mxnet": ("mxnet", "the hook for MXNet"),
 }
 _SHOWN = (
     "SMDEBUG_",

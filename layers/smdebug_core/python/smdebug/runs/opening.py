@@ -23,9 +23,17 @@ def open_run(
 ) -> Trial:
     """The run at that path, as far as it has come. `MissingCollectionFiles` if there is none."""
     storage = open_storage(path)
+    if isinstance(path, str | os.PathLike):
+        refuse_a_file(path)
     if look(storage) is None:
         raise MissingCollectionFiles(_nothing_here(storage))
     return create_trial(storage, patience=IMPATIENT, range_steps=range_steps)
+
+
+def refuse_a_file(path: str | os.PathLike[str]) -> None:
+    """A run is a folder, and `MissingCollectionFiles` if that is one of its files, or another's."""
+    if os.path.isfile(path):  # noqa: PTH113 - it may be s3://…, which is no file here
+        raise MissingCollectionFiles(f"There is no run at {os.fspath(path)}: that is a file.")
 
 
 def runs_below(storage: Storage, most: int = 20) -> list[str]:

@@ -25,7 +25,7 @@ from smdebug.files.names import (
     index_key,
     step_file,
 )
-from smdebug.runs.opening import open_run
+from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.storage import Storage, open_storage
 
 _AT_A_TIME = 256
@@ -99,6 +99,8 @@ def verify(
     One event file at a time, and as many at a time as the storage is good for, are in memory.
     """
     storage = open_storage(path)
+    if isinstance(path, str | os.PathLike):
+        refuse_a_file(path)
     told, expected, workers = _collections(storage)
     ended = storage.exists(END_MARKER)
     keys = list(storage.list(INDEX_FOLDER))
