@@ -90,6 +90,20 @@ def test_runs_of_the_old_library_are_read_and_sound(ask, run):
     assert "the old library wrote no checksum" in said.out
 
 
+def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, ill, tmp_path):
+    for words in (("report", ill), ("export", "npz", ill)):
+        said = ask(*words, "-o", tmp_path)
+        assert (said.code, f"{tmp_path}: Is a directory" in said.err) == (3, True)
+        assert "add its name" in said.err
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["ill"]
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        shutil.copytree(ill, odd)
+    except OSError:
+        return  # a file system whose names are text
+    assert ask("report", odd, "-o", tmp_path / "page.html").code == 1
+
+
 def test_a_file_is_said_to_be_one(ask, ill):
     file = ill / index_key(20, "worker_0")
     for words in (("inspect",), ("verify",), ("tensor", "loss"), ("evaluate", "--rule", "all")):

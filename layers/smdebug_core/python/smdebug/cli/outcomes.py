@@ -94,12 +94,14 @@ def _one_line(error: BaseException) -> str:
 
 
 def _of_the_system(error: OSError) -> str:
-    from errno import EACCES, EADDRINUSE, EDQUOT, ENOSPC, EROFS
+    from errno import EACCES, EADDRINUSE, EDQUOT, EISDIR, ENOENT, ENOSPC, EROFS
 
     return {
         ENOSPC: "The disk is full: make room, or write somewhere else.",
         EDQUOT: "Your quota is used up: make room, or write somewhere else.",
         EACCES: "You may not write there: choose another place.",
+        EISDIR: "It has to be a file: add its name.",
+        ENOENT: "Look at the path.",
         EROFS: "That place cannot be written to: choose another one.",
         EADDRINUSE: "Another program has that port: choose another one by --port.",
     }.get(error.errno or 0, "")

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EISDIR
 from pathlib import Path
 
 
@@ -13,6 +14,8 @@ from pathlib import Path
 def landing(to: str | os.PathLike[str]) -> Iterator[str]:
     """The path to write to, beside `to`; what is written there takes its place at the end of the block."""
     target = Path(to).expanduser()
+    if target.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), os.fspath(to))
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     os.close(handle)

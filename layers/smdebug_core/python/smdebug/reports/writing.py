@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +108,13 @@ def evaluated(
 def write_page(to: str | os.PathLike[str], page: str) -> None:
     """Put the page there, whole or not at all."""
     target = Path(to).expanduser()
+    if target.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), os.fspath(to))
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.tmp")
     try:
-        unfinished.write_text(page, encoding="utf-8")
+        # A file system's names need not be text, and a path may be such a one.
+        unfinished.write_text(page, encoding="utf-8", errors="replace")
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
