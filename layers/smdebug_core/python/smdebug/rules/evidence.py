@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
 
 MOST_REMEMBERED = 1000
+_LOOKED_BACK = 20  # saved steps at which a worker may have left out the tensor
 
 
 class Judged(NamedTuple):
@@ -113,21 +114,27 @@ class TensorRule(Rule):
         for key in ((name, worker), (name, "")):
             if key in self.good_before:
                 return self.good_before[key]
-        earliest, latest = self.asked_from or 0, step - 1
+        earliest = self.asked_from or 0
         if "last_good_step" in told:
             good: int | None = told["last_good_step"]
             return good if good is not None and good >= earliest else None
+        if earliest == step:
+            return None
         try:
-            tensor = self.base_trial.tensor(name)
-            while steps := tensor.prev_steps(latest, 1):
-                (before,) = steps
-                if before < earliest:
-                    return None
-                if not worker or worker in tensor.workers(before):
-                    return before
-                latest = before - 1
+            return self._saved_before(name, worker, step, earliest)
         except MISSING:
             return None
+
+    def _saved_before(self, name: str, worker: str, step: int, earliest: int) -> int | None:
+        """The step before at which that worker saved the tensor, if it is not long ago."""
+        tensor, latest = self.base_trial.tensor(name), step - 1
+        for _ in range(_LOOKED_BACK):
+            steps = tensor.prev_steps(latest, 1)
+            if not steps or steps[0] < earliest:
+                return None
+            if not worker or worker in tensor.workers(steps[0]):
+                return int(steps[0])
+            latest = steps[0] - 1
         return None
 
 
