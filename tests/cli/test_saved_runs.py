@@ -488,6 +488,15 @@ def test_a_value_and_a_reduction_are_not_called_the_same(ask, tmp_path):
     assert (shapes_alone["is_same"], shapes_alone["compared"]) == (True, 0)
 
 
+def test_steps_that_are_left_out_since_they_cannot_be_read_are_told(ask, ill):
+    (ill / index_key(40, "worker_0")).write_text("")
+    said = ask("evaluate", ill, "--rule", "ExplodingTensor", "--json")
+    assert (said.code, said.json[0]["looked"]) == (0, 9)
+    assert "1 index file cannot be read" in said.err
+    assert f"smdebug verify {ill}" in said.err
+    assert ask("inspect", ill).err == ""
+
+
 def test_a_tensor_that_is_damaged_is_told_as_that(ask, ill):
     _flip_a_bit(ill)
     said = ask("tensor", ill, "loss")

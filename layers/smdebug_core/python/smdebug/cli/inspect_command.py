@@ -47,7 +47,8 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
     """
     from smdebug.runs.overview import overview_of
 
-    run = overview_of(opened(path), with_values=not no_values, progress=progress("reading tensors"))
+    trial = opened(path, noting_damage=False)  # it is in the answer
+    run = overview_of(trial, with_values=not no_values, progress=progress("reading tensors"))
     if as_json:
         tell_json(run.to_dict())
         return
