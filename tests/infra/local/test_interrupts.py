@@ -35,6 +35,7 @@ class Started:
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
+                preexec_fn=_as_in_a_terminal,
                 env={**environment(), "TMPDIR": str(self._files), **more},
                 cwd=ROOT,
             )
@@ -62,6 +63,11 @@ class Started:
 
     def leaves_nothing(self) -> bool:
         return list(self._files.iterdir()) == [] and processes_of(str(self._files)) == []
+
+
+def _as_in_a_terminal() -> None:
+    """A shell has what it starts in the background ignore Ctrl-C, these tests too, perhaps."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def a_module_that_takes_its_time(name: str, folder: Path) -> str:
