@@ -348,3 +348,26 @@ def test_waiting_is_told_to_terminals_alone(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "opening it, 0 s" in said
     assert said.endswith("\r\x1b[K")
+
+
+def test_what_runs_from_the_checkout_ends_with_the_command_even_if_that_is_killed(tmp_path):
+    (tmp_path / "naps.py").write_text(
+        "import time\ndef nap():\n    print('up', flush=True)\n    time.sleep(60)\n"
+    )
+    script = (
+        "from pathlib import Path\nfrom smdebug.cli import checkout\n"
+        f"checkout.find_checkout = lambda: Path({str(tmp_path)!r})\n"
+        "checkout.run_from_checkout('naps', 'nap')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
+    ) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "up\n"
+        command.kill()
+        _, said = command.communicate(timeout=30)  # until both have let go of stderr
+    assert said == "Interrupted. Nothing was left behind.\n"

@@ -15,15 +15,20 @@ import click
 from smdebug.cli.outcomes import DEFECT, INTERRUPTED
 
 # Not -m: the package may have imported the module already, and Python would warn of that. A Ctrl-C
-# waits until the process can tell of it: until then it is blocked.
+# waits until the process can tell of it: until then it is blocked. Its lifeline is a pipe that closes when
+# the one who began it is no more, even if killed: that is then like a SIGTERM.
 _CALL = """
-import json, os, signal, sys
+import json, os, signal, sys, threading
 def interrupted(*_):
     os.write(2, b"Interrupted. Nothing was left behind.\\n")
     os._exit({interrupted})
 for stopping in (signal.SIGINT, signal.SIGTERM):
     signal.signal(stopping, interrupted)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+def hold_on():
+    os.read({lifeline}, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=hold_on, daemon=True).start()
 from {module} import {function}
 given = json.loads(sys.argv.pop())
 try:
@@ -66,7 +71,9 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
     paths = [str(checkout), str(checkout / "layers/smdebug_core/python"), str(checkout / "rules")]
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([*paths, *([inherited] if inherited else [])])
+    lifeline, ours = os.pipe()
     call = _CALL.format(
+        lifeline=lifeline,
         module=module,
         function=function,
         interrupted=INTERRUPTED,
@@ -79,6 +86,7 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
         process = subprocess.Popen(  # noqa: S603 - a module of this project
             [sys.executable, "-c", call, json.dumps({"args": args, "kwargs": kwargs})],
             env={**os.environ, "PYTHONPATH": path},
+            pass_fds=(lifeline,),
         )
         # Ctrl-C reaches both, and it cleans up; of a SIGTERM we alone are told.
         before = {
@@ -86,10 +94,12 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
             signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
         }
     finally:
+        os.close(lifeline)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping)
     try:
         code = process.wait()
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+        os.close(ours)
     return code if code >= 0 else 128 - code
