@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.export.landing import landing
 from smdebug.export.selection import NO_VALUE, Saved, Selection, is_several, label, opened
+from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
 
 Steps = Callable[[Iterable[int]], Iterable[int]]
@@ -54,7 +54,7 @@ def export_npz(
     """
     count = 0
     seen: set[str] = set()
-    with landing(to) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_STORED) as archive:
+    with whole_file(to) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_STORED) as archive:
         for name, saved in _labelled(run, selection, progress):
             value = saved.value
             if value.dtype.name == "bfloat16":
@@ -107,7 +107,7 @@ def export_safetensors(
         header = json.dumps({"__metadata__": told, **entries}).encode()
         header += b" " * (-len(header) % _ALIGNED)
         values.seek(0)
-        with landing(to) as place, Path(place).open("wb") as file:
+        with whole_file(to) as place, Path(place).open("wb") as file:
             file.write(struct.pack("<Q", len(header)))
             file.write(header)
             shutil.copyfileobj(values, file, 1 << 20)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from smdebug.exceptions import SMDebugCustomerError, SMDebugValueError
-from smdebug.export.landing import landing
 from smdebug.export.selection import NO_VALUE, Saved, Selection, opened
 from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.statistics import statistics_of
+from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
 
 _A_GROUP = 10_000
@@ -55,7 +55,7 @@ def export_parquet(
     ]
     schema = arrow.schema(columns)
     count = 0
-    with landing(to) as place, parquet.ParquetWriter(place, schema) as writer:
+    with whole_file(to) as place, parquet.ParquetWriter(place, schema) as writer:
         for some in _groups(_lines(run, selection, with_values, progress)):
             writer.write_table(arrow.Table.from_pylist(some, schema=schema))
             count += len(some)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from smdebug.runs.evaluating import RuleResult, configurations, evaluate
 from smdebug.runs.opening import open_run
 from smdebug.service.records import RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE
+from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
 
 Wanted = str | RuleConfiguration | Mapping[str, Any]
@@ -107,14 +107,6 @@ def evaluated(
 
 def write_page(to: str | os.PathLike[str], page: str) -> None:
     """Put the page there, whole or not at all."""
-    target = Path(to).expanduser()
-    if target.is_dir():
-        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), os.fspath(to))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.tmp")
-    try:
+    with whole_file(to) as place:
         # A file system's names need not be text, and a path may be such a one.
-        unfinished.write_text(page, encoding="utf-8", errors="replace")
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        Path(place).write_text(page, encoding="utf-8", errors="replace")

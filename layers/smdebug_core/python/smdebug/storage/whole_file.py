@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @contextmanager
-def landing(to: str | os.PathLike[str]) -> Iterator[str]:
+def whole_file(to: str | os.PathLike[str]) -> Iterator[str]:
     """The path to write to, beside `to`; what is written there takes its place at the end of the block."""
     target = Path(to).expanduser()
     if target.is_dir():
