@@ -56,9 +56,7 @@ class Reminder(NamedTuple):
 
     run: str
     finish: bool = False
-    at_once: bool = (
-        False  # there is something to tell: it does not wait for a check that is due later
-    )
+    at_once: bool = False  # there is something to tell: a check that is due later does not do
 
 
 class NotUnderstood(SMDebugValueError):

@@ -56,9 +56,8 @@ class Picture:
         return place
 
     def _draw(self, to: Path | io.BytesIO, form: str) -> None:
-        with (
-            warnings.catch_warnings()
-        ):  # a letter that the font lacks is a box, and no more than that
+        with warnings.catch_warnings():
+            # A letter that the font lacks is a box, and no more than that.
             warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
             self.figure.savefig(to, format=form, dpi=_DPI)
 

@@ -102,9 +102,7 @@ class RunRecord:
     run_id: str | None = None  # runs of the old library have none
     training_run: int = 0  # 1, 2, … after resuming from a checkpoint
     training_base: int = 0  # what to add to the number the files tell: another run was here before
-    attempt_began: float = (
-        0.0  # when the collections of that attempt were written; 0: it is the first
-    )
+    attempt_began: float = 0.0  # when that attempt wrote its collections; 0: it is the first
     attempt_noted: float = 0.0  # and when they were noted here
     state: RunState = RunState.RUNNING
     groups: tuple[str, ...] = ()  # of rules, each evaluated by itself

@@ -37,9 +37,7 @@ class Collector:
         self._graph = _graph()
         self._numbers: dict[str, int] = {}  # how many tensors had that name so far
         self.tensors: dict[str, Any] = {}
-        self.hidden: str | None = (
-            None  # the first that was made inside of a graph that it cannot leave
-        )
+        self.hidden: str | None = None  # the first that is inside of a graph and cannot leave it
 
     def offer(self, name: str, collection: str, values: Any) -> None:
         """Take these tensors, numbered if there are several; of a layer called again, numbers go on."""

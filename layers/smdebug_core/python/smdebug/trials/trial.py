@@ -56,9 +56,7 @@ class Trial:
     `mode`; without one they are global steps. Threads may share a trial.
     """
 
-    most_readers = (
-        64  # values that are read at the same time, where the storage is good for more than one
-    )
+    most_readers = 64  # values that are read at the same time, where the storage is good for it
 
     def __init__(
         self,
