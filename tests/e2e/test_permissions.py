@@ -129,17 +129,23 @@ def everything_that_happens(debugger) -> None:
 
 
 def a_finished_run_that_goes_on_unnoticed(debugger) -> None:
+    """The sweeper sees it, alone, and before it takes the run for a past one."""
     aws = debugger.aws
     debugger.attach("again", ["ExplodingTensor"])
     saver = Saver(debugger.storage("again")).begin()
     saver.save(0)
     saver.end()
+    aws.kill_when("sweep", "dynamodb:Query", times=100)
     debugger.finish("again")
     with aws.losing_notifications():
         resumed = Saver(debugger.storage("again"), run_id="run-2", training_run=1).begin()
         debugger.attach("again", ["ExplodingTensor", "VanishingGradient"])
         resumed.save(1)
+    aws.kill_when("ingest", "dynamodb:GetItem", times=100)
+    aws.kill_when("sweep", "dynamodb:Query", times=0)
     aws.forward(361)
+    wait_for_use(aws, "Sweep", "scheduler:UpdateSchedule")
+    aws.kill_when("ingest", "dynamodb:GetItem", times=0)
     debugger.wait("again", through=1)
 
 
