@@ -104,11 +104,8 @@ class Hook(FrameworkHook):
             )
         return super()._converted(name, value)
 
-    def _get_worker_name(self) -> str:
-        return f"worker_{jax.process_index()}"
-
-    def _get_num_workers(self) -> int:
-        return int(jax.process_count())
+    def _rank_and_size(self) -> tuple[int, int]:
+        return int(jax.process_index()), int(jax.process_count())
 
 
 def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:

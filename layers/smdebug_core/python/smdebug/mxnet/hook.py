@@ -78,11 +78,8 @@ class Hook(FrameworkHook):
 
     register_hook = register_block
 
-    def _get_worker_name(self) -> str:
-        return f"worker_{(by_horovod() or ALONE)[0]}"
-
-    def _get_num_workers(self) -> int:
-        return (by_horovod() or ALONE)[1]
+    def _rank_and_size(self) -> tuple[int, int]:
+        return by_horovod() or ALONE
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step. From now on the forward of the net does not."""

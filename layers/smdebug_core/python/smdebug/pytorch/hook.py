@@ -491,11 +491,8 @@ class Hook(CallbackHook):
 
     # Several processes
 
-    def _get_worker_name(self) -> str:
-        return f"worker_{rank_and_size()[0]}"
-
-    def _get_num_workers(self) -> int:
-        return rank_and_size()[1]
+    def _rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()
 
     def _watch_for_stop(self, attempt: Any) -> None:
         if self.agree is None and self._look_for_stop is not None:

@@ -15,7 +15,7 @@ from torch import distributed
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.ranks import ALONE, by_horovod
+from smdebug.saving.ranks import ALONE, by_horovod, by_torch
 
 FIRST_ANSWER = timedelta(seconds=60)  # the first rank may still be compiling
 LATER_ANSWER = timedelta(minutes=30)  # it may evaluate, or save a checkpoint, while others wait
@@ -25,9 +25,7 @@ _KEPT = 16  # answers that are kept in the store: ranks do not lie further apart
 
 def rank_and_size() -> tuple[int, int]:
     """This process's rank, and how many there are: (0, 1) for a training of one process."""
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return by_horovod() or ALONE
+    return by_torch() or by_horovod() or ALONE
 
 
 class Agreement:

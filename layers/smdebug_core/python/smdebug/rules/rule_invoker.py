@@ -86,7 +86,8 @@ def evaluations(
         try:
             rule_obj.invoke(step)
             looked, evaluated = looked or rule_obj.looked is not False, evaluated + 1
-            passed_over = passed_over if looked else {**passed_over, **rule_obj.skipped}
+            if not looked:
+                passed_over.update(rule_obj.skipped)
         except RuleEvaluationConditionMet as met:
             yield Evaluation(step, met=met)
             looked = True

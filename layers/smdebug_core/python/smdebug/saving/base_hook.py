@@ -68,6 +68,7 @@ from smdebug.saving.places import (
     place_for_a_run,
 )
 from smdebug.saving.process_end import ProcessEnd, is_success
+from smdebug.saving.ranks import ALONE
 from smdebug.saving.resume import SavedState, StateStore
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.save_plan import NOBODY, RAW_ONLY, ModePlan, SavePlan, Wanted
@@ -476,10 +477,14 @@ class BaseHook:
 
     def _get_worker_name(self) -> str:
         """This process among the workers of the run."""
-        return DEFAULT_WORKER_NAME
+        return f"worker_{self._rank_and_size()[0]}"
 
     def _get_num_workers(self) -> int:
-        return 1
+        return self._rank_and_size()[1]
+
+    def _rank_and_size(self) -> tuple[int, int]:
+        """This process's rank among those that train together, and how many there are."""
+        return ALONE
 
     def _get_default_collections(self) -> Iterable[str]:
         """Collections that may stay without tensors."""

@@ -11,6 +11,14 @@ ALONE = (0, 1)
 _HOROVOD = ("horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "horovod.mxnet")
 
 
+def by_torch() -> tuple[int, int] | None:
+    """This process's rank and how many there are, if the training has started `torch.distributed`."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return int(distributed.get_rank()), int(distributed.get_world_size())
+
+
 def by_horovod() -> tuple[int, int] | None:
     """This process's rank and how many there are, if the training has started Horovod."""
     for name in _HOROVOD:

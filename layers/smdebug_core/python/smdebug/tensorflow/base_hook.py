@@ -58,11 +58,8 @@ class TensorflowBaseHook(FrameworkHook):
             tensor_value = tensor_value.numpy()
         return CallbackHook._make_numpy_array(tensor_value)
 
-    def _get_worker_name(self) -> str:
-        return f"worker_{rank_and_size()[0]}"
-
-    def _get_num_workers(self) -> int:
-        return rank_and_size()[1]
+    def _rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()
 
 
 def name_of(variable: Any) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.saving.ranks import ALONE, by_horovod
+from smdebug.saving.ranks import ALONE, by_horovod, by_torch
 from smdebug.tensorflow.utils import (
     Cluster,
     get_worker_id_from_tf_config,
@@ -20,15 +18,8 @@ _TRAINERS = ("chief", "master", "worker")  # in the order of their ranks
 
 def rank_and_size() -> tuple[int, int]:
     """This process's rank, and how many there are: (0, 1) for a training of one process."""
-    return by_horovod() or _by_torch() or _by_tf_config(os.environ.get("TF_CONFIG", "")) or ALONE
-
-
-def _by_torch() -> tuple[int, int] | None:
-    """Keras may run on PyTorch."""
-    distributed: Any = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None
-    return int(distributed.get_rank()), int(distributed.get_world_size())
+    by_config = _by_tf_config(os.environ.get("TF_CONFIG", ""))
+    return by_horovod() or by_torch() or by_config or ALONE  # Keras may run on PyTorch
 
 
 def _by_tf_config(described: str) -> tuple[int, int] | None:

@@ -227,11 +227,8 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
 
     # Several processes
 
-    def _get_worker_name(self) -> str:
-        return f"worker_{collective.get_rank()}"
-
-    def _get_num_workers(self) -> int:
-        return int(collective.get_world_size())
+    def _rank_and_size(self) -> tuple[int, int]:
+        return int(collective.get_rank()), int(collective.get_world_size())
 
     def _watch_for_stop(self, attempt: Any) -> None:
         # XGBoost runs the callbacks of all workers round by round, so that they can agree.
