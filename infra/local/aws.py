@@ -258,6 +258,23 @@ class LocalAws:
                 )
             time.sleep(pause)
 
+    def settle(self, *, seconds: float = 60.0) -> None:
+        """Wait for the evaluations that go on now: the events of all that is found by then are on the bus.
+
+        A finding can be read from the table before its event is put: both are steps of one execution.
+        """
+        client, workflow = self.client("stepfunctions"), self.outputs["Workflow"]
+
+        def running() -> set[str]:
+            pages = client.get_paginator("list_executions").paginate(
+                stateMachineArn=workflow, statusFilter="RUNNING"
+            )
+            return {one["executionArn"] for page in pages for one in page["executions"]}
+
+        now = running()
+        if now:
+            self.wait_until(lambda: not now & running(), what="evaluations to end", seconds=seconds)
+
     def ask(self, name: str, **told: Any) -> Any:
         """Ask the process that plays AWS."""
         if self._cloud is not None:

@@ -89,7 +89,7 @@ class LocalDebugger:
         return self.aws.wait_until(known, what=f"the run {name} to be known", seconds=seconds)  # type: ignore[no-any-return]
 
     def wait(self, name: str, *, through: int, seconds: float = 120.0) -> WatchedRun:
-        """Wait until every rule of the run has looked at the steps up to that one."""
+        """Wait until every rule of the run has looked at the steps up to that one, and has said so."""
         run = self.run(name)
 
         def has_looked() -> bool:
@@ -103,6 +103,7 @@ class LocalDebugger:
         self.aws.wait_until(
             has_looked, what=f"the rules of {name} to have seen step {through}", seconds=seconds
         )
+        self.aws.settle(seconds=seconds)
         return run
 
     def finish(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
@@ -113,6 +114,7 @@ class LocalDebugger:
             what=f"the last words on {name}",
             seconds=seconds,
         )
+        self.aws.settle(seconds=seconds)
         return run
 
     def end(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
@@ -130,6 +132,7 @@ class LocalDebugger:
             return state in ("Ended", "Finished")
 
         self.aws.wait_until(is_over, what=f"the end of {name}", seconds=seconds)
+        self.aws.settle(seconds=seconds)
         return run
 
     def findings(self, name: str) -> Any:
@@ -137,7 +140,10 @@ class LocalDebugger:
         return self.run(name).findings()
 
     def events(self, name: str, detail_type: str | None = None) -> list[Mapping[str, Any]]:
-        """The events about the run that came over the bus of findings."""
+        """The events about the run that have come over the bus of findings.
+
+        After `wait`, `end` or `finish` those of all that had been found are among them.
+        """
         found = self.aws.events(detail_type)
         run = f"{self.bucket}/{self.key(name)}"
         return [one for one in found if one.get("detail", {}).get("run") == run]

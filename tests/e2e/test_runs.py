@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from infra.local.errors import WaitedTooLong
 from smdebug.service.records import RunState
 from smdebug.storage import open_storage
 from tests.functions.saver import ILL, WELL, Saver
@@ -27,10 +28,7 @@ def test_a_finding_becomes_an_event_and_an_alert(local_debugger):
     (finding,) = local_debugger.findings("mnist")
     assert (finding.step, finding.rule) == (1, "ExplodingTensor")
     assert finding.worst[0]["tensor"] == "gradient/fc"
-    events = local_debugger.aws.wait_until(
-        lambda: local_debugger.events("mnist", FOUND), what="the event"
-    )
-    event = events[0]  # it is published at least once
+    event = local_debugger.events("mnist", FOUND)[0]  # it is published at least once
     assert event["source"] == "smdebug"
     assert event["detail"]["step"] == 1
 
@@ -105,13 +103,30 @@ def test_the_end_of_a_run_gives_every_rule_its_last_status_and_a_summary(local_d
     run = local_debugger.finish("ended")
     told = {one.rule: str(one.status) for one in run.statuses()}
     assert told == {"ExplodingTensor": "IssuesFound", "VanishingGradient": "NoIssuesFound"}
+    events = local_debugger.events("ended", "Run State Change")
+    assert [one["detail"]["state"] for one in events][-1] == "Finished"
 
-    def states():
-        events = local_debugger.events("ended", "Run State Change")
-        return [one["detail"]["state"] for one in events]
 
-    local_debugger.aws.wait_until(lambda: "Finished" in states(), what="the event of the end")
-    assert states()[-1] == "Finished"
+def test_whoever_waits_for_rules_waits_for_their_events_too(local_debugger, monkeypatch):
+    aws = local_debugger.aws
+    client = aws.client("stepfunctions")
+    deployed = client.describe_state_machine(stateMachineArn=aws.outputs["Workflow"])
+    slow = {"StartAt": "Put", "States": {"Put": {"Type": "Wait", "Seconds": 2, "End": True}}}
+    arn = client.create_state_machine(
+        name="slow", definition=json.dumps(slow), roleArn=deployed["roleArn"]
+    )["stateMachineArn"]
+    monkeypatch.setitem(aws.outputs, "Workflow", arn)
+    saver = Saver(local_debugger.storage("told")).begin()
+    local_debugger.attach("told", ["ExplodingTensor"])
+    saver.save(0, ILL)
+    local_debugger.run("told")
+    execution = client.start_execution(stateMachineArn=arn, name="one")["executionArn"]
+    local_debugger.wait("told", through=0)
+    assert client.describe_execution(executionArn=execution)["status"] == "SUCCEEDED"
+    with pytest.raises(WaitedTooLong, match="evaluations to end"):
+        client.start_execution(stateMachineArn=arn, name="two")
+        aws.settle(seconds=0.1)
+    aws.settle()
 
 
 def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
