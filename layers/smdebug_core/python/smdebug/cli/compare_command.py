@@ -8,6 +8,7 @@ import click
 
 from smdebug.cli import outcomes
 from smdebug.cli.completing import complete_place
+from smdebug.cli.gaps import code_over, noted_gaps
 from smdebug.cli.telling import (
     bad,
     faint,
@@ -56,15 +57,15 @@ def command(
       smdebug compare ./before ./after --collection weights --rtol 1e-3
       smdebug compare s3://bucket/main ./branch --json
 
-    Ends with 0 if the runs are the same, with 1 if they are not.
+    Ends with 0 if the runs are the same, with 1 if they are not, and with 3 if only a part could be read.
     """
     from smdebug.runs.comparing import compare
 
     if regexes and collection:
         raise click.UsageError("Choose by --tensors or by --collection, not by both")
+    runs = [opened(one), opened(other)]
     found = compare(
-        opened(one),
-        opened(other),
+        *runs,
         rtol=rtol,
         atol=atol,
         equal_nan=not nan_differs,
@@ -72,11 +73,13 @@ def command(
         collection=collection,
         progress=progress("comparing"),
     )
+    chosen = runs[0].tensor_names(regex=list(regexes) or None, collection=collection)
+    gaps = [gap for run in runs for gap in noted_gaps(run, tensors=chosen)]
     if as_json:
-        tell_json(found.to_dict())
+        tell_json({**found.to_dict(), "left_out": gaps})
     else:
         _tell(found)
-    return outcomes.WELL if found.is_same else outcomes.FOUND
+    return code_over(gaps, outcomes.WELL if found.is_same else outcomes.FOUND)
 
 
 def _tell(found: Comparison) -> None:

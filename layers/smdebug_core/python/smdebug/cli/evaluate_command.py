@@ -11,6 +11,7 @@ import click
 
 from smdebug.cli import outcomes
 from smdebug.cli.completing import complete_place
+from smdebug.cli.gaps import code_over, noted_gaps
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.telling import Progress, bad, faint, good, json_option, opened, say, tell_json
 
@@ -90,7 +91,8 @@ def command(
       smdebug evaluate ./my-run --rule-file my_rule.py
       smdebug evaluate ./my-run --rule SimilarAcrossRuns --other-run ./before
 
-    Ends with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed.
+    Ends with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed or only a part of
+    the run could be read.
     """
     from smdebug.runs.evaluating import evaluate
 
@@ -103,14 +105,16 @@ def command(
             results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
         finally:
             bar.clear()
+    gaps = noted_gaps(trial, steps=range(start_step, sys.maxsize if end_step is None else end_step))
     if as_json:
-        tell_json([one.to_dict() for one in results])
+        tell_json([{**one.to_dict(), "left_out": gaps} for one in results])
     else:
         for one in results:
             _tell(one, None if all_steps else _MOST_STEPS)
     if any(one.error for one in results):
         return outcomes.CANNOT_LOOK
-    return outcomes.FOUND if any(one.has_found for one in results) else outcomes.WELL
+    found = any(one.has_found for one in results)
+    return code_over(gaps, outcomes.FOUND if found else outcomes.WELL)
 
 
 def _tell(result: RuleResult, most: int | None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from smdebug.cli import outcomes
 from smdebug.cli.completing import complete_place
+from smdebug.cli.gaps import code_over, noted_gaps
 from smdebug.cli.telling import json_option, opened, plural, progress, say, tell_json
 
 _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
@@ -36,7 +38,7 @@ def command(
     worker: str | None,
     values: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Write tensors of the run at PATH in another FORM.
 
     \b
@@ -45,6 +47,8 @@ def command(
       smdebug export safetensors ./my-run --collection weights --step 900 -o weights.safetensors
       smdebug export npz ./my-run --tensors '^gradient/' -o gradients.npz
       smdebug export parquet s3://bucket/my-run -o statistics.parquet
+
+    Ends with 0 if all of it is written, and with 3 if only a part could be read.
     """
     from smdebug import export
     from smdebug.export import Selection
@@ -65,12 +69,20 @@ def command(
         count = export.export_npz(trial, output, selection, progress=bar)
     else:
         count = export.export_safetensors(trial, output, selection, progress=bar)
+    gaps = noted_gaps(
+        trial,
+        steps=set(selection.steps_of(trial)) if steps else None,
+        worker=worker,
+        tensors=selection.names(trial),
+    )
+    code = code_over(gaps, outcomes.WELL)
     if as_json:
-        tell_json({"form": form, "output": output, "values": count})
-        return
+        tell_json({"form": form, "output": output, "values": count, "left_out": gaps})
+        return code
     say(f"{plural(count, 'value')} written to {output}")
     if form == "tensorboard":
         say(f"look at them with: tensorboard --logdir {output}")
+    return code
 
 
 def _place(name: str, form: str) -> str:

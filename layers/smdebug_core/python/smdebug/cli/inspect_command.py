@@ -47,8 +47,7 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
     """
     from smdebug.runs.overview import overview_of
 
-    trial = opened(path, noting_damage=False)  # it is in the answer
-    run = overview_of(trial, with_values=not no_values, progress=progress("reading tensors"))
+    run = overview_of(opened(path), with_values=not no_values, progress=progress("reading tensors"))
     if as_json:
         tell_json(run.to_dict())
         return
@@ -76,6 +75,8 @@ def _tell(run: Overview, most: int | None) -> None:
         say(f"{plural(len(run.incomplete_steps), 'step')} some workers still owe: {shown}")
     for key, problem in run.damaged.items():
         say(bad("damaged: ") + f"{key}: {problem}")
+    if run.damaged:
+        say(faint(f"smdebug verify {run.path} tells more"))
     if run.steps:
         heading("Steps")
         table(

@@ -47,7 +47,11 @@ _OURS: tuple[tuple[type[ours.SMDebugError], int, str], ...] = (
         "it has the folders collections, index and events.",
     ),
     (ours.DamagedFile, CANNOT_LOOK, "`smdebug verify PATH` tells what else is damaged."),
-    (ours.ObjectMissing, CANNOT_LOOK, "Look at the path, and whether all files were copied."),
+    (
+        ours.ObjectMissing,
+        CANNOT_LOOK,
+        "Look at the path, and whether all files were copied: `smdebug verify PATH` tells which are missing.",
+    ),
     (ours.StorageError, CANNOT_LOOK, "Look at the path."),
     (ours.WaitedTooLong, CANNOT_LOOK, ""),
     (ours.TensorUnavailable, ASKED_WRONGLY, "`smdebug inspect PATH` lists the tensors."),

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli import outcomes
 from smdebug.cli.completing import complete_place
+from smdebug.cli.gaps import code_over, noted_gaps
 from smdebug.cli.telling import Progress, json_option, opened, say, size, tell_json, waiting
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def command(
     other: str | None,
     worker: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Draw the tensors of RUN that match.
 
     \b
@@ -125,10 +127,16 @@ def command(
         with waiting("drawing"):
             picture.save(output)
     written = Path(output).expanduser().stat().st_size
+    gaps = [
+        gap
+        for one in runs.values()
+        for gap in noted_gaps(one, worker=worker, tensors=one.tensor_names(regex=regex))
+    ]
     if as_json:
-        tell_json({"output": output, "bytes": written})
+        tell_json({"output": output, "bytes": written, "left_out": gaps})
     else:
         say(f"{size(written)} written to {output}")
+    return code_over(gaps, outcomes.WELL)
 
 
 def _animate(values: Values, output: str) -> None:

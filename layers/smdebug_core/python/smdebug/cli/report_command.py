@@ -10,6 +10,7 @@ import click
 from smdebug.cli import outcomes
 from smdebug.cli.completing import complete_place
 from smdebug.cli.evaluate_command import wanted_rules
+from smdebug.cli.gaps import code_over, noted_gaps, told_of
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.service_options import stack_option
 from smdebug.cli.telling import (
@@ -27,6 +28,7 @@ from smdebug.cli.telling import (
 
 if TYPE_CHECKING:
     from smdebug.reports import Verdict
+    from smdebug.runs.left_out import LeftOut
     from smdebug.trials import Trial
 
 
@@ -88,7 +90,7 @@ def command(
       smdebug report resnet-50 --deployed
       smdebug report ./after --compare ./before
 
-    Ends with 0 if nothing was found, and with 1 if something was.
+    Ends with 0 if nothing was found, with 1 if something was, and with 3 if only a part could be read.
     """
     from smdebug.reports import gather, page_of
     from smdebug.reports.gathering import curves_of, work_of
@@ -109,6 +111,7 @@ def command(
     latency: dict[str, tuple[float, float]] = {}
     verdicts: tuple[Verdict, ...] = ()
     notes: list[str] = []
+    gaps: list[LeftOut] = []
     try:
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
@@ -125,6 +128,10 @@ def command(
                 )
                 notes = notes_on(trial, verdicts, most)
         against = None if other is None else opened(other)
+        for one in (trial, *(() if against is None else (against,))):
+            gaps_of_one = noted_gaps(one)
+            gaps += gaps_of_one
+            notes += told_of(gaps_of_one, one.path)
         comparison = (
             None if against is None else compare(trial, against, progress=progress("comparing"))
         )
@@ -149,7 +156,8 @@ def command(
             {"name": one.name, "status": one.status, "steps_found": list(one.steps_found)}
             for one in verdicts
         ]
-        tell_json({"output": str(place), "bytes": place.stat().st_size, "verdicts": told})
+        written = {"output": str(place), "bytes": place.stat().st_size}
+        tell_json({**written, "verdicts": told, "left_out": gaps})
     else:
         for one in verdicts:
             mark = bad("✗ ") if one.is_bad else good("✓ ") if one.has_seen else faint("– ")
@@ -157,7 +165,7 @@ def command(
         say(f"{size(place.stat().st_size)} written to {place}")
     if open_it:
         click.launch(place.resolve().as_uri())
-    return outcomes.FOUND if issues else outcomes.WELL
+    return code_over(gaps, outcomes.FOUND if issues else outcomes.WELL)
 
 
 def _deployed(

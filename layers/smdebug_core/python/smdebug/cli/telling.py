@@ -250,18 +250,12 @@ def waiting(label: str) -> Iterator[None]:
             click.echo("\r\033[K", nl=False, err=True, color=True)
 
 
-def opened(path: str, *, noting_damage: bool = True) -> Trial:
-    """The run at that path; a long one takes a while. Index files that cannot be read are left out."""
+def opened(path: str) -> Trial:
+    """The run at that path; a long one takes a while."""
     from smdebug.runs.opening import open_run
 
     with waiting(f"opening {path}"):
-        trial = open_run(path)
-    if noting_damage and trial.damaged_files:
-        note(
-            f"{plural(len(trial.damaged_files), 'index file')} cannot be read, and what belongs to it "
-            f"is left out: `smdebug verify {path}` tells more"
-        )
-    return trial
+        return open_run(path)
 
 
 def _printable(text: str) -> str:

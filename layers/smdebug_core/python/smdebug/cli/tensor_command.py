@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smdebug.cli.completing import complete_place
+from smdebug.cli.gaps import noted_gaps
 from smdebug.cli.telling import faint, json_option, opened, progress, say, table, tell_json
 
 if TYPE_CHECKING:
     from smdebug.mode_keys import ModeKeys
+    from smdebug.runs.left_out import LeftOut
     from smdebug.runs.statistics import TensorSummary
     from smdebug.trials.tensor import Tensor
 
@@ -57,16 +59,22 @@ def command(
     if worker is not None and worker not in trial.workers():
         known = ", ".join(trial.workers()[:8])
         raise click.UsageError(f"No worker {worker!r} has saved anything in this run, but {known}")
+    gaps = noted_gaps(trial, tensors={name})
     tensor = trial.tensor(name)
     its_mode = str_to_mode_keys(mode.upper())
     if step is None:
-        _course(tensor, its_mode, worker, last, as_json)
+        _course(tensor, its_mode, worker, last, gaps, as_json)
     else:
         _value(tensor, step, its_mode, worker, as_json)
 
 
 def _course(
-    tensor: Tensor, mode: ModeKeys, worker: str | None, last: int | None, as_json: bool
+    tensor: Tensor,
+    mode: ModeKeys,
+    worker: str | None,
+    last: int | None,
+    gaps: list[LeftOut],
+    as_json: bool,
 ) -> None:
     from smdebug.runs.statistics import sparkline
 
@@ -85,7 +93,7 @@ def _course(
             }
             for step, workers, seen, problem in told
         ]
-        tell_json({"tensor": tensor.name, "mode": mode.name, "steps": lines})
+        tell_json({"tensor": tensor.name, "mode": mode.name, "steps": lines, "left_out": gaps})
         return
     say(click.style(tensor.name, bold=True))
     means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen, _ in told if seen]
@@ -114,13 +122,15 @@ def _seen(
     tensor: Tensor, step: int, mode: ModeKeys, worker: str | None
 ) -> tuple[TensorSummary | None, str | None]:
     """The statistics of a step, or why there are none if the reason is not that none were saved."""
-    from smdebug.exceptions import DamagedFile, InvalidWorker
+    from smdebug.exceptions import DamagedFile, InvalidWorker, ObjectMissing
     from smdebug.runs.statistics import statistics_read
 
     try:
         return statistics_read(tensor, step, mode, worker), None
     except DamagedFile:
         return None, "damaged"
+    except ObjectMissing:
+        return None, "its event file is missing"
     except InvalidWorker:
         return None, f"not of {worker}"
 
@@ -128,9 +138,15 @@ def _seen(
 def _value(tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_json: bool) -> None:
     import numpy as np
 
+    from smdebug.exceptions import TensorUnavailableForStep
+    from smdebug.runs.left_out import refuse_a_missing_file
     from smdebug.runs.statistics import statistics_of
 
-    value = tensor.value(step, mode, worker)
+    try:
+        value = tensor.value(step, mode, worker)
+    except TensorUnavailableForStep:
+        refuse_a_missing_file(tensor, step, mode, worker)
+        raise
     seen = statistics_of(value)
     if as_json:
         numbers = value.astype(np.float32) if value.dtype.name == "bfloat16" else value

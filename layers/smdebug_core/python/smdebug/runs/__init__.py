@@ -7,6 +7,7 @@ verify("s3://bucket/run").problems
 
 from smdebug.runs.comparing import Comparison, Difference, compare
 from smdebug.runs.evaluating import RuleResult, evaluate
+from smdebug.runs.left_out import LeftOut, left_out_of
 from smdebug.runs.opening import open_run, runs_below
 from smdebug.runs.overview import Overview, overview_of
 from smdebug.runs.statistics import TensorSummary, statistics_of
@@ -15,6 +16,7 @@ from smdebug.runs.verifying import Problem, Verification, verify
 __all__ = [
     "Comparison",
     "Difference",
+    "LeftOut",
     "Overview",
     "Problem",
     "RuleResult",
@@ -22,6 +24,7 @@ __all__ = [
     "Verification",
     "compare",
     "evaluate",
+    "left_out_of",
     "open_run",
     "overview_of",
     "runs_below",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
+from smdebug.exceptions import ObjectMissing, SMDebugValueError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close, is_numeric, max_abs_difference
+from smdebug.runs.left_out import refuse_a_missing_file
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import collections_of
 from smdebug.trials import Trial
@@ -143,7 +144,7 @@ def compare(
             for worker in _workers(one, other, name, step):
                 values = [_values(run, name, step, worker) for run in (one, other)]
                 if not any(values):
-                    continue  # of both the shape alone was saved
+                    continue  # of both the shape alone was saved, or no event file is there
                 found = _difference(one, values, name, step, worker, close)
                 compared += 1
                 number_different += found is not None
@@ -189,7 +190,7 @@ class _Closeness:
 
 def _difference(
     one: Trial,
-    values: list[dict[str, NDArray[Any]]],
+    values: Sequence[dict[str, NDArray[Any]] | None],
     name: str,
     step: int,
     worker: str,
@@ -197,25 +198,35 @@ def _difference(
 ) -> Difference | None:
     mode = one.mode(step)
     told = {"mode": None if mode in (None, ModeKeys.GLOBAL) else mode.name}
-    both = sorted(values[0].keys() & values[1].keys())
+    ours, others = values
+    if ours is None or others is None:
+        which = "first" if ours is None else "second"
+        why_lost = f"the event file of the {which} run is missing"
+        return Difference(step, name, worker, why_lost, None, **told)
+    both = sorted(ours.keys() & others.keys())
     if not both:
         why_none = "neither its value nor a reduction of it was saved in both runs"
         return Difference(step, name, worker, why_none, None, **told)
     for key in both:
-        why = close.why_not(values[0][key], values[1][key])
+        why = close.why_not(ours[key], others[key])
         if why is not None:
             of = f"{key}: " if key else ""
             return Difference(step, name, worker, f"{of}{why[0]}", why[1], **told)
     return None
 
 
-def _values(run: Trial, name: str, step: int, worker: str) -> dict[str, NDArray[Any]]:
-    """The value, or where there is none the reductions."""
+def _values(run: Trial, name: str, step: int, worker: str) -> dict[str, NDArray[Any]] | None:
+    """The value, or where there is none the reductions; None if the event file is gone."""
     tensor = run.tensor(name)
     try:
         return {"": tensor.value(step, worker=worker)}
     except TensorUnavailableForStep:  # and nothing else: what is damaged is not the same
-        saved = tensor.reduction_values(step, worker=worker)
+        pass
+    try:
+        refuse_a_missing_file(tensor, step, worker=worker)
+    except ObjectMissing:
+        return None
+    saved = tensor.reduction_values(step, worker=worker)
     return {
         f"{'abs_' if magnitude else ''}{reduction}": np.asarray(value)
         for (reduction, magnitude), value in saved.items()

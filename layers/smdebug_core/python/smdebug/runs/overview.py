@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from smdebug.exceptions import DamagedFile, SMDebugError
+from smdebug.exceptions import DamagedFile, ObjectMissing, SMDebugError
 from smdebug.mode_keys import ModeKeys
+from smdebug.runs.left_out import left_out_of
 from smdebug.runs.statistics import TensorSummary, statistics_read
 from smdebug.trials import Trial
 from smdebug.trials.run_index import Layout, Spans
@@ -114,6 +115,8 @@ def overview_of(
     complete = set(trial.steps())
     known = trial.steps(show_incomplete_steps=True)
     damaged = {key: str(error) for key, error in trial.damaged_files.items()}
+    if with_values:
+        damaged.update((one.file, one.problem) for one in left_out_of(trial) if one.is_missing)
     tensors = tuple(
         _tensor(name, trial, usage, members, with_values, damaged)
         for name in progress(trial.tensor_names())
@@ -211,6 +214,8 @@ def _tensor(
             latest = statistics_read(trial.tensor(name), last)
         except DamagedFile as error:
             damaged.setdefault(error.file, str(error))
+        except ObjectMissing:
+            pass  # it is among the damaged already
     order = ("value", "reductions", "shape")
     return TensorOverview(
         name=name,

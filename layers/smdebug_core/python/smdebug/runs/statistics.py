@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.statistics import is_numeric, statistics
+from smdebug.runs.left_out import refuse_a_missing_file
 from smdebug.trials.tensor import Tensor
 
 
@@ -85,10 +86,14 @@ def statistics_at(
 def statistics_read(
     tensor: Tensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
 ) -> TensorSummary | None:
-    """The same; None if the shape alone was saved, and `DamagedFile` or whatever else forbids reading."""
+    """The same; None if the shape alone was saved, and `DamagedFile` or whatever else forbids reading.
+
+    `ObjectMissing` if the event file is gone.
+    """
     try:
         return statistics_of(tensor.value(step, mode, worker))
     except TensorUnavailableForStep:
+        refuse_a_missing_file(tensor, step, mode, worker)
         return from_reductions(tensor.reduction_values(step, mode, worker))
 
 
