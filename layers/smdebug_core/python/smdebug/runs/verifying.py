@@ -84,6 +84,7 @@ class _Seen(NamedTuple):
     checksummed: int = 0
     bytes: int = 0
     problems: tuple[Problem, ...] = ()
+    told: Mapping[str, Any] = {}  # beside the tensors
 
 
 def verify(
@@ -101,13 +102,14 @@ def verify(
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
-    told, expected, workers = _collections(storage)
+    unfit, workers = _collections(storage)
     ended = storage.exists(END_MARKER)
     keys = list(storage.list(INDEX_FOLDER))
-    problems, notes = list(told), []
+    problems, notes = list(unfit), []
     counts = Counter[str]()
     pointed_at: set[str] = set()
     by_step: defaultdict[int, set[str]] = defaultdict(set)
+    told: dict[StepFile, Mapping[str, Any]] = {}
     for key, seen in _in_turn(
         storage, progress(keys), lambda key: _index_file(storage, key, quick)
     ):
@@ -119,11 +121,14 @@ def verify(
         named = step_file(key)
         if named:
             by_step[named.step].add(named.worker)
+            told[named] = seen.told
     events = list(storage.list(EVENTS_FOLDER))
-    for one in _not_indexed(events, pointed_at, by_step, ended, expected):
+    for one in _not_indexed(events, pointed_at, told, workers if ended else None):
         (notes if one.harmless else problems).append(one)
-    notes += _incomplete(by_step, expected, workers, ended)
-    if not keys and events:
+    notes += _incomplete(by_step, workers.expected, set(workers.attempts), ended)
+    if not keys and len(events) > (
+        0 if ended else workers.expected
+    ):  # it may die in its first step
         problems.append(Problem(INDEX_FOLDER, "there are event files, and no index files at all"))
     return Verification(
         path=storage.location,
@@ -138,30 +143,50 @@ def verify(
     )
 
 
-def _collections(storage: Storage) -> tuple[list[Problem], int, set[str]]:
-    """What is wrong with the collections files, how many workers they expect, and whose there are."""
+class _Workers(NamedTuple):
+    """What the collections files say of a run's workers."""
+
+    expected: int
+    attempts: Mapping[str, int]  # of each worker, how often its training was started again
+
+    def may_have_stopped(self, worker: str, told: Mapping[StepFile, Mapping[str, Any]]) -> bool:
+        """Did this worker of an ended run perhaps not come to commit its last step?
+
+        Another may have ended the run, or a later attempt of its own that saved nothing more.
+        """
+        saved_in = (
+            said.get("training_run") for named, said in told.items() if named.worker == worker
+        )
+        last = max((one for one in saved_in if isinstance(one, int)), default=0)
+        return self.expected > 1 or self.attempts.get(worker, 0) > last
+
+
+def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
+    """What is wrong with the collections files, and what they say of the workers."""
     keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
     if not keys:
         open_run(storage)  # which says why there is no run
         raise MissingCollectionFiles(f"There is no run at {storage.location}")
     problems: list[Problem] = []
     told: Counter[int] = Counter()
+    attempts = {worker: 0 for key in keys if (worker := collections_worker(key))}
     for key in keys:
         try:
             content = parse_collections(storage.read(key), file=key)
-            told[int(content.get("_meta", {}).get("num_workers") or 1)] += 1
+            meta = content.get("_meta", {})
+            told[int(meta.get("num_workers") or 1)] += 1
+            attempts[collections_worker(key) or ""] = _whole(meta.get("training_run")) or 0
         except SMDebugError as error:
             problems.append(Problem(key, _without(key, error)))
     if len(told) > 1:
         numbers = " and ".join(map(str, sorted(told)))
         text = f"the collections files disagree on the number of workers: {numbers}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
-    workers = {worker for key in keys if (worker := collections_worker(key))}
     expected = max(told, default=1)
-    if len(workers) < expected:
-        text = f"there are files of {len(workers)} workers, and the run has {expected}"
+    if len(attempts) < expected:
+        text = f"there are files of {len(attempts)} workers, and the run has {expected}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
-    return problems, expected, workers
+    return problems, _Workers(expected, attempts)
 
 
 def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
@@ -175,7 +200,7 @@ def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
     problems = list(_misplaced(key, named, index))
     file = index.meta.event_file_name
     if not index.names or file is None:
-        return _Seen(problems=tuple(problems))
+        return _Seen(problems=tuple(problems), told=index.meta.extras)
     look = _sizes_fit if quick else _records_fit
     try:
         problems += look(storage, file, index, named.step)
@@ -190,6 +215,7 @@ def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
         checksummed=sum(crc is not None for crc in index.crcs or ()),
         bytes=sum(index.lengths),
         problems=tuple(problems),
+        told=index.meta.extras,
     )
 
 
@@ -245,30 +271,60 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
 def _not_indexed(
     events: Iterable[str],
     pointed_at: set[str],
-    by_step: Mapping[int, set[str]],
-    ended: bool,
-    expected: int,
+    told: Mapping[StepFile, Mapping[str, Any]],
+    ended_with: _Workers | None,
 ) -> Iterator[Problem]:
-    """Workers write in order, the index file of a step last: one with a later step has had that file."""
-    last: dict[str, int] = {}
-    for step, workers in by_step.items():
-        for worker in workers:
-            last[worker] = max(step, last.get(worker, step))
+    """Event files that were never committed, which is no damage, and those whose index file is lost.
+
+    `told` is what each index file says beside its tensors; `ended_with` is None if the run goes on.
+    """
+    steps: defaultdict[str, list[int]] = defaultdict(list)
+    for step, worker in sorted(told):
+        steps[worker].append(step)
     for key in events:
-        if key in pointed_at:
-            continue
         named = step_file(key)
-        if named is None or key != event_key(*named):
+        if key in pointed_at or named is None or key != event_key(*named):
             continue
-        if named.worker in by_step.get(named.step, ()):
+        if named in told:
             continue  # its index file is there, and a problem of its own
-        is_lost = last.get(named.worker, -1) > named.step or (ended and expected == 1)
-        if is_lost:
-            why = f"{index_key(named.step, named.worker)} is missing"
+        later = next((step for step in steps[named.worker] if step > named.step), None)
+        if later is not None:
+            said = told[StepFile(later, named.worker)]
+            why, is_lost = _why_not_indexed(named, later, said)
+        elif ended_with is None:
+            why, is_lost = "it may still be written", False
+        elif ended_with.may_have_stopped(named.worker, told):
+            why, is_lost = "its worker stopped before it was done", False
         else:
-            why = "its worker stopped before it was done" if ended else "it may still be written"
+            why, is_lost = f"{index_key(*named)} is missing", True
         text = f"no index file points into it, so it is not read: {why}"
         yield Problem(key, text, step=named.step, harmless=not is_lost)
+
+
+def _why_not_indexed(named: StepFile, later: int, said: Mapping[str, Any]) -> tuple[str, bool]:
+    """Why a worker that has committed a later step has no index file of this one, and whether that is lost.
+
+    A process commits its steps in order, and its index files tell which one it has committed before. The
+    first of an attempt cannot tell. Nor could the old library, which did not go on where it was interrupted.
+    """
+    missing = f"{index_key(*named)} is missing"
+    if "previous_step" not in said:
+        return missing, True
+    previous = _whole(said["previous_step"])
+    if previous is None:
+        return (
+            f"the training was interrupted there and went on at step {later}, or {index_key(*named)} "
+            "was removed"
+        ), False
+    if previous < named.step:
+        return (
+            f"it was never committed, the training went on without it: step {later} followed step {previous}"
+        ), False
+    return missing, True
+
+
+def _whole(told: object) -> int | None:
+    return told if isinstance(told, int) else None
 
 
 def _incomplete(
