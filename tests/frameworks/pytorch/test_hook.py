@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -637,6 +638,35 @@ def test_models_of_one_class_have_names_of_their_own(run):
         )
         np.testing.assert_array_equal(gradient(run, f"{name}_fc1.weight"), weight.grad.numpy())
         assert trial.tensor(f"{name}_output_0").steps() == [0]
+
+
+def test_a_layer_that_is_replaced_is_seen_in_the_next_step(run):
+    model = Net()
+    with hook_in(run, include_regex="fc2_output") as hook:
+        hook.register_module(model)
+        for _ in range(2):
+            inputs, _ = batch()
+            given = model(inputs)
+            model.fc2 = nn.Linear(model.fc2.in_features, 7)
+    saved = trial_of(run).tensor("fc2_output_0")
+    assert [saved.value(step).shape[1] for step in (0, 1)] == [3, 7]
+    np.testing.assert_array_equal(saved.value(1), given.detach().numpy())
+
+
+def test_a_model_is_not_kept_alive_and_another_one_takes_its_place(run):
+    with hook_in(run) as hook:
+        for number in range(2):
+            model = Net()
+            hook.register_module(model)
+            model(batch()[0]).sum().backward()
+            torch.optim.SGD(model.parameters(), lr=0.1).step()
+            is_gone = ref(model)
+            del model
+            hook.flush()
+            assert is_gone() is None, number
+    trial = trial_of(run)
+    assert trial.tensor("Net_fc1.weight").steps() == [0]
+    assert trial.tensor("Net-2_fc1.weight").steps() == [1]
 
 
 def test_the_hook_is_made_from_json(run, tmp_path, monkeypatch):

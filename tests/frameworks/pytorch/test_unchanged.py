@@ -158,6 +158,90 @@ def test_a_scaled_loss_is_saved_as_it_was(script):
     assert float(trial.tensor("loss_output_0").value(0)) == float(said.splitlines()[0])
 
 
+SEVERAL = """
+import gc, sys, weakref
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+def train(model, steps):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).mean().backward()
+        optimizer.step()
+
+
+"""
+FOLDS = """
+for fold in range(3):
+    model = Net()
+    train(model, 5)
+    with torch.no_grad():
+        model.eval()(torch.ones(2, 3))
+    gone = weakref.ref(model)
+    del model
+    print("gone" if gone() is None else "kept")
+"""
+ENSEMBLE = """
+models = [Net(), Net()]
+for model in models:
+    train(model, 15)
+train(models[0], 15)
+"""
+ADVERSARIES = """
+generator, critic = Net(), Net()
+optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (generator, critic)]
+for step in range(4):
+    images = generator(torch.ones(2, 3)).expand(2, 3)
+    for _ in range(5):
+        critic(images.detach()).mean().backward()
+        optimizers[1].step()
+    critic(images).mean().backward()
+    optimizers[0].step()
+"""
+
+
+def watched_models(tmp_path, script):
+    (tmp_path / "train.py").write_text(SEVERAL + script)
+    options = ["--out-dir", "run", "--collections", "weights,losses", "--save-interval", 1]
+    said = watched(tmp_path / "train.py", *options)
+    trial = smd.create_trial(str(tmp_path / "run"))
+    return said, trial
+
+
+def test_from_fold_to_fold_steps_go_on_with_the_model_that_is_trained(tmp_path):
+    said, trial = watched_models(tmp_path, FOLDS)
+    assert said.split() == ["gone"] * 3
+    assert len(trial.steps(smd.modes.TRAIN)) == 15
+    assert len(trial.steps(smd.modes.EVAL)) == 3
+    for fold, name in enumerate(["Net_fc.weight", "Net-2_fc.weight", "Net-3_fc.weight"]):
+        assert trial.tensor(name).steps(smd.modes.TRAIN) == list(range(5 * fold, 5 * fold + 5))
+
+
+def test_a_model_that_is_trained_after_another_takes_its_place(tmp_path):
+    _, trial = watched_models(tmp_path, ENSEMBLE)
+    first, second = trial.tensor("Net_fc.weight").steps(), trial.tensor("Net-2_fc.weight").steps()
+    assert second == list(range(15, 21))  # nine of its turns were the first one's last step
+    assert first == [*range(15), *range(21, 27)]
+
+
+def test_models_that_are_trained_against_each_other_share_steps(tmp_path):
+    _, trial = watched_models(tmp_path, ADVERSARIES)
+    assert trial.steps() == list(range(4))
+    assert trial.tensor("Net_fc.weight").steps() == list(range(4))
+    assert trial.tensor("Net-2_fc.weight").steps()[-1] == 3
+
+
 def test_processes_that_a_script_spawns_find_it(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("""

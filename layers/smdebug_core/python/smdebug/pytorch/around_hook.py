@@ -71,7 +71,7 @@ class AroundHook:
         before = self._model
         if model is None or model is before:
             return False
-        if before is not None and any(before is known for known in self.hook._models):
+        if before is not None and self.hook.has_module(before):
             self.hook.leave_module(before)
         self._model = model
         self.hook.register_module(model)

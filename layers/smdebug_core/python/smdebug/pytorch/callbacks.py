@@ -40,11 +40,8 @@ def _not_compiled(function: Called) -> Called:
     return disabled
 
 
-class _Callback:
-    """Calls the hook; in a copy, nothing."""
-
-    def __init__(self, hook: Hook):
-        self.hook = hook
+class Callback:
+    """In a copy, it calls nothing."""
 
     def __deepcopy__(self, memo: Any) -> Any:
         return _CONTEXT.__exit__
@@ -56,7 +53,12 @@ class _Callback:
         return getattr, (_CONTEXT, "__exit__")
 
 
-class BeforeForward(_Callback):
+class _OfHook(Callback):
+    def __init__(self, hook: Hook):
+        self.hook = hook
+
+
+class BeforeForward(_OfHook):
     """Called before the forward of a model: a step begins."""
 
     def __call__(self, module: nn.Module, args: Any) -> None:
@@ -73,7 +75,7 @@ def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
     callback.hook.before_forward(module, in_graph=True)
 
 
-class AroundLayer(_Callback):
+class AroundLayer(_OfHook):
     """Called with what a layer was given, and what it gave."""
 
     def __init__(self, hook: Hook, name: str, *, inputs: bool, outputs: bool):
@@ -105,7 +107,7 @@ def _after_layer(
         around.hook.record_outputs(around.name, output)
 
 
-class AfterAccumulation(_Callback):
+class AfterAccumulation(_OfHook):
     """Called when a parameter has been given its gradient, or more of it."""
 
     def __call__(self, parameter: torch.Tensor) -> None:
@@ -117,7 +119,7 @@ def _after_accumulation(hook: Hook, parameter: torch.Tensor) -> None:
     hook.guarded(lambda: hook.gradients.accumulated(parameter))
 
 
-class BeforeOptimizer(_Callback):
+class BeforeOptimizer(_OfHook):
     """Called with every optimizer of the process before it changes parameters."""
 
     def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> Any:

@@ -12,8 +12,9 @@ to use them.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -78,6 +79,21 @@ _KNOWN = (
 _hooks: WeakKeyDictionary[nn.Module, ref[Hook]] = WeakKeyDictionary()
 
 
+class _Model(NamedTuple):
+    """A model that was registered. It is its owner's: here it is not kept alive."""
+
+    module: ref[nn.Module]
+    root: str  # what it is called
+
+
+class _HookedLayer(NamedTuple):
+    module: ref[nn.Module]
+    name: str
+    inputs: bool
+    outputs: bool
+    handle: Any  # None: it could not be hooked
+
+
 class Hook(CallbackHook):
     """Saves weights, gradients, losses, and what layers are given and give, while a PyTorch model trains.
 
@@ -120,13 +136,14 @@ class Hook(CallbackHook):
                 f'compiled_layers is "skip" or "eager", not {compiled_layers!r}'
             )
         self._runs_eagerly = compiled_layers == "eager"
-        self._models: list[nn.Module] = []  # as they were registered
-        self._roots: list[str] = []  # and what each is called
+        self._models: list[_Model] = []  # that are trained; the forward of the first begins a step
+        self._left: list[_Model] = []  # that were
         self._losses: list[nn.Module] = []
-        self._handles: list[Any] = []
-        self._layer_handles: list[Any] = []
-        self._layers: dict[tuple[int, bool], list[Layer]] = {}  # that are wanted; by what is due
-        self._hooked: list[Layer] | None = None
+        self._forward: Any = None  # the handle of what the first model calls
+        self._wanted_of: dict[
+            tuple[int, str], tuple[bool, bool]
+        ] = {}  # inputs and outputs of a layer
+        self._hooked: list[_HookedLayer] | None = None
         self._by_hand = False  # the user begins the steps
         self._modes_by_training = False  # the mode follows model.training
         self._stance: Any = None
@@ -169,14 +186,14 @@ class Hook(CallbackHook):
             raise SMDebugTypeError(f"register_module takes a torch.nn.Module, not {module!r}")
         if not self._may_watch(module):
             return
+        self._forget_models_that_are_gone()
         root = self._root_name(module)
         name_layers(layers_of(module, root))
-        if not self._models:
+        self._models.append(_Model(ref(module), root))
+        if len(self._models) == 1:
             self._watch_forward(module)
             self._watch_optimizers()
-        self._models.append(module)
-        self._roots.append(root)
-        self._layers.clear()
+        self._wanted_of.clear()
         self.gradients.of(module.parameters())
 
     register_hook = register_module
@@ -190,46 +207,84 @@ class Hook(CallbackHook):
             )
         if self._may_watch(loss_module):
             self._losses.append(loss_module)
-            self._layers.clear()
+            self._wanted_of.clear()
 
     def leave_module(self, module: nn.Module) -> None:
-        """Watch this model no longer: another one is trained in its place."""
-        number = next(i for i, model in enumerate(self._models) if model is module)
-        del self._models[number], self._roots[number]
-        _hooks.pop(unwrapped(module), None)
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        self._layers.clear()
-        self._unhook_layers()
+        """Watch this model no longer: the next one that is registered may have its place and name."""
+        self._leave(module)
         if self._models:
-            self._watch_forward(self._models[0])
+            self._watch_forward(self._models[0].module())
+
+    def follow_module(self, module: nn.Module) -> None:
+        """Watch this model instead of the one that began the steps: that is trained no longer.
+
+        Each keeps its name, also if it comes back.
+        """
+        if not self.has_module(module):
+            self.register_module(module)
+        first = self._models[0]
+        if first.module() is module:
+            return
+        self._left.append(first)
+        self._leave(first.module())
+        self._models.sort(key=lambda model: model.module() is not module)
+        self._watch_forward(module)
+
+    def has_module(self, module: nn.Module) -> bool:
+        """Is it registered, and not left?"""
+        return any(model.module() is module for model in self._models)
 
     def detach(self) -> None:
         """Watch nothing any more: models are as they were before they were registered."""
-        for handle in self._handles:
-            handle.remove()
-        for module in [*self._models, *self._losses]:
-            _hooks.pop(unwrapped(module), None)
-        self._handles.clear()
+        for module in [*(model.module() for model in self._models), *self._losses]:
+            if module is not None:
+                _hooks.pop(unwrapped(module), None)
+        self._watch_forward(None)
         self._models.clear()
-        self._roots.clear()
+        self._left.clear()
         self._losses.clear()
-        self._layers.clear()
+        self._wanted_of.clear()
         self.gradients.forget()
         self._leave_optimizers()
         self._unhook_layers()
 
+    def _leave(self, module: nn.Module | None) -> None:
+        self._models = [model for model in self._models if model.module() is not module]
+        if module is not None:
+            _hooks.pop(unwrapped(module), None)
+        self._watch_forward(None)
+        self._wanted_of.clear()
+        self._unhook_layers()
+
+    def _forget_models_that_are_gone(self) -> None:
+        """Nobody trains them any more, and they are nobody's: a script may go on with another one."""
+        first = self._models[0] if self._models else None
+        gone = [model for model in self._models if model.module() is None]
+        self._left += gone
+        self._models = [model for model in self._models if model not in gone]
+        if first in gone:
+            self._watch_forward(self._models[0].module() if self._models else None)
+
     def _root_name(self, module: nn.Module) -> str:
         """The model's class; of several of one class each has a name of its own: `Net`, `Net-2` …"""
+        known = [model for model in self._left if model.module() is module]
+        if known:
+            self._left.remove(known[0])
+            return known[0].root
         name = class_name(unwrapped(module))
-        same = sum(class_name(unwrapped(model)) == name for model in self._models)
-        return f"{name}-{same + 1}" if same else name
+        taken = {model.root for model in (*self._models, *self._left)}
+        names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+        return next(each for each in names if each not in taken)
 
-    def _watch_forward(self, module: nn.Module) -> None:
-        before = BeforeForward(self)
+    def _watch_forward(self, module: nn.Module | None) -> None:
+        """Let this model's forward begin steps, and no other's."""
+        if self._forward is not None:
+            self._forward.remove()
+            self._forward = None
+        if module is None:
+            return
         try:
-            self._handles.append(module.register_forward_pre_hook(before, prepend=True))
+            self._forward = module.register_forward_pre_hook(BeforeForward(self), prepend=True)
         except RuntimeError:
             if not isinstance(module, torch.jit.ScriptModule):
                 raise
@@ -311,7 +366,7 @@ class Hook(CallbackHook):
         gradients = []
         # Of a forward without gradients none come: what changes there is cleared by zero_grad().
         may_come = self._by_hand or torch.is_grad_enabled()
-        for model, root in zip(self._models, self._roots, strict=True):
+        for model, root in self._models_there_are():
             for name, parameter in parameters_of(unwrapped(model), root):
                 if is_lazy(parameter):
                     self.say_once(
@@ -349,21 +404,22 @@ class Hook(CallbackHook):
 
     # Layers
 
+    def _models_there_are(self) -> Iterator[tuple[nn.Module, str]]:
+        for model in self._models:
+            module = model.module()
+            if module is not None:
+                yield module, model.root
+
     def _hook_layers(self, due: int, in_graph: bool) -> None:
-        wanted = self._layers.get((due, in_graph))
-        if wanted is None:
-            wanted = self._layers[due, in_graph] = self._layers_wanted(in_graph)
-        if wanted is self._hooked:
+        """Hook the layers of which something is wanted, as they are now: one may have been replaced."""
+        wanted = self._layers_wanted(due, in_graph)
+        if self._hooked is not None and _are_hooked(wanted, self._hooked):
             return
         self._unhook_layers()
-        self._hooked = wanted
-        for layer in wanted:
-            around = AroundLayer(
-                self,
-                layer.name,
-                inputs=self._wants_any(f"{layer.name}_input_"),
-                outputs=self._wants_any(f"{layer.name}_output_"),
-            )
+        self._hooked = []
+        for layer, inputs, outputs in wanted:
+            around = AroundLayer(self, layer.name, inputs=inputs, outputs=outputs)
+            handle = None
             try:
                 handle = layer.module.register_forward_hook(around, with_kwargs=True)
             except RuntimeError:
@@ -373,45 +429,50 @@ class Hook(CallbackHook):
                     f"What the layer {layer.name} is given and gives is not saved: it is scripted, and tells "
                     "nobody"
                 )
-            else:
-                self._layer_handles.append(handle)
-        if any(layer.is_in_graph for layer in wanted):
+            told = _HookedLayer(ref(layer.module), layer.name, inputs, outputs, handle)
+            self._hooked.append(told)
+        if any(layer.is_in_graph for layer, _, _ in wanted):
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
 
     def _unhook_layers(self) -> None:
-        for handle in self._layer_handles:
-            handle.remove()
-        self._layer_handles.clear()
+        for layer in self._hooked or ():
+            if layer.handle is not None:
+                layer.handle.remove()
         self._hooked = None
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
             self._stance = None
 
-    def _layers_wanted(self, in_graph: bool) -> list[Layer]:
+    def _layers_wanted(self, due: int, in_graph: bool) -> list[tuple[Layer, bool, bool]]:
+        """Each layer of which something is wanted; and whether inputs are, and outputs."""
         known = [
-            layer
-            for model, root in zip(self._models, self._roots, strict=True)
-            for layer in layers_of(model, root)
+            layer for module, root in self._models_there_are() for layer in layers_of(module, root)
         ]
         known += [Layer(class_name(loss), loss, False) for loss in self._losses]
-        wanted = [
-            layer
-            for layer in known
-            if self._wants_any(f"{layer.name}_input_") or self._wants_any(f"{layer.name}_output_")
-        ]
-        hidden = [
-            layer
-            for layer in wanted
-            if layer.is_in_graph or (in_graph and layer.module not in self._losses)
-        ]
-        if hidden and not (self._runs_eagerly and not in_graph):
+        wanted, hidden = [], []
+        for layer in known:
+            inputs, outputs = self._wanted_of_layer(due, layer.name)
+            if not (inputs or outputs):
+                continue
+            is_inside = layer.is_in_graph or (in_graph and layer.module not in self._losses)
+            if is_inside and not (self._runs_eagerly and not in_graph):
+                hidden.append(layer.name)
+            else:
+                wanted.append((layer, inputs, outputs))
+        if hidden:
             self.say_once(
-                f"What the layer {hidden[0].name} is given and gives is not saved, nor of {len(hidden) - 1} "
+                f"What the layer {hidden[0]} is given and gives is not saved, nor of {len(hidden) - 1} "
                 "others: they run inside of a compiled graph. See compiled_layers, and register a model "
                 "after torch.compile(model)."
             )
-            return [layer for layer in wanted if layer not in hidden]
+        return wanted
+
+    def _wanted_of_layer(self, due: int, name: str) -> tuple[bool, bool]:
+        wanted = self._wanted_of.get((due, name))
+        if wanted is None:
+            inputs, outputs = self._wants_any(f"{name}_input_"), self._wants_any(f"{name}_output_")
+            wanted = self._wanted_of[due, name] = inputs, outputs
         return wanted
 
     def _wants_any(self, prefix: str) -> bool:
@@ -517,3 +578,10 @@ class Hook(CallbackHook):
             self._open.interrupted = True
         super()._close(ended=ended)
         self.detach()
+
+
+def _are_hooked(wanted: list[tuple[Layer, bool, bool]], hooked: list[_HookedLayer]) -> bool:
+    return len(wanted) == len(hooked) and all(
+        known.module() is layer.module and known[1:4] == (layer.name, inputs, outputs)
+        for (layer, inputs, outputs), known in zip(wanted, hooked, strict=True)
+    )

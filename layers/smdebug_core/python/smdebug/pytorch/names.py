@@ -55,24 +55,7 @@ def parameters_of(module: nn.Module, root: str) -> Iterator[tuple[str, nn.Parame
 
 def layers_of(outermost: nn.Module, root: str) -> list[Layer]:
     """Each layer once, by the first path that leads to it; the model itself as `root`."""
-    layers: list[Layer] = []
-    seen: set[nn.Module] = set()
-
-    def walk(module: nn.Module, path: str, is_in_graph: bool) -> None:
-        own = unwrapped(module)
-        if own in seen:
-            return
-        seen.add(own)
-        # model.compile() compiles a module's call with its hooks, torch.compile(model) without.
-        hidden = is_in_graph or own._compiled_call_impl is not None
-        layers.append(Layer(path or root, module, hidden))
-        hides = hidden or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
-        for name, child in own._modules.items():
-            if child is not None:
-                walk(child, f"{path}.{name}" if path else name, hides)
-
-    walk(outermost, "", False)
-    return layers
+    return list(_layers_in(outermost, "", root, False, set()))
 
 
 def name_layers(layers: list[Layer]) -> None:
@@ -84,6 +67,22 @@ def name_layers(layers: list[Layer]) -> None:
 def name_of(module: Any) -> str | None:
     """The name under which the module was registered with a hook; None if it was not."""
     return _names.get(unwrapped(module)) if isinstance(module, nn.Module) else None
+
+
+def _layers_in(
+    module: nn.Module, path: str, root: str, is_in_graph: bool, seen: set[nn.Module]
+) -> Iterator[Layer]:
+    own = unwrapped(module)
+    if own in seen:
+        return
+    seen.add(own)
+    # model.compile() compiles a module's call with its hooks, torch.compile(model) without.
+    hidden = is_in_graph or own._compiled_call_impl is not None
+    yield Layer(path or root, module, hidden)
+    hides = hidden or _is_compiled(module) or isinstance(own, torch.jit.ScriptModule)
+    for name, child in own._modules.items():
+        if child is not None:
+            yield from _layers_in(child, f"{path}.{name}" if path else name, root, hides, seen)
 
 
 def _inside(module: nn.Module) -> nn.Module | None:

@@ -1,8 +1,9 @@
 """Watching a PyTorch script that knows nothing of it.
 
-The model is the first module that is called and has parameters of an optimizer. Losses of `torch.nn` are
-watched wherever they are; a step in which there was none has the number that `backward` was called on.
-Training and evaluation are told apart by `model.training` and by whether gradients are wanted.
+The model is the first module that is called and has parameters of an optimizer. When others are trained
+and it is not called any more, as from fold to fold, the one that is trained takes its place. Losses of
+`torch.nn` are watched wherever they are; a step in which there was none has the number that `backward` was
+called on. Training and evaluation are told apart by `model.training` and by whether gradients are wanted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import torch
 from torch import nn
@@ -18,10 +19,14 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.exceptions import SMDebugError
+from smdebug.pytorch.callbacks import Callback, in_backward
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.names import class_name
 
 _UNSCALED = "_smdebug_unscaled"
+_TURNS = 10
+"""So often another model is trained before it takes the place of one that still exists. A critic has fewer
+turns between two calls of its generator."""
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
@@ -35,6 +40,10 @@ class _Watcher:
         self._hook: Hook | None = None
         self._trained: set[int] = set()  # parameters of optimizers that belong to no known model
         self._others: WeakSet[nn.Module] = WeakSet()  # modules that have none of them
+        self._models: WeakSet[nn.Module] = WeakSet()
+        self._model: ref[nn.Module] | None = None  # whose forward begins a step
+        self._turns = 0  # of other models since that was called
+        self._has_turned = False  # backward was called since the last forward of them
         self._handle: Any = None
 
     def begin(self) -> None:
@@ -100,8 +109,29 @@ class _Watcher:
 
             get_logger().error("The training is not watched: %s", error)
             return
+        self._models.add(module)
         if is_first:
+            self._model = ref(module)
             self._hook.before_forward(module)  # this call had begun before we knew of it
+            return
+        told = list(self._models) if len(self._models) == 2 else [module]
+        for each in told:  # one model alone need not be looked at
+            each.register_forward_pre_hook(_BeforeOneOfSeveral(self))
+        self.before_forward(module)
+
+    def before_forward(self, module: nn.Module) -> None:
+        """One of several models is about to be called: is it the one that is trained now?"""
+        assert self._hook is not None
+        model = self._model() if self._model is not None else None
+        if module is model:
+            self._turns, self._has_turned = 0, False
+        elif module.training and torch.is_grad_enabled() and not in_backward():
+            self._turns += self._has_turned
+            self._has_turned = False
+            if model is None or self._turns >= _TURNS:
+                self._hook.follow_module(module)
+                self._model, self._turns = ref(module), 0
+                self._hook.before_forward(module)  # this call had begun before it was told to tell
 
     def _stop_looking(self) -> None:
         if self._handle is not None:
@@ -115,6 +145,18 @@ class _Watcher:
             hook.record_outputs(class_name(loss), output)
 
     def _backward(self, tensor: Any) -> None:
+        self._has_turned = True
         hook = self._hook
         if hook is not None and hook.saves_now and tensor.numel() == 1 and not hook.has_a_loss:
             hook.record_tensor_value("loss", getattr(tensor, _UNSCALED, tensor))
+
+
+class _BeforeOneOfSeveral(Callback):
+    """Called before the forward of a model, where there are several."""
+
+    def __init__(self, watcher: _Watcher):
+        self.watcher = watcher
+
+    def __call__(self, module: nn.Module, args: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self.watcher.before_forward(module)
