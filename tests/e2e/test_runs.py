@@ -254,7 +254,7 @@ def test_a_hook_saves_to_the_local_bucket_and_hears_that_it_is_to_stop(local_deb
         for step in range(1000):
             with hook.step(smdebug.modes.TRAIN):
                 hook.record("gradient/fc", np.array([np.nan if step == 2 else 1.0]))
-            time.sleep(0.05)  # as long as a step takes
+            time.sleep(0.05 if step < 20 else 0.3)  # as long as a step takes
     (finding,) = local_debugger.findings("stopped")
     assert stopped.value.finding_id == finding.id
     assert "gradient/fc" in stopped.value.reason
