@@ -371,3 +371,12 @@ def test_what_runs_from_the_checkout_ends_with_the_command_even_if_that_is_kille
         command.kill()
         _, said = command.communicate(timeout=30)  # until both have let go of stderr
     assert said == "Interrupted. Nothing was left behind.\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("none.py",), ("--config", "none.json", "train.py"), ("--json", "nowhere/x", "t.py")]
+)
+def test_a_script_or_a_file_for_it_that_is_not_there_is_a_mistake_of_the_command_line(words):
+    said = in_a_shell("run", *words)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "Traceback" not in said.stderr

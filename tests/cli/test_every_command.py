@@ -51,7 +51,7 @@ BAD = {
     "runs": (3, ("--stack", "nope")),
     "status": (3, ("no-such-run",)),
     "findings": (3, ("no-such-run",)),
-    "attach": (3, (RUN, "{}/none.json")),
+    "attach": (2, (RUN, "{}/none.json")),
     "detach": (2, (RUN, "no-such-rule")),
     "stop": (3, ("no-such-run", "--yes")),
     "logs": (2, (RUN, "no-such-rule")),
@@ -77,6 +77,25 @@ def folder(stock, tmp_path: Path) -> Path:
 
 def filled(words: tuple[str, ...], folder: Path) -> list[str]:
     return [word.replace("{}", str(folder)) for word in words]
+
+
+NAMING_FILES = {
+    "evaluate --rules": ("evaluate", "{}/ill", "--rules"),
+    "evaluate --rule-file": ("evaluate", "{}/ill", "--rule-file"),
+    "report --rules": ("report", "{}/ill", "--rules"),
+    "attach": ("attach", RUN),
+    "import-sagemaker": ("import-sagemaker",),
+}
+
+
+@pytest.mark.parametrize("what", sorted(NAMING_FILES))
+@pytest.mark.parametrize("file", ["{}/none.json", "{}/ill"])
+def test_a_file_that_is_named_and_is_none_is_a_mistake_of_the_command_line(ask, folder, what, file):
+    said = ask(*filled((*NAMING_FILES[what], file), folder))
+    (named,) = filled((file,), folder)
+    assert (said.code, named in said.err) == (2, True)
+    wanted = "is a folder" if file == "{}/ill" else "There is no file"
+    assert wanted in said.err
 
 
 def test_there_is_none_that_is_not_called_here():

@@ -40,6 +40,7 @@ WATCHERS = {
     "xgboost": "smdebug.xgboost.unchanged",
 }
 DEFAULT_FOLDER = "smdebug-runs"
+NO_SCRIPT = 2  # as `python nofile.py` ends
 MakeHook = Callable[[Any], Any]
 
 
@@ -174,7 +175,8 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
         with io.open_code(file) as opened:
             source = opened.read()
     except OSError as error:
-        sys.exit(f"smdebug run: {path} cannot be read: {error.strerror}")
+        print(f"smdebug run: {path} cannot be read: {error.strerror}", file=sys.stderr)
+        sys.exit(NO_SCRIPT)
     # Who forks or spawns processes finds the script where it expects it, and so does pickle.
     sys.modules["__main__"] = script
     exec(compile(source, file, "exec", dont_inherit=True), script.__dict__)  # noqa: S102

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from smdebug.cli.completing import complete_place
+from smdebug.cli.named_files import read_named
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.cli.telling import json_option, note, say, tell_json
 
@@ -37,7 +38,7 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
     if rules.isidentifier() and not Path(rules).exists():
         wanted = parse_rules([find_rule(rules).name], file="the rules given")
     else:
-        wanted = parse_rules(Path(rules).read_bytes(), file=rules)
+        wanted = parse_rules(read_named(rules), file=rules)
     for doubt in doubts_about(wanted):
         note(doubt)
     now = chosen.set_rules(wanted) if replace else chosen.attach(wanted)

@@ -12,6 +12,7 @@ import click
 from smdebug.cli import outcomes
 from smdebug.cli.completing import complete_place
 from smdebug.cli.gaps import code_over, noted_gaps
+from smdebug.cli.named_files import read_named
 from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.telling import Progress, bad, faint, good, json_option, opened, say, tell_json
 
@@ -150,10 +151,10 @@ def wanted_rules(
             raise click.UsageError(
                 "--rules names the rules and what they take: leave out --rule and --set"
             )
-        from pathlib import Path
-
-        return list(parse_rules(Path(rules_file).read_bytes(), file=rules_file))
+        return list(parse_rules(read_named(rules_file), file=rules_file))
     names = list(rules)
+    if rule_file is not None:
+        read_named(rule_file)
     if rule_file is not None and not names:
         names = _classes_in(rule_file)
     if not names:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from smdebug.cli.completing import complete_place
+from smdebug.cli.named_files import read_named
 from smdebug.cli.telling import json_option, note, say, tell_json
 
 
@@ -43,10 +44,8 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
     )
 
     file = Path(job).expanduser()
-    if file.is_file():
-        told = read_training_job(file.read_bytes(), file=job)
-    elif job.endswith(".json") or "/" in job:
-        raise click.UsageError(f"There is no file {job}")
+    if file.exists() or job.endswith(".json") or "/" in job:
+        told = read_training_job(read_named(job), file=job)
     else:
         told = describe_training_job(job)
     imported = import_training_job(told, name=file.stem)
