@@ -9,7 +9,6 @@ import shutil
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from smdebug.cli.columns import laid_out, width_of
 from smdebug.service.tables import cell, plain
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PATIENCE = 2.0  # seconds before progress is shown
 _PAUSE = 0.1  # and between two times that it is
-_WIDEST = 72
+_NARROWEST = 20  # columns that a terminal is taken to have
 
 
 def json_option(function: F) -> F:
@@ -102,32 +102,27 @@ def faint(text: str) -> str:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], *, most: int | None = None
 ) -> None:
-    """Rows under their headings; numbers to the right. Above `most` rows the rest is counted."""
+    """Rows under their headings; numbers to the right. Above `most` rows the rest is counted.
+
+    It keeps within the columns of a terminal. Elsewhere nothing is cut.
+    """
     shown = [[shown_as(one) for one in row] for row in rows]
-    left_out = 0
-    if most is not None and len(shown) > most:
-        left_out = len(shown) - most
-        shown = shown[:most]
-    rights = [
-        all(_is_number(row[at]) for row in shown) and bool(shown) for at in range(len(columns))
-    ]
-    widths = [
-        max([_width(columns[at]), *(_width(row[at]) for row in shown)])
-        for at in range(len(columns))
-    ]
-    head = "  ".join(
-        _padded(name, width, right)
-        for name, width, right in zip(columns, widths, rights, strict=True)
-    )
-    click.echo(faint(head.rstrip()))
-    for row in shown:
-        line = "  ".join(
-            _padded(one, width, right)
-            for one, width, right in zip(row, widths, rights, strict=True)
-        )
-        click.echo(_printable(line.rstrip()))
+    left_out = 0 if most is None else max(0, len(shown) - most)
+    shown = shown[: len(shown) - left_out]
+    head, lines = laid_out(columns, shown, _room(), mark=_printable("…"))
+    if head is not None:
+        click.echo(faint(_printable(head)))
+    for line in lines:
+        click.echo(_printable(line))
     if left_out:
         say(faint(f"… and {left_out} more"))
+
+
+def _room() -> int | None:
+    """How many columns the terminal has that stdout is; None if it is none, or closed."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
 
 
 def shown_as(value: Any) -> str:
@@ -138,7 +133,7 @@ def shown_as(value: Any) -> str:
         return value
     if isinstance(value, tuple | list) and all(isinstance(one, int) for one in value):
         return "×".join(map(str, value)) if value else "scalar"
-    return _cut(cell(value))
+    return cell(value)
 
 
 class Styled(str):
@@ -286,7 +281,7 @@ def _is_watched() -> bool:
 def _write_over(text: str) -> None:
     """The line that is written over and over; its end is kept where the terminal is too narrow for it."""
     room = max(2, shutil.get_terminal_size().columns - 1)
-    while _width(text) > room:
+    while width_of(text) > room:
         text = f"…{text[2:]}"
     click.echo(f"\r\033[K{text}", nl=False, err=True, color=True)
 
@@ -294,39 +289,3 @@ def _write_over(text: str) -> None:
 _PLAINER = str.maketrans(
     {"…": "...", "×": "x", "█": "#", "░": ".", "–": "-", "≥": ">=", "✓": "+", "✗": "x"}
 ) | {ord(block): ascii_ for block, ascii_ in zip("▁▂▃▄▅▆▇█", "_..--==#", strict=True)}
-
-
-def _is_number(text: str) -> bool:
-    bare = text.replace(",", "").removesuffix("%").strip()
-    if not bare:
-        return True
-    try:
-        float(bare)
-    except ValueError:
-        return bare.rpartition(" ")[2] in {"B", "KB", "MB", "GB", "TB"}
-    return True
-
-
-def _padded(text: str, width: int, right: bool) -> str:
-    filling = " " * max(0, width - _width(text))
-    return filling + text if right else text + filling
-
-
-def _width(text: str) -> int:
-    """How many columns of a terminal the text takes."""
-    text = click.unstyle(text)
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        for one in text
-    )
-
-
-def _cut(text: str) -> str:
-    if _width(text) <= _WIDEST:
-        return text
-    kept = text[: _WIDEST - 1]
-    while _width(kept) >= _WIDEST:
-        kept = kept[:-1]
-    return f"{kept}…"
