@@ -83,6 +83,12 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def options() -> list[str]:
+    """Their names, for the shell."""
+    told = parser().format_usage().replace("[", " ").replace("]", " ")
+    return [word for word in told.split() if word.startswith("--")]
+
+
 def description(
     asked: Mapping[str, Any], configured: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from smdebug.cli.completing import complete_place
+from smdebug.cli.completing import complete_rule_or_file
 from smdebug.cli.named_files import read_named
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.cli.telling import json_option, note, say, tell_json
@@ -14,7 +14,7 @@ from smdebug.cli.telling import json_option, note, say, tell_json
 
 @click.command("attach")
 @click.argument("run")
-@click.argument("rules", shell_complete=complete_place)
+@click.argument("rules", shell_complete=complete_rule_or_file)
 @click.option("--replace", is_flag=True, help="Have these rules, and no others, watch the run.")
 @stack_option
 @json_option

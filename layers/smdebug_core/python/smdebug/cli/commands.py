@@ -162,6 +162,10 @@ def answer(argv: Sequence[str]) -> int:
         from smdebug.cli.run_command import run_script
 
         return run_script(args[1:])
+    if _COMPLETION in os.environ:
+        from smdebug.cli.shells import use_ours
+
+        use_ours()
     asked = Asked(json="--json" in args, debug="--debug" in args)
     try:
         with _quiet_library(asked.debug):

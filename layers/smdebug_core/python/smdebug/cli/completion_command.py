@@ -22,7 +22,9 @@ def command(shell: str, as_json: bool) -> None:
     from click.shell_completion import get_completion_class
 
     from smdebug.cli.commands import smdebug
+    from smdebug.cli.shells import use_ours
 
+    use_ours()
     kind = get_completion_class(shell)
     assert kind is not None
     # `source` would ask bash for its version, which need not be on this machine.

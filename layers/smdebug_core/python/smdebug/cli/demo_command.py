@@ -7,12 +7,16 @@ from pathlib import Path
 import click
 
 from smdebug.cli.checkout import run_from_checkout
+from smdebug.cli.completing import complete_folder
 from smdebug.cli.telling import json_option
 
 
 @click.command("demo")
 @click.option(
-    "--keep", metavar="FOLDER", help="Leave the two runs there, to look at them afterwards."
+    "--keep",
+    shell_complete=complete_folder,
+    metavar="FOLDER",
+    help="Leave the two runs there, to look at them afterwards.",
 )
 @json_option
 def command(keep: str | None, as_json: bool) -> int:

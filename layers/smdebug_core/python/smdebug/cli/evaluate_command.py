@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place
+from smdebug.cli.completing import complete_place, complete_rule_or_all
 from smdebug.cli.gaps import code_over, noted_gaps
 from smdebug.cli.named_files import read_named
-from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.telling import Progress, bad, faint, good, json_option, opened, say, tell_json
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _MOST_STEPS = 10
     "rules",
     multiple=True,
     metavar="NAME",
-    shell_complete=complete_rule,
+    shell_complete=complete_rule_or_all,
     help="A built-in rule, or a class in --rule-file; can be repeated. `all`: every built-in rule "
     "that needs to be told nothing.",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from smdebug.cli.completing import complete_place
+from smdebug.cli.completing import complete_folder, complete_place
 from smdebug.cli.named_files import read_named
 from smdebug.cli.telling import json_option, note, say, tell_json
 
@@ -17,7 +17,7 @@ from smdebug.cli.telling import json_option, note, say, tell_json
 @click.option(
     "-o",
     "--output",
-    shell_complete=complete_place,
+    shell_complete=complete_folder,
     default=".",
     metavar="FOLDER",
     show_default=True,

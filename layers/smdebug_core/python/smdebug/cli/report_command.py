@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place
+from smdebug.cli.completing import complete_place, complete_rule_or_all
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.gaps import code_over, noted_gaps, told_of
-from smdebug.cli.rules_command import complete_rule
 from smdebug.cli.service_options import stack_option
 from smdebug.cli.telling import (
     Progress,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     "rules",
     multiple=True,
     metavar="NAME",
-    shell_complete=complete_rule,
+    shell_complete=complete_rule_or_all,
     help="A rule to ask, as for `smdebug evaluate`; can be repeated.",
 )
 @click.option(
@@ -55,7 +54,11 @@ if TYPE_CHECKING:
 @click.option("--rules", "rules_file", type=click.Path(), metavar="FILE", help="A rules.json.")
 @click.option("--no-rules", is_flag=True, help="Ask no rule: curves and tensors alone.")
 @click.option(
-    "--compare", "other", metavar="PATH", help="Tell also where another run parts from it."
+    "--compare",
+    "other",
+    shell_complete=complete_place,
+    metavar="PATH",
+    help="Tell also where another run parts from it.",
 )
 @click.option("--deployed", is_flag=True, help="Tell what the deployed debugger has found.")
 @click.option("--every-step", is_flag=True, help="Have rules look at every step, however many.")

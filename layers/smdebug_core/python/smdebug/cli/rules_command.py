@@ -6,14 +6,8 @@ from typing import Any
 
 import click
 
+from smdebug.cli.completing import complete_rule
 from smdebug.cli.telling import faint, heading, json_option, say, table, tell_json
-
-
-def complete_rule(_ctx: Any, _parameter: Any, incomplete: str) -> list[str]:
-    """The names of built-in rules that begin so, for the shell."""
-    from smdebug.rules.generic import catalog
-
-    return [name for name in catalog() if name.lower().startswith(incomplete.lower())]
 
 
 @click.command("rules")
