@@ -43,7 +43,9 @@ SAVABLE: Final = (*sorted(_NUMPY_NAMES.values()), "bfloat16", "str")
 
 def dtype_number(dtype: np.dtype[Any]) -> int:
     """What the format calls `dtype`, in either byte order; strings (and arrays of str objects) are 7."""
-    number = _NUMBERS.get(dtype.newbyteorder("<"))
+    number = _NUMBERS.get(dtype)
+    if number is None:
+        number = _NUMBERS.get(dtype.newbyteorder("<"))
     if number is not None:
         return number
     if dtype.kind in "USO":

@@ -16,7 +16,7 @@ _PLAIN_DTYPES = frozenset(
         *(torch.int8, torch.uint8, torch.bool),
     }
 )
-_TORCH_HAS = frozenset(str(dtype).removeprefix("torch.") for dtype in _PLAIN_DTYPES)
+_TORCH_HAS = frozenset(np.dtype(str(dtype).removeprefix("torch.")) for dtype in _PLAIN_DTYPES)
 _HAS_ML_DTYPES = importlib.util.find_spec("ml_dtypes") is not None
 
 
@@ -65,9 +65,11 @@ class Copied(NamedTuple):
 
 def copy_values(to: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
     """`np.copyto` between arrays of one dtype, on as many threads as PyTorch has been given."""
-    if values.dtype.kind == "V" and values.dtype.itemsize == 2:  # bfloat16
-        to, values = to.view(np.int16), values.view(np.int16)
-    if values.dtype.name in _TORCH_HAS and values.flags.writeable:
+    dtype = values.dtype
+    if dtype.kind == "V" and dtype.itemsize == 2:  # bfloat16
+        dtype = np.dtype(np.int16)
+        to, values = to.view(dtype), values.view(dtype)
+    if dtype in _TORCH_HAS and values.flags.writeable:
         try:
             torch.from_numpy(to).copy_(torch.from_numpy(values))
         except ValueError:
