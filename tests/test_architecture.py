@@ -32,7 +32,10 @@ ARROWS = {
     "analysis": {"trials", "logger"},
     "rules": {"trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"},
     "profiler": {"config", "logger"},
-    "service": {"files", "storage", "logger", "trials.utils"},
+    "service": {
+        *("files", "storage", "logger", "trials.utils"),
+        "config.json_config",  # an imported job is held to what a hook takes
+    },
     "runs": {
         *("files", "storage", "numbers", "trials", "rules", "logger"),
         *("service.records", "service.rules_file"),

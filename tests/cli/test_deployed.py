@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -120,7 +122,7 @@ def test_a_rules_file_that_makes_no_sense_names_the_entry(ask, stock, tmp_path):
     (tmp_path / "rules.json").write_text('{"version": 1, "rules": [{"rule": "a b"}]}')
     said = ask("attach", RUN, tmp_path / "rules.json")
     assert (said.code, "rules[0]" in said.err) == (2, True)
-    assert ask("attach", RUN, tmp_path / "none.json").code == 3
+    assert ask("attach", RUN, tmp_path / "none.json").code == 2
 
 
 def test_a_rule_or_parameter_that_is_misspelt_is_told_when_it_is_attached(ask, stock, tmp_path):
@@ -205,6 +207,77 @@ def test_the_imported_files_are_read_by_the_hook_and_the_rules(ask, tmp_path, mo
         hook.record("gradient/fc", 1.0)
     (told,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
     assert told["name"] == "gradient/fc"
+
+
+HOOK, FIRST_RULE = "DebugHookConfig", "DebugRuleConfigurations[0]"
+COLLECTION = f"{HOOK}.CollectionConfigurations[0]"
+
+
+def put(job: dict, place: str, value: object) -> None:
+    """At a place such as `DebugHookConfig.CollectionConfigurations[0].CollectionName`."""
+    *outer, last = re.findall(r"[^.\[\]]+", place)
+    inside: Any = job
+    for key in outer:
+        inside = inside[int(key) if key.isdigit() else key]
+    inside[int(last) if last.isdigit() else last] = value
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (HOOK, [], "has to be an object, not a list: []"),
+        (f"{HOOK}.S3OutputPath", 5, "has to be a text, not a number: 5"),
+        (f"{HOOK}.HookParameters", "x", "has to be an object, not a text: 'x'"),
+        (f"{HOOK}.HookParameters.save_interval", "abc", "must be a whole number, not 'abc'"),
+        (f"{HOOK}.HookParameters.save_interval", 100, "has to be a text, not a number: 100"),
+        (f"{HOOK}.HookParameters.save_interval", "0", "must be at least 1, not 0"),
+        (f"{HOOK}.HookParameters.eval.save_steps", "1,b", "must be a whole number, not 'b'"),
+        (f"{HOOK}.HookParameters.include_regex", "(", "include"),
+        (f"{HOOK}.CollectionConfigurations", {}, "has to be a list, not an object: {}"),
+        (COLLECTION, "losses", "has to be an object, not a text: 'losses'"),
+        (f"{COLLECTION}.CollectionName", None, "is not there: it has to be a text"),
+        (f"{COLLECTION}.CollectionParameters.reductions", "mann", "'mann' is not a reduction"),
+        (f"{COLLECTION}.CollectionParameters.save_histogram", "x", "must be True or False"),
+        ("DebugRuleConfigurations", {}, "has to be a list, not an object"),
+        (f"{FIRST_RULE}.RuleParameters", [], "has to be an object, not a list"),
+        (f"{FIRST_RULE}.RuleParameters.threshold", 1e-6, "has to be a text, not a number: 1e-06"),
+        (f"{FIRST_RULE}.RuleParameters.threshold", True, "not true or false: True"),
+        (f"{FIRST_RULE}.RuleConfigurationName", ["x"], "has to be a text, not a list: ['x']"),
+        ("TensorBoardOutputConfig", {"LocalPath": 1}, "LocalPath has to be a text, not a number"),
+        ("TrainingJobName", 7, "has to be a text, not a number: 7"),
+    ],
+)
+def test_a_job_that_the_hook_would_refuse_is_refused_by_its_place(ask, tmp_path, place, value, why):
+    job = copy.deepcopy(JOB)
+    if place.endswith("eval.save_steps"):
+        job[HOOK]["HookParameters"]["eval.save_steps"] = value
+    else:
+        put(job, place, value)
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out")
+    assert (said.code, said.out, (tmp_path / "out").exists()) == (2, "", False)
+    assert (said.err.startswith(f"error: {place}"), said.err.count("\n")) == (True, 1)
+    if why != "include":
+        assert why in said.err
+
+
+def test_a_job_as_sagemaker_describes_it_is_imported(ask, tmp_path):
+    """With all that DescribeTrainingJob answers beside it, every value a text."""
+    job = copy.deepcopy(JOB)
+    job["DebugHookConfig"]["HookParameters"] |= {
+        "train.save_steps": "[1, 2]",
+        "export_tensorboard": "True",
+        "include_regex": "relu,tanh",
+        "include_workers": "all",
+        "reductions": "min,abs_mean",
+    }
+    job["DebugRuleConfigurations"][0] |= {"VolumeSizeInGB": 0, "InstanceType": "ml.t3.medium"}
+    job["DebugRuleConfigurations"][0]["RuleParameters"] |= {"start-step": "5", "other": ""}
+    job |= {"CreationTime": 1684.5, "Tags": [], "ResourceConfig": {"InstanceCount": 1}}
+    job["TensorBoardOutputConfig"] = {"S3OutputPath": "s3://b/tb", "LocalPath": "/opt/tb"}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--json")
+    assert (said.code, len(said.json["files"]), said.json["rules"]) == (0, 3, ["vanishing", "odd"])
 
 
 def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):

@@ -21,9 +21,8 @@ class _Script(click.Command):
     """Its options are those of the program behind it, which come before the script."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from smdebug.run import options
-
-        return [CompletionItem(one) for one in options() if one.startswith(incomplete)]
+        options = import_module("smdebug.run").options()
+        return [CompletionItem(one) for one in options if one.startswith(incomplete)]
 
 
 @click.command(

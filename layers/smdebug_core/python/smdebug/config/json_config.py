@@ -46,6 +46,7 @@ from smdebug.config.environment import (
     tensorboard_config_file_path,
 )
 from smdebug.config.parsing import json_object, patterns, truth, whole_numbers
+from smdebug.config.patterns import searcher
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
 from smdebug.exceptions import SMDebugValueError
@@ -97,6 +98,23 @@ def create_hook_from_json_config(
     if rules := described.get(CONFIG_RULES_KEY):
         hook.set_rules({CONFIG_RULES_KEY: rules})
     return hook
+
+
+def check_hook_config(params_dict: Parameters) -> None:
+    """`SMDebugValueError` for what a hook would not take; nothing is set up."""
+    parameters = collect_hook_config_params(params_dict)
+    _save_config(parameters[SAVE_CONFIG_MODES_KEY])
+    for name, said in _collections(params_dict):
+        _save_config(parse_save_config_modes_dict(said))
+        _reduction_config(said, None)
+        truth(said.get("save_histogram", True), f"save_histogram of {name}")
+        _check_patterns(said)
+    _check_patterns(_parameters(params_dict.get(CONFIG_HOOK_PARAMS_KEY), CONFIG_HOOK_PARAMS_KEY))
+
+
+def _check_patterns(given: Parameters) -> None:
+    for pattern in patterns(given.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex"):
+        searcher(pattern)
 
 
 def get_json_config_as_dict(json_config_path: str | None = None) -> dict[str, Any]:

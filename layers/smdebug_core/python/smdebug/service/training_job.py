@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.aws import Clients, default_clients, speaking_of
+from smdebug.service.job_checks import check_training_job
 from smdebug.service.rules_file import RULES_FILE, in_our_form, read_rules
 
 HOOK_FILE = "debughookconfig.json"
@@ -59,14 +60,16 @@ def import_training_job(job: Mapping[str, Any], *, name: str = "the job") -> Imp
     """The job's configuration in our files.
 
     `debughookconfig.json` is the hook's: `SMDEBUG_CONFIG_FILE_PATH` names it, and its `LocalPath` is the
-    bucket, to which the hook writes by itself now. `rules.json` goes beside the run.
+    bucket, to which the hook writes by itself now. `rules.json` goes beside the run. `SMDebugValueError` if
+    the hook or the rules would not take what the job says.
     """
+    check_training_job(job)
     job_name = str(job.get("TrainingJobName") or name)
     files: dict[str, str] = {}
     notes: list[str] = []
     hook = job.get(_HOOK)
     if hook is not None:
-        files[HOOK_FILE] = _text(_hook_file(_mapping(hook, _HOOK), job_name))
+        files[HOOK_FILE] = _text(_hook_file(hook, job_name))
     names: tuple[str, ...] = ()
     rules = job.get(_RULES)
     if rules:
@@ -77,7 +80,7 @@ def import_training_job(job: Mapping[str, Any], *, name: str = "the job") -> Imp
         files[RULES_FILE] = _text(in_our_form(read.rules))
     board = job.get(_TENSORBOARD)
     if board is not None:
-        files[TENSORBOARD_FILE] = _text(_tensorboard_file(_mapping(board, _TENSORBOARD)))
+        files[TENSORBOARD_FILE] = _text(_tensorboard_file(board))
     if any(job.get(key) for key in _PROFILER):
         notes.append("The profiler's configuration is left out: there is no profiler here.")
     if not files:
@@ -89,7 +92,7 @@ def _hook_file(hook: Mapping[str, Any], job: str) -> dict[str, Any]:
     told = {key: value for key, value in hook.items() if key not in ("S3OutputPath", "LocalPath")}
     place = hook.get("S3OutputPath")
     if place:
-        told["LocalPath"] = f"{str(place).rstrip('/')}/{job}/debug-output"
+        told["LocalPath"] = f"{place.rstrip('/')}/{job}/debug-output"
     elif hook.get("LocalPath"):
         told["LocalPath"] = hook["LocalPath"]
     return told
@@ -97,12 +100,6 @@ def _hook_file(hook: Mapping[str, Any], job: str) -> dict[str, Any]:
 
 def _tensorboard_file(board: Mapping[str, Any]) -> dict[str, Any]:
     return {"LocalPath": board.get("S3OutputPath") or board.get("LocalPath")}
-
-
-def _mapping(told: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(told, Mapping):
-        raise SMDebugValueError(f"{what} has to be an object, not {type(told).__name__}")
-    return told
 
 
 def _text(told: Mapping[str, Any]) -> str:
