@@ -1,5 +1,6 @@
 """Models that are compiled: saving never compiles them anew, and changes no result."""
 
+import copy
 import logging
 
 import pytest
@@ -50,6 +51,20 @@ def test_a_compiled_model_is_compiled_as_often_with_a_hook_as_without(run, wrap)
     assert {
         *("Net_fc1.weight", "gradient/Net_fc1.weight", "CrossEntropyLoss_output_0"),
     } <= set(trial.tensor_names(step=9))
+
+
+def test_a_model_that_is_compiled_in_place_stays_in_one_piece_and_is_left_as_it_was(run):
+    model = Net()
+    model.compile(backend=BACKEND, fullgraph=True)
+    called = model._compiled_call_impl
+    with hook_in(run) as hook:
+        hook.register_module(model)
+        for _ in range(3):
+            model(batch()[0]).sum().backward()
+        assert copy.deepcopy(model)._compiled_call_impl is None
+    assert model._compiled_call_impl is called
+    assert counters["stats"]["unique_graphs"] == 1
+    assert smd.create_trial(str(run)).tensor("gradient/Net_fc1.weight").steps() == [0, 1, 2]
 
 
 def in_one_piece(hook, optimizer, model, criterion):

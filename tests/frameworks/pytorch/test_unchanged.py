@@ -285,6 +285,51 @@ print(model.weight.tolist())
     assert trial.tensor("gradient/Linear_weight").steps(smd.modes.TRAIN) == [0, 2]
 
 
+@pytest.mark.parametrize("how", ["", ", fullgraph=True"])
+def test_a_model_that_is_compiled_in_place_is_watched(tmp_path, how):
+    script = tmp_path / "train.py"
+    script.write_text(
+        SEVERAL
+        + f"""
+from torch._dynamo.utils import counters
+torch.manual_seed(0)
+model = Net()
+model.compile(backend="aot_eager"{how})
+train(model, 6)
+print([p.tolist() for p in model.parameters()], counters["stats"]["unique_graphs"])
+"""
+    )
+    options = ["--out-dir", "run", "--collections", "weights,gradients,losses"]
+    watched(script, *options, "--save-interval", 2)
+    trial = smd.create_trial(str(tmp_path / "run"))
+    assert trial.tensor("gradient/Net_fc.weight").steps(smd.modes.TRAIN) == [0, 2, 4]
+    assert trial.tensor("loss_output_0").steps() == [0, 2, 4]
+
+
+def test_losses_that_backward_is_called_on_are_saved_however_it_is_called(tmp_path):
+    calls = """
+def at_once(a, b):
+    torch.autograd.backward([a, b])
+
+
+def in_turn(a, b):
+    a.backward(retain_graph=True)
+    b.backward()
+
+
+for backward in (at_once, in_turn):
+    outputs = model(torch.ones(2, 3))
+    backward(outputs.mean(), outputs.square().sum())
+    optimizer.step()
+    torch.autograd.backward((loss for loss in [model(torch.ones(2, 3)).sum()]))
+    optimizer.step()
+"""
+    made = "model = Net()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    _, trial = watched_models(tmp_path, made + calls)
+    assert trial.tensor("loss_output_0").steps() == [0, 1, 2, 3]
+    assert trial.tensor("loss_output_1").steps() == [0, 2]
+
+
 def test_what_is_configured_wrongly_is_said_before_the_script_runs(script):
     script.write_text("print('ran')")
     config = script.parent / "config.json"

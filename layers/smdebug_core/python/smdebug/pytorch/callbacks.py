@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ def in_backward() -> bool:
     return bool(graph_task() != -1)
 
 
-def _not_compiled(function: Called) -> Called:
+def not_compiled(function: Called) -> Called:
     """Of compiled code that calls it, it becomes no part, nor is it compiled by itself."""
     disabled: Called = torch.compiler.disable(function)
     return disabled
@@ -69,7 +70,30 @@ class BeforeForward(_OfHook):
             self.hook.before_forward(module)
 
 
-@_not_compiled
+class BeforeCompiled:
+    """Called in place of a model that was compiled by `model.compile()`; `before` is no part of its graph."""
+
+    def __init__(self, module: nn.Module, before: Callable[[nn.Module, Any], object]):
+        self._module = ref(module)
+        self._before: Callable[[nn.Module, Any], object] | None = before
+        self._compiled: Any = module._compiled_call_impl
+        module._compiled_call_impl = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        module = self._module()
+        if self._before is not None and module is not None and not is_compiling():
+            self._before(module, args)
+        return self._compiled(*args, **kwargs)
+
+    def remove(self) -> None:
+        """Stand there no longer."""
+        self._before = None
+        module = self._module()
+        if module is not None and module._compiled_call_impl is self:
+            module._compiled_call_impl = self._compiled
+
+
+@not_compiled
 def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
     """The model was registered before it was compiled, so its graph calls out, to here."""
     callback.hook.before_forward(module, in_graph=True)
@@ -91,7 +115,7 @@ class AroundLayer(_OfHook):
             _after_layer(self, module, args, kwargs, output)
 
 
-@_not_compiled
+@not_compiled
 def _after_layer(
     around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any
 ) -> None:
@@ -114,7 +138,7 @@ class AfterAccumulation(_OfHook):
         _after_accumulation(self.hook, parameter)
 
 
-@_not_compiled
+@not_compiled
 def _after_accumulation(hook: Hook, parameter: torch.Tensor) -> None:
     hook.guarded(lambda: hook.gradients.accumulated(parameter))
 
@@ -128,7 +152,7 @@ class BeforeOptimizer(_OfHook):
         return _before_step(self.hook, optimizer, args, kwargs)
 
 
-@_not_compiled
+@not_compiled
 def _before_step(hook: Hook, optimizer: Any, args: Any, kwargs: Any) -> Any:
     """A compiled step calls out, to here: nothing that we do becomes part of it."""
     gradients = hook.gradients

@@ -50,6 +50,7 @@ from smdebug.pytorch.arrays import (  # noqa: E402
 from smdebug.pytorch.callbacks import (  # noqa: E402
     AfterAccumulation,
     AroundLayer,
+    BeforeCompiled,
     BeforeForward,
     BeforeOptimizer,
     in_backward,
@@ -283,6 +284,9 @@ class Hook(CallbackHook):
             self._forward = None
         if module is None:
             return
+        if module._compiled_call_impl is not None:
+            self._forward = BeforeCompiled(module, BeforeForward(self))
+            return
         try:
             self._forward = module.register_forward_pre_hook(BeforeForward(self), prepend=True)
         except RuntimeError:
@@ -342,11 +346,12 @@ class Hook(CallbackHook):
         """Is something saved at the step that runs?"""
         return bool(self._due)
 
-    @property
-    def has_a_loss(self) -> bool:
-        """Was a loss recorded at the step that runs?"""
-        is_now = self._calls_of is self._ran
-        return is_now and any(prefix.lower().endswith("loss_output_") for prefix in self._calls)
+    def has_a_loss_besides(self, name: str) -> bool:
+        """Was a loss of another name recorded at the step that runs?"""
+        return self._calls_of is self._ran and any(
+            prefix.lower().endswith("loss_output_") and prefix != f"{name}_output_"
+            for prefix in self._calls
+        )
 
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
         if self.gradients:

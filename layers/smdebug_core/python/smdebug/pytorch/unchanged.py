@@ -19,11 +19,12 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.exceptions import SMDebugError
-from smdebug.pytorch.callbacks import Callback, in_backward
+from smdebug.pytorch.callbacks import BeforeCompiled, Callback, in_backward, not_compiled
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.names import class_name
 
 _UNSCALED = "_smdebug_unscaled"
+_LOSS = "loss"  # what is called so that no module gave
 _TURNS = 10
 """So often another model is trained before it takes the place of one that still exists. A critic has fewer
 turns between two calls of its generator."""
@@ -48,7 +49,8 @@ class _Watcher:
 
     def begin(self) -> None:
         made: Any = torch.optim.Optimizer.__init__
-        backward = torch.Tensor.backward
+        backward = torch.autograd.backward  # that of a tensor calls it, too
+        compile_in_place = nn.Module.compile
         scale = torch.amp.GradScaler.scale
         watcher = self
 
@@ -58,9 +60,17 @@ class _Watcher:
             watcher._optimizer_made(optimizer)
 
         @functools.wraps(backward)
-        def tensor_backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            watcher._backward(tensor)
-            return backward(tensor, *args, **kwargs)
+        def backward_called(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            tensors = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
+            if not in_backward():  # as when what was not kept is computed once more
+                watcher._backward(tensors)
+            return backward(tensors, *args, **kwargs)
+
+        @functools.wraps(compile_in_place)
+        def module_compiled(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = compile_in_place(module, *args, **kwargs)
+            BeforeCompiled(module, watcher._before_compiled)
+            return result
 
         @functools.wraps(scale)
         def scaler_scale(scaler: Any, outputs: Any) -> Any:
@@ -76,7 +86,8 @@ class _Watcher:
             return output
 
         torch.optim.Optimizer.__init__ = optimizer_made
-        torch.Tensor.backward = tensor_backward
+        torch.autograd.backward = not_compiled(backward_called)
+        nn.Module.compile = module_compiled
         torch.amp.GradScaler.scale = scaler_scale
         _Loss.__call__ = loss_called
 
@@ -116,8 +127,16 @@ class _Watcher:
             return
         told = list(self._models) if len(self._models) == 2 else [module]
         for each in told:  # one model alone need not be looked at
-            each.register_forward_pre_hook(_BeforeOneOfSeveral(self))
+            if each._compiled_call_impl is None:
+                each.register_forward_pre_hook(_BeforeOneOfSeveral(self))
         self.before_forward(module)
+
+    def _before_compiled(self, module: nn.Module, args: Any) -> None:
+        """What a compiled model calls is in its graph: it tells nobody itself."""
+        if self._handle is not None:
+            self._before_any_forward(module, args)
+        elif len(self._models) > 1 and module in self._models:
+            self.before_forward(module)
 
     def before_forward(self, module: nn.Module) -> None:
         """One of several models is about to be called: is it the one that is trained now?"""
@@ -144,11 +163,14 @@ class _Watcher:
             hook.record_inputs(class_name(loss), [*args, *kwargs.values()])
             hook.record_outputs(class_name(loss), output)
 
-    def _backward(self, tensor: Any) -> None:
+    def _backward(self, tensors: tuple[Any, ...]) -> None:
         self._has_turned = True
         hook = self._hook
-        if hook is not None and hook.saves_now and tensor.numel() == 1 and not hook.has_a_loss:
-            hook.record_tensor_value("loss", getattr(tensor, _UNSCALED, tensor))
+        if hook is None or not hook.saves_now or hook.has_a_loss_besides(_LOSS):
+            return
+        for tensor in tensors:
+            if isinstance(tensor, torch.Tensor) and tensor.numel() == 1:
+                hook.record_tensor_value(_LOSS, getattr(tensor, _UNSCALED, tensor))
 
 
 class _BeforeOneOfSeveral(Callback):
