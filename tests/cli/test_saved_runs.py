@@ -738,3 +738,26 @@ def test_a_training_that_dies_in_its_first_step_is_no_damage_and_a_lost_folder_i
     shutil.rmtree(tmp_path / "other" / "index")
     said = ask("verify", tmp_path / "other")
     assert (said.code, "no index files at all" in said.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "chosen", [("--collection", "nope"), ("--tensors", "nope"), ("--rtol", "nan"), ("--atol", "-1")]
+)
+def test_nothing_compared_is_not_the_same(ask, ill, chosen):
+    said = ask("compare", ill, ill, *chosen)
+    assert (said.code, said.out) == (2, "")
+
+
+def test_a_report_without_rules_that_names_one_is_refused(ask, ill, tmp_path):
+    said = ask("report", ill, "--no-rules", "--rule", "AllZero", "-o", tmp_path / "page.html")
+    assert (said.code, "--no-rules" in said.err) == (2, True)
+
+
+def test_a_report_hears_that_the_other_run_is_none_before_rules_look(
+    ask, ill, tmp_path, monkeypatch
+):
+    from smdebug.reports import writing
+
+    monkeypatch.setattr(writing, "evaluated", lambda *_, **__: pytest.fail("too early"))
+    said = ask("report", ill, "--compare", tmp_path / "none", "-o", tmp_path / "page.html")
+    assert (said.code, "There is no run" in said.err) == (3, True)

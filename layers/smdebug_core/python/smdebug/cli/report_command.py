@@ -51,7 +51,13 @@ if TYPE_CHECKING:
 @click.option(
     "--set", "settings", multiple=True, metavar="[RULE.]NAME=VALUE", help="A parameter of it."
 )
-@click.option("--rules", "rules_file", type=click.Path(), metavar="FILE", help="A rules.json.")
+@click.option(
+    "--rules",
+    "rules_file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="A rules.json.",
+)
 @click.option("--no-rules", is_flag=True, help="Ask no rule: curves and tensors alone.")
 @click.option(
     "--compare",
@@ -100,9 +106,11 @@ def command(
     from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
 
-    asked = bool(rules or settings or rules_file)
+    asked = bool(rules or settings or rules_file is not None)
     if deployed and (asked or no_rules):
         raise click.UsageError("--deployed tells what was found: leave out the rules")
+    if no_rules and asked:
+        raise click.UsageError("--no-rules asks none: leave out the rules, or that")
     bars: list[Progress] = []
 
     def bar(label: str, total: int | None) -> Progress:
@@ -115,6 +123,7 @@ def command(
     verdicts: tuple[Verdict, ...] = ()
     notes: list[str] = []
     gaps: list[LeftOut] = []
+    against = None if other is None else opened(other)  # before the rules take their time
     try:
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
@@ -130,7 +139,6 @@ def command(
                     trial, wanted, jobs=jobs, most_steps=most, progress=evaluating.advance
                 )
                 notes = notes_on(trial, verdicts, most)
-        against = None if other is None else opened(other)
         for one in (trial, *(() if against is None else (against,))):
             gaps_of_one = noted_gaps(one)
             gaps += gaps_of_one

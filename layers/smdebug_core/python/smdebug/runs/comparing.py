@@ -125,13 +125,15 @@ def compare(
     Values are the same if `numpy.allclose` says so with these tolerances; where both saved reductions
     alone, those are compared. Text is the same or not.
     """
-    if rtol < 0 or atol < 0:
+    if not (rtol >= 0 and atol >= 0):  # nor is either NaN
         raise SMDebugValueError(f"Tolerances are not negative: rtol is {rtol}, atol {atol}")
     one = one if isinstance(one, Trial) else open_run(one)
     other = other if isinstance(other, Trial) else open_run(other)
     close = _Closeness(rtol, atol, equal_nan)
     chosen = {"regex": regex, "collection": collection}
     names_one, names_other = (set(run.tensor_names(**chosen)) for run in (one, other))  # type: ignore[arg-type]
+    if (regex or collection) and not names_one | names_other:
+        raise SMDebugValueError("Neither run has such a tensor: there is nothing to compare")
     steps_one, steps_other = set(one.steps()), set(other.steps())
     members = collections_of(one)
     told: defaultdict[str, CollectionComparison] = defaultdict(CollectionComparison)
