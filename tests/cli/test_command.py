@@ -85,6 +85,8 @@ def test_a_command_that_is_mistyped_is_recognized(ask):
     said = ask("inspct", "x")
     assert (said.code, "Did you mean inspect?" in said.err) == (2, True)
     assert ask("inspect").code == 2
+    for name in ("export", "completion"):  # which list what there is to choose from
+        assert len(ask(name).err.splitlines()) == 2
     assert ask("inspect", "x", "--nope").code == 2
 
 

@@ -298,6 +298,13 @@ def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
     assert (missing.code, "resnet-2024" in missing.err) == (3, True)
 
 
+def test_a_folder_to_import_to_that_is_a_file_is_said_to_be_one(ask, tmp_path):
+    (tmp_path / "job.json").write_text(json.dumps(JOB))
+    for place, hint in (("job.json", "has to be a folder"), ("job.json/x", "part of that path")):
+        said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / place)
+        assert (said.code, hint in said.err) == (3, True)
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "[" * 100_000])
 def test_a_file_that_is_no_job_is_said_to_be_none(ask, tmp_path, text):
     (Path(tmp_path) / "job.json").write_text(text)

@@ -89,11 +89,11 @@ NAMING_FILES = {
 
 
 @pytest.mark.parametrize("what", sorted(NAMING_FILES))
-@pytest.mark.parametrize("file", ["{}/none.json", "{}/ill"])
+@pytest.mark.parametrize("file", ["{}/none.json", "{}/ill", ""])
 def test_a_file_that_is_named_and_is_none_is_a_mistake_of_the_command_line(ask, folder, what, file):
     said = ask(*filled((*NAMING_FILES[what], file), folder))
     (named,) = filled((file,), folder)
-    assert (said.code, named in said.err) == (2, True)
+    assert (said.code, (named or "''") in said.err) == (2, True)
     wanted = "is a folder" if file == "{}/ill" else "There is no file"
     assert wanted in said.err
 

@@ -761,3 +761,45 @@ def test_a_report_hears_that_the_other_run_is_none_before_rules_look(
     monkeypatch.setattr(writing, "evaluated", lambda *_, **__: pytest.fail("too early"))
     said = ask("report", ill, "--compare", tmp_path / "none", "-o", tmp_path / "page.html")
     assert (said.code, "There is no run" in said.err) == (3, True)
+
+
+@pytest.fixture
+def mere_owner():
+    """Root writes everywhere, and reads everything; without these rights it is one user among others."""
+    if os.geteuid() != 0:
+        return lambda *words: words
+    drop = shutil.which("setpriv")
+    if drop is None:
+        pytest.skip("root may read and write everything")
+    rights = "-dac_override,-dac_read_search"
+    return lambda *words: (drop, "--bounding-set", rights, "--inh-caps", rights, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (("report", "{}/ill", "-o"), "page.html"),
+        (("export", "npz", "{}/ill", "-o"), "x.npz"),
+        (("export", "safetensors", "{}/ill", "-o"), "x.safetensors"),
+        (("export", "parquet", "{}/ill", "-o"), "x.parquet"),
+        (("export", "tensorboard", "{}/ill", "-o"), "board"),
+        (("plot", "{}/ill", "--tensor", "loss", "-o"), "x.png"),
+    ],
+)
+def test_a_place_that_cannot_be_written_to_is_told_as_it_was_named(
+    ill, tmp_path, mere_owner, words, place
+):
+    sealed = tmp_path / "sealed"
+    sealed.mkdir(mode=0o555)
+    named = [word.format(tmp_path) for word in words]
+    command = (sys.executable, "-m", "smdebug", *named, str(sealed / place))
+    said = subprocess.run(
+        mere_owner(*command),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert said.returncode == 3
+    assert said.stderr.startswith(f"error: {sealed / place}")
+    assert ".tmp" not in said.stderr

@@ -41,11 +41,16 @@ _MOST_STEPS = 10
     metavar="[RULE.]NAME=VALUE",
     help="A parameter of the rule; of one of several rules, with its name in front.",
 )
-@click.option("--rule-file", type=click.Path(), metavar="FILE", help="A Python file with the rule.")
+@click.option(
+    "--rule-file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="A Python file with the rule.",
+)
 @click.option(
     "--rules",
     "rules_file",
-    type=click.Path(),
+    shell_complete=complete_place,
     metavar="FILE",
     help="A rules.json, ours or SageMaker's. Without any rule: the one beside the run.",
 )

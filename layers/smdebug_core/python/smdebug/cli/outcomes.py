@@ -85,7 +85,7 @@ def of_error(error: BaseException) -> Outcome:
 
 def of_usage(error: click.ClickException) -> Outcome:
     """What to tell of a command line that cannot be understood."""
-    text = error.format_message()
+    text = " ".join(error.format_message().split())
     ctx = getattr(error, "ctx", None)
     hint = f"`{ctx.command_path} --help` shows how it is used." if ctx else ""
     text = text if text.endswith((".", "?")) else f"{text}."
@@ -98,13 +98,15 @@ def _one_line(error: BaseException) -> str:
 
 
 def _of_the_system(error: OSError) -> str:
-    from errno import EACCES, EADDRINUSE, EDQUOT, EISDIR, ENOENT, ENOSPC, EROFS
+    from errno import EACCES, EADDRINUSE, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EROFS
 
     return {
         ENOSPC: "The disk is full: make room, or write somewhere else.",
         EDQUOT: "Your quota is used up: make room, or write somewhere else.",
         EACCES: "You may not write there: choose another place.",
         EISDIR: "It has to be a file: add its name.",
+        EEXIST: "It has to be a folder, and is a file: choose another place.",
+        ENOTDIR: "A part of that path is a file: choose another place.",
         ENOENT: "Look at the path.",
         EROFS: "That place cannot be written to: choose another one.",
         EADDRINUSE: "Another program has that port: choose another one by --port.",

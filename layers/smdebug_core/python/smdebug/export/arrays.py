@@ -89,7 +89,7 @@ def export_safetensors(
     entries: dict[str, Any] = {}
     left_out: list[str] = []
     trial = opened(run)
-    with tempfile.TemporaryFile(dir=_folder_of(to)) as values:
+    with whole_file(to) as place, tempfile.TemporaryFile(dir=_folder_of(to)) as values:
         for name, saved in _labelled(trial, selection, progress):
             value: NDArray[Any] = np.ascontiguousarray(saved.value)
             kind = _SAFE.get(value.dtype.name)
@@ -107,7 +107,7 @@ def export_safetensors(
         header = json.dumps({"__metadata__": told, **entries}).encode()
         header += b" " * (-len(header) % _ALIGNED)
         values.seek(0)
-        with whole_file(to) as place, Path(place).open("wb") as file:
+        with Path(place).open("wb") as file:
             file.write(struct.pack("<Q", len(header)))
             file.write(header)
             shutil.copyfileobj(values, file, 1 << 20)

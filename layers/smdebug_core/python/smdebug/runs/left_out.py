@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from smdebug.exceptions import ObjectMissing
+from smdebug.exceptions import AccessDenied, ObjectMissing
 from smdebug.files.names import EVENTS_FOLDER, step_file
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials import Trial
@@ -74,7 +74,10 @@ def _unreadable(trial: Trial) -> Iterator[LeftOut]:
 
 
 def _missing(trial: Trial) -> Iterator[LeftOut]:
-    there = set(trial.storage.list(EVENTS_FOLDER))
+    try:
+        there = set(trial.storage.list(EVENTS_FOLDER))
+    except AccessDenied:  # whoever reads there will say so
+        return
     for one in _written(trial):
         file = one.event_file
         if file is None or file in there or trial.storage.exists(file):

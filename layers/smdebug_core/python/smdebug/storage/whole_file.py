@@ -17,7 +17,10 @@ def whole_file(to: str | os.PathLike[str]) -> Iterator[str]:
     if target.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), os.fspath(to))
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    except OSError as error:  # of a file that nobody has named
+        raise OSError(error.errno, error.strerror, os.fspath(to)) from None
     os.close(handle)
     try:
         yield name
