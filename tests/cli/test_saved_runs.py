@@ -523,6 +523,7 @@ def with_a_gap(ill: Path, tmp_path: Path) -> Path:
         (("export", "tensorboard", "{}/ill", "-o", "{}/out"), 3),
         (("evaluate", "{}/ill", "--rule", "ExplodingTensor"), 3),
         (("evaluate", "{}/ill", "--rule", "VanishingGradient"), 1),
+        (("evaluate", "{}/whole", "--rule", "SimilarAcrossRuns", "--other-run", "{}/ill"), 3),
         (("report", "{}/ill", "--no-rules", "-o", "{}/out"), 3),
         (("report", "{}/whole", "--no-rules", "--compare", "{}/ill", "-o", "{}/out"), 3),
         (("plot", "{}/ill", "--tensor", "loss", "-o", "{}/out.png"), 3),
@@ -561,9 +562,12 @@ def test_an_event_file_that_is_gone_is_told_in_the_place_of_its_values(ask, with
         ("export", "npz", "{}/ill", "--step", "40", "-o", "{}/out"),
         ("evaluate", "{}/ill", "--rule", "ExplodingTensor", "--start-step", "40"),
         ("evaluate", "{}/ill", "--rule", "ExplodingTensor", "--end-step", "30"),
+        ("tensor", "{}/two", "loss", "--worker", "worker_1"),
     ],
 )
 def test_an_event_file_that_was_not_asked_for_may_be_gone(ask, with_a_gap, tmp_path, words):
+    ill_run(tmp_path / "two", workers=2)
+    (tmp_path / "two" / GONE).unlink()
     said = ask(*(word.format(tmp_path) for word in words))
     assert (said.code, said.err) == (0, "")
 

@@ -110,7 +110,10 @@ def command(
             results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
         finally:
             bar.clear()
-    gaps = noted_gaps(trial, steps=range(start_step, sys.maxsize if end_step is None else end_step))
+    asked_for = range(start_step, sys.maxsize if end_step is None else end_step)
+    compared_with = dict.fromkeys(place for one in wanted for place in one.other_trials)
+    looked_at = [trial, *map(opened, compared_with)]
+    gaps = [gap for one in looked_at for gap in noted_gaps(one, steps=asked_for)]
     if as_json:
         tell_json([{**one.to_dict(), "left_out": gaps} for one in results])
     else:

@@ -59,7 +59,7 @@ def command(
     if worker is not None and worker not in trial.workers():
         known = ", ".join(trial.workers()[:8])
         raise click.UsageError(f"No worker {worker!r} has saved anything in this run, but {known}")
-    gaps = noted_gaps(trial, tensors={name})
+    gaps = noted_gaps(trial, worker=worker, tensors={name})
     tensor = trial.tensor(name)
     its_mode = str_to_mode_keys(mode.upper())
     if step is None:
