@@ -13,10 +13,13 @@ FRAMEWORKS_READY := $(FRAMEWORKS_VENV)/.ready
 MXNET_VENV ?= .venv-mxnet
 MXNET := $(MXNET_VENV)/bin
 MXNET_READY := $(MXNET_VENV)/.ready
+OLDEST_VENV ?= .venv-oldest
+OLDEST := $(OLDEST_VENV)/bin
+OLDEST_READY := $(OLDEST_VENV)/.ready
 FUZZ_VENV ?= .venv-fuzz
 FUZZ := $(FUZZ_VENV)/bin
 FUZZ_READY := $(FUZZ_VENV)/.ready
-MXNET_PYTHON ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
+PYTHON_3_11 ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
 TORCH := torch==2.13.0
@@ -64,17 +67,28 @@ $(FRAMEWORKS_READY): requirements/frameworks.txt
 	@touch $@
 
 $(MXNET_READY): requirements/mxnet.txt
-	@test -n "$(MXNET_PYTHON)" || { echo "MXNet 1.9.1 needs Python 3.11, and there is none."; exit 1; }
-	@test -x $(MXNET)/python || $(MXNET_PYTHON) -m venv $(MXNET_VENV)
+	@test -n "$(PYTHON_3_11)" || { echo "MXNet 1.9.1 needs Python 3.11, and there is none."; exit 1; }
+	@test -x $(MXNET)/python || $(PYTHON_3_11) -m venv $(MXNET_VENV)
 	@$(MXNET)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/mxnet.txt
+	@touch $@
+
+$(OLDEST_READY): requirements/oldest.txt
+	@test -n "$(PYTHON_3_11)" || { echo "PyTorch 2.1 needs Python 3.11, and there is none."; exit 1; }
+	@echo "Setting up $(OLDEST_VENV) with the oldest PyTorch that is promised; once, two minutes ..."
+	@test -x $(OLDEST)/python || $(PYTHON_3_11) -m venv $(OLDEST_VENV)
+	@$(OLDEST)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements/oldest.txt
 	@touch $@
 
 frameworks: $(FRAMEWORKS_READY) ## create .venv-frameworks with PyTorch, TensorFlow, XGBoost and others
 
-test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) ## run the tests of the hooks on the real frameworks, and say which ran
+test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the tests of the hooks on the real frameworks, and say which ran
 	@SMDEBUG_TESTED_FRAMEWORKS=mxnet $(MXNET)/python -m pytest -q -p no:cacheprovider tests/frameworks $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
 		$(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
+	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
+	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
+		$(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
+		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py
 
 notebooks: $(FRAMEWORKS_READY) ## run the stories of examples/ as notebooks, and keep what their cells show
 	@$(FRAMEWORKS)/python examples/notebooks.py
@@ -167,6 +181,8 @@ lock: $(READY) ## pin what requirements/*.in ask for, with hashes
 		requirements/frameworks.in -o requirements/frameworks.txt
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		requirements/mxnet.in -o requirements/mxnet.txt
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		requirements/oldest.in -o requirements/oldest.txt
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		requirements/fuzz.in -o requirements/fuzz.txt
 

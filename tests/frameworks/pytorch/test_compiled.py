@@ -9,7 +9,7 @@ from torch import nn
 from torch._dynamo.utils import counters
 
 import smdebug.pytorch as smd
-from tests.frameworks.pytorch.training import Net, batch, hook_in, same, train
+from tests.frameworks.pytorch.training import Net, batch, hook_in, same, since, train
 
 BACKEND = "aot_eager"  # graphs as any backend has them, without a C++ compiler
 
@@ -90,7 +90,12 @@ def with_compiled_update(hook, optimizer, model, criterion):
     return step
 
 
-@pytest.mark.parametrize("compiled_step", [in_one_piece, with_compiled_update])
+WHOLE_STEPS = since("2.2", "2.1 compiles a module anew whenever somebody hooks it")
+
+
+@pytest.mark.parametrize(
+    "compiled_step", [pytest.param(in_one_piece, marks=WHOLE_STEPS), with_compiled_update]
+)
 def test_of_a_compiled_step_saving_is_no_part(run, compiled_step):
     def train_compiled(hook, steps):
         torch._dynamo.reset()
@@ -118,6 +123,7 @@ def test_of_a_compiled_step_saving_is_no_part(run, compiled_step):
         assert trial.tensor(name).steps() == [0, 3, 6, 9]
 
 
+@since("2.5", "export(strict=)")
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_registered_model_is_exported_as_if_it_were_not(run, strict, caplog):
     model = Net().eval()
@@ -170,11 +176,21 @@ def test_layers_in_a_graph_are_not_seen_which_is_said_once(run, caplog):
     assert names == ["Net_input_0", "Net_output_0"]
 
 
+@since("2.6", "torch.compiler.set_stance")
 def test_steps_that_save_layers_can_run_uncompiled(run):
     train(run, steps=7, wrap=compiled, save_config=EVERY_THIRD, compiled_layers="eager")
     assert counters["stats"]["unique_graphs"] == 1
     trial = smd.create_trial(str(run))
     assert trial.tensor("relu_output_0").steps() == [0, 3, 6]
+
+
+@pytest.mark.skipif(hasattr(torch.compiler, "set_stance"), reason="before PyTorch 2.6")
+def test_where_no_step_can_run_uncompiled_that_is_said_and_the_rest_is_saved(run, caplog):
+    train(run, steps=4, wrap=compiled, save_config=EVERY_THIRD, compiled_layers="eager")
+    assert "From PyTorch 2.6 on they can be" in caplog.text
+    trial = smd.create_trial(str(run))
+    assert trial.tensor("Net_fc1.weight").steps() == [0, 3]
+    assert not trial.has_tensor("relu_output_0")
 
 
 def test_a_layer_that_is_compiled_alone_hides_only_what_is_inside(run):

@@ -22,6 +22,7 @@ from tests.frameworks.pytorch.training import (
     batch,
     hook_in,
     same,
+    since,
     train,
     values,
 )
@@ -282,6 +283,7 @@ def test_gradients_that_come_into_being_in_a_closure_are_those_of_its_first_call
         np.testing.assert_array_equal(gradient(run, "Linear_weight", step), seen[first])
 
 
+@since("2.4", "a GradScaler and fused optimizers for the CPU")
 @pytest.mark.parametrize("fused", [False, True])
 def test_gradients_under_a_loss_scale_are_unscaled(run, fused):
     model = nn.Linear(2, 1, bias=False)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import smdebug.pytorch as smd
-from tests.frameworks.pytorch.training import Net, batch, hook_in
+from tests.frameworks.pytorch.training import Net, batch, hook_in, since
 
 ROOT = Path(__file__).parents[3]
 
@@ -105,6 +105,7 @@ def test_nobody_stops_where_a_rank_has_no_hook_to_stop_it(run):
     assert "only 1 of 2 processes have a hook" in said
 
 
+@since("2.6", "fully_shard() for everybody")
 def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
     told, said = two_ranks("shards", run)
     trial = smd.create_trial(str(run))
@@ -121,6 +122,7 @@ def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
     assert "(2, 8) of (4, 8)" in said
 
 
+@since("2.2", "FullyShardedDataParallel on the CPU")
 def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
     _, said = two_ranks("flat_shards", run)
     trial = smd.create_trial(str(run))

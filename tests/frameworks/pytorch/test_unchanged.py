@@ -5,6 +5,7 @@ import json
 import pytest
 
 import smdebug.pytorch as smd
+from tests.frameworks.pytorch.training import since
 from tests.frameworks.scripts import ROOT, python, watched
 
 SCRIPT = """
@@ -148,6 +149,7 @@ def test_a_script_that_goes_elsewhere_still_knows_where_it_lies(script):
     assert "    raise KeyError(1)" in told.stderr
 
 
+@since("2.3", "a GradScaler for the CPU")
 def test_a_scaled_loss_is_saved_as_it_was(script):
     text = SCRIPT.replace("LOSS", FUNCTION).replace(
         "    loss.backward()", "    torch.amp.GradScaler('cpu', 1024.0).scale(loss).backward()"

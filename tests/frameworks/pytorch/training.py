@@ -6,12 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 import smdebug.pytorch as smd
 
 EVERY_STEP = smd.SaveConfig(save_interval=1)
+
+
+def since(version: str, why: str) -> pytest.MarkDecorator:
+    """A test of what older versions of PyTorch do not have; the newest has all of it."""
+    known, asked = ([int(n) for n in v.split(".")[:2]] for v in (torch.__version__, version))
+    return pytest.mark.skipif(known < asked, reason=f"since PyTorch {version}: {why}")
 
 
 class Net(nn.Module):

@@ -11,7 +11,11 @@ import torch
 from torch import nn
 from torch._C import _current_graph_task_id as graph_task
 from torch._C import _is_tracing as is_tracing
-from torch.compiler import is_compiling
+
+try:
+    from torch.compiler import is_compiling as is_compiling
+except ImportError:  # PyTorch 2.1
+    from torch._dynamo.external_utils import is_compiling as is_compiling
 
 if TYPE_CHECKING:
     from smdebug.pytorch.hook import Hook

@@ -69,6 +69,7 @@ from smdebug.pytorch.ranks import Agreement, rank_and_size  # noqa: E402
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 # How many inputs and outputs a layer will have is not known beforehand: so many are asked for.
 _NUMBERS_ASKED_FOR = 16
+_MAY_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
 
 # What a layer may give: that tensors are found in, and that has none.
 _KNOWN = (
@@ -136,7 +137,7 @@ class Hook(CallbackHook):
             raise SMDebugValueError(
                 f'compiled_layers is "skip" or "eager", not {compiled_layers!r}'
             )
-        self._runs_eagerly = compiled_layers == "eager"
+        self._runs_eagerly = compiled_layers == "eager" and _MAY_LEAVE_GRAPHS
         self._models: list[_Model] = []  # that are trained; the forward of the first begins a step
         self._left: list[_Model] = []  # that were
         self._losses: list[nn.Module] = []
@@ -468,8 +469,12 @@ class Hook(CallbackHook):
         if hidden:
             self.say_once(
                 f"What the layer {hidden[0]} is given and gives is not saved, nor of {len(hidden) - 1} "
-                "others: they run inside of a compiled graph. See compiled_layers, and register a model "
-                "after torch.compile(model)."
+                "others: they run inside of a compiled graph. "
+                + (
+                    "See compiled_layers, and register a model after torch.compile(model)."
+                    if _MAY_LEAVE_GRAPHS
+                    else "From PyTorch 2.6 on they can be: see compiled_layers."
+                )
             )
         return wanted
 

@@ -19,10 +19,18 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.exceptions import SMDebugError
-from smdebug.pytorch.callbacks import BeforeCompiled, Callback, in_backward, not_compiled
+from smdebug.pytorch.callbacks import (
+    BeforeCompiled,
+    Callback,
+    in_backward,
+    is_compiling,
+    not_compiled,
+)
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.names import class_name
 
+# Before PyTorch 2.3 CUDA alone had one.
+_GradScaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 _UNSCALED = "_smdebug_unscaled"
 _LOSS = "loss"  # what is called so that no module gave
 _TURNS = 10
@@ -51,7 +59,7 @@ class _Watcher:
         made: Any = torch.optim.Optimizer.__init__
         backward = torch.autograd.backward  # that of a tensor calls it, too
         compile_in_place = nn.Module.compile
-        scale = torch.amp.GradScaler.scale
+        scale = _GradScaler.scale
         watcher = self
 
         @functools.wraps(made)
@@ -81,14 +89,14 @@ class _Watcher:
 
         def loss_called(loss: Any, *args: Any, **kwargs: Any) -> Any:
             output = nn.Module.__call__(loss, *args, **kwargs)
-            if not torch.compiler.is_compiling():
+            if not is_compiling():
                 watcher._loss_called(loss, args, kwargs, output)
             return output
 
         torch.optim.Optimizer.__init__ = optimizer_made
         torch.autograd.backward = not_compiled(backward_called)
         nn.Module.compile = module_compiled
-        torch.amp.GradScaler.scale = scaler_scale
+        _GradScaler.scale = scaler_scale
         _Loss.__call__ = loss_called
 
     def _optimizer_made(self, optimizer: Any) -> None:
@@ -98,7 +106,7 @@ class _Watcher:
             self._handle = register_module_forward_pre_hook(self._before_any_forward)
 
     def _before_any_forward(self, module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling() or module in self._others:
+        if is_compiling() or module in self._others:
             return
         parameters = {id(parameter) for parameter in module.parameters()}
         if parameters.isdisjoint(self._trained):
@@ -180,5 +188,5 @@ class _BeforeOneOfSeveral(Callback):
         self.watcher = watcher
 
     def __call__(self, module: nn.Module, args: Any) -> None:
-        if not torch.compiler.is_compiling():
+        if not is_compiling():
             self.watcher.before_forward(module)
