@@ -258,22 +258,31 @@ class LocalAws:
                 )
             time.sleep(pause)
 
-    def settle(self, *, seconds: float = 60.0) -> None:
-        """Wait for the evaluations that go on now: the events of all that is found by then are on the bus.
+    def settle(self, run: str | None = None, *, seconds: float = 60.0) -> None:
+        """Wait for the evaluations that go on now, of that run or of all: their events are on the bus then.
 
         A finding can be read from the table before its event is put: both are steps of one execution.
         """
-        client, workflow = self.client("stepfunctions"), self.outputs["Workflow"]
+        client = self.client("stepfunctions")
 
-        def running() -> set[str]:
-            pages = client.get_paginator("list_executions").paginate(
-                stateMachineArn=workflow, statusFilter="RUNNING"
-            )
-            return {one["executionArn"] for page in pages for one in page["executions"]}
+        def is_about_it(execution: str) -> bool:
+            told = client.describe_execution(executionArn=execution)
+            return run is None or json.loads(told["input"]).get("run") == run
 
-        now = running()
+        now = {one for one in self._executions() if is_about_it(one)}
         if now:
-            self.wait_until(lambda: not now & running(), what="evaluations to end", seconds=seconds)
+            self.wait_until(
+                lambda: not now & self._executions(), what="evaluations to end", seconds=seconds
+            )
+
+    def _executions(self) -> set[str]:
+        """Of the workflow, those that run."""
+        pages = (
+            self.client("stepfunctions")
+            .get_paginator("list_executions")
+            .paginate(stateMachineArn=self.outputs["Workflow"], statusFilter="RUNNING")
+        )
+        return {one["executionArn"] for page in pages for one in page["executions"]}
 
     def ask(self, name: str, **told: Any) -> Any:
         """Ask the process that plays AWS."""

@@ -103,7 +103,7 @@ class LocalDebugger:
         self.aws.wait_until(
             has_looked, what=f"the rules of {name} to have seen step {through}", seconds=seconds
         )
-        self.aws.settle(seconds=seconds)
+        self.aws.settle(run.run, seconds=seconds)
         return run
 
     def finish(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
@@ -114,7 +114,7 @@ class LocalDebugger:
             what=f"the last words on {name}",
             seconds=seconds,
         )
-        self.aws.settle(seconds=seconds)
+        self.aws.settle(run.run, seconds=seconds)
         return run
 
     def end(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
@@ -132,7 +132,7 @@ class LocalDebugger:
             return state in ("Ended", "Finished")
 
         self.aws.wait_until(is_over, what=f"the end of {name}", seconds=seconds)
-        self.aws.settle(seconds=seconds)
+        self.aws.settle(run.run, seconds=seconds)
         return run
 
     def findings(self, name: str) -> Any:

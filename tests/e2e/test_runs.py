@@ -119,14 +119,21 @@ def test_whoever_waits_for_rules_waits_for_their_events_too(local_debugger, monk
     saver = Saver(local_debugger.storage("told")).begin()
     local_debugger.attach("told", ["ExplodingTensor"])
     saver.save(0, ILL)
-    local_debugger.run("told")
-    execution = client.start_execution(stateMachineArn=arn, name="one")["executionArn"]
+    run = local_debugger.run("told").run
+
+    def start(name, run):
+        told = json.dumps({"run": run})
+        return client.start_execution(stateMachineArn=arn, name=name, input=told)["executionArn"]
+
+    executions = [start("one", run), start("another", "bucket/another")]
     local_debugger.wait("told", through=0)
-    assert client.describe_execution(executionArn=execution)["status"] == "SUCCEEDED"
+    assert client.describe_execution(executionArn=executions[0])["status"] == "SUCCEEDED"
+    start("long", run)
+    aws.settle("bucket/nobody", seconds=0)
     with pytest.raises(WaitedTooLong, match="evaluations to end"):
-        client.start_execution(stateMachineArn=arn, name="two")
-        aws.settle(seconds=0.1)
+        aws.settle(run, seconds=0.1)
     aws.settle()
+    assert client.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] == []
 
 
 def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
