@@ -142,9 +142,7 @@ class Hook(CallbackHook):
         self._left: list[_Model] = []  # that were
         self._losses: list[nn.Module] = []
         self._forward: Any = None  # the handle of what the first model calls
-        self._wanted_of: dict[
-            tuple[int, str], tuple[bool, bool]
-        ] = {}  # inputs and outputs of a layer
+        self._wanted_of: dict[tuple[int, str], tuple[bool, bool]] = {}  # inputs, outputs of a layer
         self._hooked: list[_HookedLayer] | None = None
         self._by_hand = False  # the user begins the steps
         self._modes_by_training = False  # the mode follows model.training

@@ -9,7 +9,7 @@ called on. Training and evaluation are told apart by `model.training` and by whe
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -69,9 +69,10 @@ class _Watcher:
 
         @functools.wraps(backward)
         def backward_called(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            tensors = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
+            if isinstance(tensors, Iterator):  # that can be read once
+                tensors = tuple(tensors)
             if not in_backward():  # as when what was not kept is computed once more
-                watcher._backward(tensors)
+                watcher._backward(tensors if isinstance(tensors, Sequence) else (tensors,))
             return backward(tensors, *args, **kwargs)
 
         @functools.wraps(compile_in_place)
@@ -135,7 +136,7 @@ class _Watcher:
             return
         told = list(self._models) if len(self._models) == 2 else [module]
         for each in told:  # one model alone need not be looked at
-            if each._compiled_call_impl is None:
+            if each._compiled_call_impl is None and not isinstance(each, torch.jit.ScriptModule):
                 each.register_forward_pre_hook(_BeforeOneOfSeveral(self))
         self.before_forward(module)
 
@@ -171,7 +172,7 @@ class _Watcher:
             hook.record_inputs(class_name(loss), [*args, *kwargs.values()])
             hook.record_outputs(class_name(loss), output)
 
-    def _backward(self, tensors: tuple[Any, ...]) -> None:
+    def _backward(self, tensors: Sequence[Any]) -> None:
         self._has_turned = True
         hook = self._hook
         if hook is None or not hook.saves_now or hook.has_a_loss_besides(_LOSS):
