@@ -50,9 +50,14 @@ def told_by(name: str, folder) -> str:
     return done.stdout
 
 
-def printed_in(notebook) -> str:
+def streams_of(notebook):
     outputs = (one for cell in notebook.cells for one in cell.get("outputs", ()))
-    return "".join(one.text for one in outputs if one.output_type == "stream")
+    return [one for one in outputs if one.output_type == "stream"]
+
+
+def printed_in(notebook) -> str:
+    """What the story says; on stderr a machine may say things, of the fonts that it has for one."""
+    return "".join(one.text for one in streams_of(notebook) if one.name == "stdout")
 
 
 def test_the_tensors_tell_the_bad_network_from_the_good_one(tmp_path):
@@ -83,6 +88,7 @@ def test_a_kept_notebook_is_the_script_with_what_its_cells_printed(name, noteboo
         "the script has changed: make notebooks"
     )
     assert printed_in(kept)
+    assert {one.name for one in streams_of(kept)} == {"stdout"}
     assert (EXAMPLES / name / "story.ipynb").stat().st_size < 300_000
 
 
