@@ -263,13 +263,12 @@ class LocalAws:
 
         A finding can be read from the table before its event is put: both are steps of one execution.
         """
-        client = self.client("stepfunctions")
 
         def is_about_it(execution: str) -> bool:
-            told = client.describe_execution(executionArn=execution)
-            return run is None or json.loads(told["input"]).get("run") == run
+            told = self.client("stepfunctions").describe_execution(executionArn=execution)
+            return bool(json.loads(told["input"]).get("run") == run)
 
-        now = {one for one in self._executions() if is_about_it(one)}
+        now = {one for one in self._executions() if run is None or is_about_it(one)}
         if now:
             self.wait_until(
                 lambda: not now & self._executions(), what="evaluations to end", seconds=seconds

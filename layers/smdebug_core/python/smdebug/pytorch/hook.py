@@ -191,7 +191,7 @@ class Hook(CallbackHook):
         name_layers(layers_of(module, root))
         self._models.append(_Model(ref(module), root))
         if len(self._models) == 1:
-            self._watch_forward(module)
+            self._watch_the_first()
             self._watch_optimizers()
         self._wanted_of.clear()
         self.gradients.of(module.parameters())
@@ -212,8 +212,6 @@ class Hook(CallbackHook):
     def leave_module(self, module: nn.Module) -> None:
         """Watch this model no longer: the next one that is registered may have its place and name."""
         self._leave(module)
-        if self._models:
-            self._watch_forward(self._models[0].module())
 
     def follow_module(self, module: nn.Module) -> None:
         """Watch this model instead of the one that began the steps: that is trained no longer.
@@ -226,9 +224,8 @@ class Hook(CallbackHook):
         if first.module() is module:
             return
         self._left.append(first)
-        self._leave(first.module())
         self._models.sort(key=lambda model: model.module() is not module)
-        self._watch_forward(module)
+        self._leave(first.module())
 
     def has_module(self, module: nn.Module) -> bool:
         """Is it registered, and not left?"""
@@ -252,7 +249,7 @@ class Hook(CallbackHook):
         self._models = [model for model in self._models if model.module() is not module]
         if module is not None:
             _hooks.pop(unwrapped(module), None)
-        self._watch_forward(None)
+        self._watch_the_first()
         self._wanted_of.clear()
         self._unhook_layers()
 
@@ -263,7 +260,7 @@ class Hook(CallbackHook):
         self._left += gone
         self._models = [model for model in self._models if model not in gone]
         if first in gone:
-            self._watch_forward(self._models[0].module() if self._models else None)
+            self._watch_the_first()
 
     def _root_name(self, module: nn.Module) -> str:
         """The model's class; of several of one class each has a name of its own: `Net`, `Net-2` …"""
@@ -275,6 +272,9 @@ class Hook(CallbackHook):
         taken = {model.root for model in (*self._models, *self._left)}
         names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
         return next(each for each in names if each not in taken)
+
+    def _watch_the_first(self) -> None:
+        self._watch_forward(self._models[0].module() if self._models else None)
 
     def _watch_forward(self, module: nn.Module | None) -> None:
         """Let this model's forward begin steps, and no other's."""

@@ -126,9 +126,9 @@ def verify(
     for one in _not_indexed(events, pointed_at, told, workers if ended else None):
         (notes if one.harmless else problems).append(one)
     notes += _incomplete(by_step, workers.expected, set(workers.attempts), ended)
-    if not keys and len(events) > (
-        0 if ended else workers.expected
-    ):  # it may die in its first step
+    # Each worker of a run that goes on may be in its first step, or have died in it.
+    uncommitted = 0 if ended else workers.expected
+    if not keys and len(events) > uncommitted:
         problems.append(Problem(INDEX_FOLDER, "there are event files, and no index files at all"))
     return Verification(
         path=storage.location,

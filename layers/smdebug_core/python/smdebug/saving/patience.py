@@ -36,9 +36,8 @@ def within(ask: Callable[[], A], place: str, seconds: float | None = None) -> A:
         if errors and isinstance(errors[0], StorageError):
             raise errors[0]
         if errors:
-            raise StorageUnavailable(place, f"{type(errors[0]).__name__}: {errors[0]}") from errors[
-                0
-            ]
+            why = f"{type(errors[0]).__name__}: {errors[0]}"
+            raise StorageUnavailable(place, why) from errors[0]
     finally:
         errors.clear()  # it would hold this frame, and all that called, the training's tensors included
     raise StorageUnavailable(place, f"it has not answered for {seconds:g} s")
