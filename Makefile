@@ -24,7 +24,7 @@ PYTHON_3_11 ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.1
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
 TORCH := torch==2.13.0
 TORCH_FROM ?=# where pip is not set up to find a build for the CPU: --index-url https://download.pytorch.org/whl/cpu
-SOURCES := layers/smdebug_core/python functions infra rules tests bench examples book
+SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench examples book
 ARGS ?=
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 CDK_CLI := 2.1148.1# a newer one may not read what our aws-cdk-lib writes

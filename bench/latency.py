@@ -16,7 +16,7 @@ from datetime import datetime
 
 import numpy as np
 
-from infra.local import LocalAws, LocalDebugger
+from local_aws import LocalAws, LocalDebugger
 from tests.functions.saver import ILL, Saver
 
 FOUND = "Rule Evaluation Condition Met"

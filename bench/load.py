@@ -19,8 +19,8 @@ from functools import partial
 
 import numpy as np
 
-from infra.local import LocalAws, LocalDebugger
-from infra.local.errors import WaitedTooLong
+from local_aws import LocalAws, LocalDebugger
+from local_aws.errors import WaitedTooLong
 from tests.functions.saver import ILL, Saver
 
 FOUND = "Rule Evaluation Condition Met"

@@ -1,4 +1,4 @@
-"""`make demo`: see infra/local/demo.py, which this runs from wherever it is called."""
+"""`make demo`: see local_aws/demo.py, which this runs from wherever it is called."""
 
 import os
 import signal
@@ -16,6 +16,6 @@ if __name__ == "__main__":
     for stopping in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stopping, end_at_once)
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from infra.local.demo import main
+    from local_aws.demo import main
 
     sys.exit(main())

@@ -36,7 +36,7 @@ import torch
 from my_custom_rule import CustomGradientRule
 
 import smdebug.pytorch as smd
-from infra.local import LocalAws, LocalDebugger
+from local_aws import LocalAws, LocalDebugger
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet
 from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.service import connect

@@ -1,8 +1,5 @@
-"""The same stack on a laptop: the synthesized template in an embedded moto, with the real handlers."""
+"""The old address of `local_aws`, for tests and scripts written for it."""
 
-from infra.local.aws import LocalAws
-from infra.local.debugger import LocalDebugger
-from infra.local.errors import LocalStackError
-from infra.local.serve import serve
+from local_aws import LocalAws, LocalDebugger, LocalStackError, serve
 
 __all__ = ["LocalAws", "LocalDebugger", "LocalStackError", "serve"]

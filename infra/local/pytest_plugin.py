@@ -1,36 +1,5 @@
-"""Fixtures for tests of rules on the whole debugger: `pytest_plugins = ["infra.local.pytest_plugin"]`.
+"""The old address of `local_aws.pytest_plugin`, for test suites that name it."""
 
-The stack starts once for a test session, with the first test that asks for it.
-"""
+from local_aws.pytest_plugin import local_aws, local_debugger
 
-from __future__ import annotations
-
-import os
-import re
-from collections.abc import Iterator
-from uuid import uuid4
-
-import pytest
-
-from infra.local.aws import LocalAws
-from infra.local.debugger import LocalDebugger
-
-
-@pytest.fixture(scope="session")
-def local_aws() -> Iterator[LocalAws]:
-    """AWS on this machine, with the debugger deployed."""
-    with LocalAws() as aws:
-        yield aws
-
-
-@pytest.fixture
-def local_debugger(local_aws: LocalAws, request: pytest.FixtureRequest) -> Iterator[LocalDebugger]:
-    """The debugger, for runs of this test alone; hooks and trials of this test find its bucket."""
-    prefix = f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())[:60]}-{uuid4().hex[:6]}"
-    before = dict(os.environ)
-    os.environ.update(local_aws.environment)
-    try:
-        yield LocalDebugger(local_aws, prefix)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+__all__ = ["local_aws", "local_debugger"]

@@ -61,7 +61,7 @@ BAD = {
     "demo": (2, ("--no-such-option",)),
     "local": (2, ("--port", "100000")),
 }
-# Whole stacks, which other tests start: tests/e2e/test_demo.py, tests/infra/local. And a user's own script.
+# Whole stacks, which other tests start: tests/e2e/test_demo.py, tests/local_aws. And a user's own script.
 STARTED_ELSEWHERE = {"demo", "local", "run"}
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.infra.local.test_local_aws import ROOT, environment
+from tests.local_aws.test_local_aws import ROOT, environment
 
 
 def test_it_answers_with_one_document_and_leaves_the_runs_where_it_was_told(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from infra.local import LocalAws, LocalDebugger
+from local_aws import LocalAws, LocalDebugger
 from tests.e2e.test_rules import COUNTING, custom
 from tests.functions.saver import ILL, WELL, Saver
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from infra.local.errors import WaitedTooLong
+from local_aws.errors import WaitedTooLong
 from smdebug.service.records import RunState
 from smdebug.storage import open_storage
 from tests.functions.saver import ILL, WELL, Saver

@@ -41,7 +41,7 @@ except Exception as error:
     code = {defect}
 sys.exit(code)
 """
-_MARK = Path("infra") / "local" / "__init__.py"
+_MARK = Path("local_aws") / "__init__.py"
 
 
 def find_checkout() -> Path | None:

@@ -22,4 +22,4 @@ def command(port: int, as_json: bool) -> int:
       smdebug local --port 4566
       smdebug local --json > stack.json
     """
-    return run_from_checkout("infra.local.serve", "serve", port=port, as_json=as_json)
+    return run_from_checkout("local_aws.serve", "serve", port=port, as_json=as_json)

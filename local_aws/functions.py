@@ -26,8 +26,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-from infra.local.clock import MovableClock
-from infra.local.template import REGION
+from local_aws.clock import MovableClock
+from local_aws.template import REGION
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 INIT_SECONDS = 10.0

@@ -1,6 +1,6 @@
 """AWS, played by one process: moto behind a gate, the deployed template, and whatever wakes its handlers.
 
-    python -m infra.local.cloud '<what LocalAws asks for, as JSON>'
+    python -m local_aws.cloud '<what LocalAws asks for, as JSON>'
 
 It says in one line of JSON where it listens, and ends when its standard input does.
 """
@@ -26,13 +26,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from infra.local.assembly import Assembly
-from infra.local.calls import Asked
-from infra.local.clock import MovableClock
-from infra.local.delivery import Deliveries
-from infra.local.deploying import Deployed, deploy
-from infra.local.errors import LocalStackError, PortClosed, PortTaken, Unsupported, in_words
-from infra.local.functions import (
+from local_aws.assembly import Assembly
+from local_aws.calls import Asked
+from local_aws.clock import MovableClock
+from local_aws.delivery import Deliveries
+from local_aws.deploying import Deployed, deploy
+from local_aws.errors import LocalStackError, PortClosed, PortTaken, Unsupported, in_words
+from local_aws.functions import (
     Function,
     InThisProcess,
     Invocation,
@@ -40,11 +40,11 @@ from infra.local.functions import (
     Pool,
     Surroundings,
 )
-from infra.local.gate import OWNER, Gate, KnownKey
-from infra.local.permissions import Caller, Refused, session_of
-from infra.local.queues import AT_ONCE, Poller
-from infra.local.template import ACCOUNT, REGION
-from infra.local.wheels import link_layer, link_runtime
+from local_aws.gate import OWNER, Gate, KnownKey
+from local_aws.permissions import Caller, Refused, session_of
+from local_aws.queues import AT_ONCE, Poller
+from local_aws.template import ACCOUNT, REGION
+from local_aws.wheels import link_layer, link_runtime
 
 HOST = "127.0.0.1"
 JANITOR = Path(__file__).with_name("janitor.py")
@@ -195,7 +195,7 @@ class Cloud:
         self._closing.callback(server.shutdown)
 
     def _fix_moto(self) -> None:
-        from infra.local import moto_fixes
+        from local_aws import moto_fixes
 
         moto_fixes.make_dynamodb_thread_safe()
         moto_fixes.make_queues_thread_safe()

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infra.local.aws import LocalAws
-from infra.local.errors import INTERRUPTED, LocalStackError, complain
+from local_aws.aws import LocalAws
+from local_aws.errors import INTERRUPTED, LocalStackError, complain
 
 
 def serve(

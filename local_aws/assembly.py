@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from infra.fingerprints import fingerprint_of
-from infra.local.errors import NotSynthesized, in_words, missing_module
+from local_aws.errors import NotSynthesized, in_words, missing_module
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 KEPT = 4  # assemblies, the newest
 ALONE = """
 import os, signal, sys, threading

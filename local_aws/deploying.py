@@ -14,12 +14,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from infra.local.assembly import Assembly
-from infra.local.calls import Asked, bus_arn, queue_arn
-from infra.local.errors import Unsupported
-from infra.local.functions import Function
-from infra.local.permissions import Caller, Policies
-from infra.local.template import ACCOUNT, REGION, Resolver, known_only
+from local_aws.assembly import Assembly
+from local_aws.calls import Asked, bus_arn, queue_arn
+from local_aws.errors import Unsupported
+from local_aws.functions import Function
+from local_aws.permissions import Caller, Policies
+from local_aws.template import ACCOUNT, REGION, Resolver, known_only
 
 Properties = Mapping[str, Any]
 Made = tuple[str, dict[str, str]]  # what Ref gives, and what Fn::GetAtt does
@@ -131,7 +131,7 @@ class _Deployer:
         if kind not in _KINDS:
             raise Unsupported(
                 f"{name} is of the type {kind}, which the local stack does not know; "
-                "infra/local/deploying.py makes those that it does"
+                "local_aws/deploying.py makes those that it does"
             )
         maker, known = _KINDS[kind]
         properties = self._resolve(resource.get("Properties", {}))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.local.test_local_aws import ROOT, environment, processes_of
+from tests.local_aws.test_local_aws import ROOT, environment, processes_of
 
 SMDEBUG = (sys.executable, "-m", "smdebug.cli.main")
 DEMO = (sys.executable, str(ROOT / "examples" / "demo.py"))
@@ -106,7 +106,7 @@ def test_while_its_modules_are_loaded(tmp_path, module, command, complaint):
 def test_while_the_template_is_made(tmp_path, how):
     program = (
         "from pathlib import Path\n"
-        "from infra.local.assembly import synthesized\n"
+        "from local_aws.assembly import synthesized\n"
         f"synthesized(cache=Path({str(tmp_path / 'cache')!r}))\n"
     )
     started = Started((sys.executable, "-c", program), tmp_path)

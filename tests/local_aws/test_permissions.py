@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from infra.local.calls import Asked, Request, asked_by
-from infra.local.errors import Unsupported
-from infra.local.permissions import Caller, Policies, Refused, session_of
+from local_aws.calls import Asked, Request, asked_by
+from local_aws.errors import Unsupported
+from local_aws.permissions import Caller, Policies, Refused, session_of
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/t"

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from infra.local import errors
-from infra.local.assembly import ROOT, Assembly, synthesized
-from infra.local.errors import DidNotStart, LocalStackError, WaitedTooLong, missing_module
-from infra.local.template import REGION
+from local_aws import errors
+from local_aws.assembly import ROOT, Assembly, synthesized
+from local_aws.errors import DidNotStart, LocalStackError, WaitedTooLong, missing_module
+from local_aws.template import REGION
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
@@ -307,7 +307,7 @@ class LocalAws:
     # Starting
 
     def _within(self, assembly: Assembly) -> dict[str, Any]:
-        from infra.local.cloud import Cloud
+        from local_aws.cloud import Cloud
 
         asked = self._asked
         self._cloud = self._closing.enter_context(
@@ -331,7 +331,7 @@ class LocalAws:
         }
         known |= {"PYTHONPATH": str(ROOT), **CREDENTIALS, "AWS_DEFAULT_REGION": REGION}
         cloud = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-W", "ignore", "-m", "infra.local.cloud", told],
+            [sys.executable, "-W", "ignore", "-m", "local_aws.cloud", told],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

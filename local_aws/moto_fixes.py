@@ -1,6 +1,6 @@
 """Where moto does otherwise than AWS, and what is put in its place: one function for each.
 
-Each has a test in tests/infra/local/test_moto_fixes.py that shows moto as it is, and fails on the day when
+Each has a test in tests/local_aws/test_moto_fixes.py that shows moto as it is, and fails on the day when
 it is no longer needed. The version of moto is pinned for the same reason.
 """
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from infra.local.calls import Asked
-from infra.local.errors import Unsupported
-from infra.local.template import ACCOUNT
+from local_aws.calls import Asked
+from local_aws.errors import Unsupported
+from local_aws.template import ACCOUNT
 
 
 class Refused(Exception):

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from infra.local.errors import Unsupported
-from infra.local.template import ACCOUNT, REGION
+from local_aws.errors import Unsupported
+from local_aws.template import ACCOUNT, REGION
 
 _HERE = f"{REGION}:{ACCOUNT}"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infra.local.aws import LocalAws
+from local_aws.aws import LocalAws
 
 if TYPE_CHECKING:
     from smdebug.service.client import WatchedRun

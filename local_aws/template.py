@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from infra.local.errors import Unsupported
+from local_aws.errors import Unsupported
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 NO_VALUE = object()

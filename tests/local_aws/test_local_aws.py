@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import LocalAws, LocalDebugger
-from infra.local import assembly as making
-from infra.local.assembly import Assembly, synthesized
-from infra.local.errors import (
+from local_aws import LocalAws, LocalDebugger
+from local_aws import assembly as making
+from local_aws.assembly import Assembly, synthesized
+from local_aws.errors import (
     DiskFull,
     FolderClosed,
     NotSynthesized,
@@ -29,11 +29,11 @@ from infra.local.errors import (
     Unsupported,
     in_words,
 )
-from infra.local.serve import exports, serve
+from local_aws.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
 from tests.functions.saver import ILL, Saver
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT, ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]
 
 
@@ -114,7 +114,7 @@ def test_two_stacks_know_nothing_of_each_other(assembly):
 def test_a_stack_that_is_killed_leaves_nothing_behind(assembly):
     program = (
         "import sys, time\n"
-        "from infra.local import LocalAws\n"
+        "from local_aws import LocalAws\n"
         "aws = LocalAws()\n"
         "aws.start()\n"
         "aws.invoke('sweep', {})\n"
@@ -137,7 +137,7 @@ def test_a_stack_that_is_killed_leaves_nothing_behind(assembly):
 def test_the_handlers_run_in_this_process_if_asked_to():
     program = (
         "import sys\n"
-        "from infra.local import LocalAws, LocalDebugger\n"
+        "from local_aws import LocalAws, LocalDebugger\n"
         "from tests.functions.saver import ILL, Saver\n"
         "with LocalAws(in_process=True) as aws:\n"
         "    debugger = LocalDebugger(aws)\n"
@@ -256,8 +256,8 @@ def test_a_disk_that_is_full_when_the_stack_starts_is_named_and_all_is_removed(t
     program = (
         "import tempfile\n"
         "from pathlib import Path\n"
-        "from infra.local import LocalAws, cloud\n"
-        "from infra.local.errors import DiskFull\n"
+        "from local_aws import LocalAws, cloud\n"
+        "from local_aws.errors import DiskFull\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
         "cloud.link_layer = lambda folder: Path('/dev/full').write_text('x')\n"
         "try:\n"

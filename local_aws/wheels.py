@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-from infra.local.errors import LocalStackError
+from local_aws.errors import LocalStackError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RUNTIME = ("awslambdaric", "boto3")
 LAYER_LOCK = ROOT / "requirements" / "layer.in"
 

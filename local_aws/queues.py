@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from infra.local.deploying import QueueMapping
-from infra.local.functions import Invocation
-from infra.local.template import ACCOUNT, REGION
+from local_aws.deploying import QueueMapping
+from local_aws.functions import Invocation
+from local_aws.template import ACCOUNT, REGION
 
 AT_ONCE = 2  # pollers of one queue; Lambda begins with five
 LOOK_EVERY = 0.05  # seconds, for messages that become visible; a new one is noticed at once

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from infra.local.calls import Asked, Request, asked_by
-from infra.local.errors import Unsupported
-from infra.local.permissions import Caller, Policies, Refused
+from local_aws.calls import Asked, Request, asked_by
+from local_aws.errors import Unsupported
+from local_aws.permissions import Caller, Policies, Refused
 
 OWNER = "local"  # the access key of whoever the account belongs to
 Start = Callable[..., Any]

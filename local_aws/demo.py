@@ -21,18 +21,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from infra.local.aws import LocalAws
-from infra.local.debugger import LocalDebugger
-from infra.local.errors import (
+from local_aws.aws import LocalAws
+from local_aws.debugger import LocalDebugger
+from local_aws.errors import (
     INTERRUPTED,
     LocalStackError,
     WaitedTooLong,
     complain,
     in_words,
 )
-from infra.local.screen import Screen
+from local_aws.screen import Screen
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PLACE = ROOT / ".demo"
 REPORT = "report/report.html"
 TRAINING = ROOT / "examples" / "train_numpy.py"

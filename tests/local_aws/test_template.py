@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.errors import Unsupported
-from infra.local.template import ACCOUNT, REGION, Resolver, known_only
+from local_aws.errors import Unsupported
+from local_aws.template import ACCOUNT, REGION, Resolver, known_only
 
 TEMPLATE = {
     "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},

@@ -17,13 +17,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from infra.local.calls import Asked
-from infra.local.clock import MovableClock
-from infra.local.deploying import Deployed
-from infra.local.errors import Unsupported
-from infra.local.functions import Invocation
-from infra.local.permissions import Caller, Refused
-from infra.local.template import ACCOUNT, REGION
+from local_aws.calls import Asked
+from local_aws.clock import MovableClock
+from local_aws.deploying import Deployed
+from local_aws.errors import Unsupported
+from local_aws.functions import Invocation
+from local_aws.permissions import Caller, Refused
+from local_aws.template import ACCOUNT, REGION
 
 Send = Callable[[str, str], None]  # a message to the queue of that name
 TRIES = 3  # of an asynchronous invocation, as Lambda does

@@ -1,4 +1,4 @@
-"""Canaries: moto as it is, where infra/local/moto_fixes.py replaces it. One that fails says: this fix can go.
+"""Canaries: moto as it is, where local_aws/moto_fixes.py replaces it. One that fails says: this fix can go.
 
 Nothing here runs patched: the stacks of other tests have processes of their own.
 """
@@ -19,7 +19,7 @@ import pytest
 from moto import mock_aws
 from moto.s3 import notifications
 
-from infra.local import moto_fixes
+from local_aws import moto_fixes
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"

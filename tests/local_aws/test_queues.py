@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from infra.local.delivery import moment_of, seconds_of_rate, shaped
-from infra.local.errors import Unsupported
-from infra.local.functions import Invocation
-from infra.local.queues import failed_of
+from local_aws.delivery import moment_of, seconds_of_rate, shaped
+from local_aws.errors import Unsupported
+from local_aws.functions import Invocation
+from local_aws.queues import failed_of
 
 BATCH = {"a", "b"}
 
