@@ -34,7 +34,7 @@ print(json.dumps([took, len(sys.modules), "boto3" in sys.modules]))
 
 def handlers() -> list[str]:
     """The modules of `functions` that hold a handler."""
-    sources = sorted((ROOT / "functions").glob("*.py"))
+    sources = sorted((ROOT / "functions" / "handlers").glob("*.py"))
     return [one.stem for one in sources if "\ndef handler(" in one.read_text(encoding="utf-8")]
 
 
@@ -63,7 +63,9 @@ def main() -> None:
         print(f"\nImporting a handler, {TIMES} times each, the files in the page cache:\n")
         print("handler".ljust(18) + "median".rjust(10) + "slowest".rjust(10) + "boto3".rjust(8))
         for name in handlers():
-            runs = [seconds_to_import(python, f"functions.{name}", paths) for _ in range(TIMES)]
+            runs = [
+                seconds_to_import(python, f"functions.handlers.{name}", paths) for _ in range(TIMES)
+            ]
             median, slowest = statistics.median(t for t, _ in runs), max(t for t, _ in runs)
             told = "loaded" if runs[0][1] else "-"
             print(f"{name:18}{median * 1000:7.0f} ms{slowest * 1000:7.0f} ms{told:>8}")

@@ -108,7 +108,7 @@ class Schedules(Protocol):
     """One-shot wake-ups, one per run."""
 
     def wake(self, run: str, *, at: float) -> None:
-        """Have `functions.watch` called for the run at that time, instead of any time told before."""
+        """Call the watch handler for the run at that time, replacing any earlier request."""
 
 
 class Listed(Protocol):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from functions.world import Settings, World
 
 if TYPE_CHECKING:
-    from functions.acting import Hands
-    from functions.letters import Writer
+    from functions.followup.actions import Hands
+    from functions.followup.notifications import Writer
     from functions.ports import ItemStore, Topic
 
 
@@ -83,12 +83,12 @@ def settings(told: Any) -> Settings:
 @cache
 def hands() -> Hands:
     """What acting on a finding needs."""
-    from functions.acting import Hands
     from functions.adapters.aws import CheckQueueInSqs, SystemClock
     from functions.adapters.control_objects import ControlObjectsInS3
     from functions.adapters.training_jobs import SageMakerJobs
-    from functions.decisions.actions import Endpoints
-    from functions.outcomes import OutcomesInIndex
+    from functions.decisions.action_plan import Endpoints
+    from functions.followup.action_outcomes import OutcomesInIndex
+    from functions.followup.actions import Hands
 
     told = os.environ
     return Hands(
@@ -117,7 +117,7 @@ def topic() -> Topic:
 def writer() -> Writer:
     """What telling people once needs."""
     from functions.adapters.aws import SystemClock
-    from functions.letters import Writer
+    from functions.followup.notifications import Writer
 
     return Writer(topic(), items(), SystemClock())
 

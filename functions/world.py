@@ -50,4 +50,4 @@ class World:
     lender: Lender
     settings: Settings = field(default_factory=Settings)
     kept_views: OrderedDict[str, Any] = field(default_factory=OrderedDict, compare=False)
-    """What this process has read of runs, by `functions.rule_bench`, from one invocation to the next."""
+    """Runs as read by this process, kept by `RuleBench` from one invocation to the next."""

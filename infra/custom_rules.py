@@ -32,7 +32,7 @@ TIMEOUT = 120
 NARROWED = (
     "The most that a claim can lend; its session policy narrows it to one run and one state key."
 )
-_HANDLER = "functions.run_custom_rule.handler"
+_HANDLER = "functions.handlers.run_custom_rule.handler"
 _LOCK = ".requirements.txt"
 _FUNCTIONS = ROOT / "functions"
 

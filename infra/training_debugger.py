@@ -69,7 +69,7 @@ class TrainingDebugger(Construct):
         def function(
             id: str, module: str, does: str, timeout: int = QUICK, **more: Any
         ) -> PythonFunction:
-            handler = f"functions.{module}.handler"
+            handler = f"functions.handlers.{module}.handler"
             return PythonFunction(
                 self, id, shared=shared, handler=handler, does=does, timeout=timeout, **more
             )

@@ -56,7 +56,7 @@ class Function:
 
     @property
     def short_name(self) -> str:
-        """`functions.evaluate.handler` -> `evaluate`."""
+        """`functions.handlers.evaluate.handler` -> `evaluate`."""
         return self.handler.split(".")[-2]
 
 

@@ -340,7 +340,7 @@ def test_handlers_introduce_and_do_not_decide():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name == "handler":
                 found[path.stem] = (node.end_lineno or 0) - node.lineno + 1
-                assert path.parent == FUNCTIONS, f"{path} is not where handlers are"
+                assert path.parent == FUNCTIONS / "handlers", f"{path} is not where handlers are"
                 assert [argument.arg for argument in node.args.args] == ["event", "context"]
     assert found
     assert not {name: lines for name, lines in found.items() if lines > 30}

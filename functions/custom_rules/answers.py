@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
-from functions.rule_call import Behind
+from functions.decisions.rule_lifecycle import Clear, DidNotLook, Found, Outcome, Raised
+from functions.evaluation.rule_call import Behind
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.items import LARGEST_INLINE_STATE
 

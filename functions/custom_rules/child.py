@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functions.rule_call import ViewOfRun
+    from functions.evaluation.rule_call import ViewOfRun
     from smdebug.rules.rule import Rule
     from smdebug.storage import Storage
 
@@ -114,8 +114,8 @@ class Work:
 
     def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
         """What the rule says of a step, as plain data."""
-        from functions.decisions.verdicts import Raised
-        from functions.rule_call import END, ask, told_of
+        from functions.decisions.rule_lifecycle import Raised
+        from functions.evaluation.rule_call import END, ask, told_of
         from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
         from smdebug.rules.state import restore_state, save_state
 
@@ -202,7 +202,7 @@ class Work:
 
 def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> ViewOfRun:
     """A run as the job tells of it. What it does not tell is read here."""
-    from functions.rule_call import ViewOfRun, collections_of
+    from functions.evaluation.rule_call import ViewOfRun, collections_of
     from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory
 
     history = dict(about["history"])
@@ -220,7 +220,7 @@ def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int)
 
 def opened(told: Mapping[str, Any]) -> tuple[ViewOfRun, Callable[[int], bool]]:
     """Another run, and whether it has passed a step: as the step index knows it, else by listing it."""
-    from functions.rule_call import as_listed
+    from functions.evaluation.rule_call import as_listed
     from smdebug.files.names import END_MARKER
     from smdebug.storage import open_storage
 
@@ -303,7 +303,7 @@ def told_of_outcome(outcome: Any) -> dict[str, Any]:
     """An outcome as plain data, cut to what an answer may hold."""
     from functions.custom_rules.answers import MOST_FINDINGS
     from functions.decisions.events import bounded_finding, worst
-    from functions.decisions.verdicts import Clear, Found, Raised
+    from functions.decisions.rule_lifecycle import Clear, Found, Raised
 
     if isinstance(outcome, Found):
         told = [bounded_finding(one) for one in worst(outcome.findings, MOST_FINDINGS)]

@@ -9,16 +9,16 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from functions.answers import answer
 from functions.custom_rules import jobs
 from functions.custom_rules.credentials import LENT_FOR, TooManyRuns, session_policy
 from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.custom_rules.sources import Source, SourceRefused, source_of
+from functions.decisions.rule_lifecycle import fail
 from functions.decisions.settling import Ready, Waiting
-from functions.decisions.verdicts import fail
-from functions.evaluation import Evaluation, as_new_as, wants
-from functions.run_history import IndexedHistory
+from functions.evaluation.built_in import Evaluation, as_new_as, wants
+from functions.evaluation.run_history import IndexedHistory
 from functions.telemetry import metrics
+from functions.workflow_reply import answer
 from functions.world import World
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.items import state_folder, state_key

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from functions.decisions.arrivals import bucket_and_prefix
+from functions.decisions.messages import bucket_and_prefix
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import END_MARKER
 

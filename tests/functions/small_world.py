@@ -19,15 +19,15 @@ from functions.adapters.in_memory import (
     MemorySchedules,
     MemoryWorkflow,
 )
+from functions.arrivals.recording import take_in
 from functions.custom_rules import running
 from functions.custom_rules.claiming import claim
-from functions.custom_rules.committing import commit
-from functions.decisions.arrivals import arrivals_in, bucket_and_prefix, by_run
-from functions.evaluation import evaluate
-from functions.finishing import finish_run
-from functions.intake import take_in
+from functions.custom_rules.judging import commit
+from functions.decisions.messages import arrivals_in, bucket_and_prefix, by_run
+from functions.evaluation.built_in import evaluate
+from functions.lifecycle.reminders import remind, sweep, watch
+from functions.lifecycle.summary import finish_run
 from functions.step_index import GroupBusy, StepIndex
-from functions.upkeep import remind, sweep, watch
 from functions.world import Settings, World
 from smdebug.exceptions import ObjectMissing
 from smdebug.storage.folder import FolderStorage

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from functions import act, wiring
-from functions.acting import CLAIMED_FOR, Hands, act_on
+from functions import wiring
 from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
-from functions.decisions.actions import Endpoints
-from functions.outcomes import OutcomesInIndex
+from functions.decisions.action_plan import Endpoints
+from functions.followup.action_outcomes import OutcomesInIndex
+from functions.followup.actions import CLAIMED_FOR, Hands, act_on
+from functions.handlers import act
 from functions.ports import NotDone, Only, TooMuch
 from functions.step_index import StepIndex
 from smdebug.service.records import GroupRecord, RunRecord

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
-from functions.evaluation import evaluate
+from functions.evaluation.built_in import evaluate
 from functions.world import Settings
 from smdebug.service.records import GroupRecord
 from tests.functions.saver import ILL, WELL, Saver
@@ -149,7 +149,7 @@ def test_an_attempt_that_ended_before_it_was_noted_is_finished():
 
 
 def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir(monkeypatch):
-    from functions import intake
+    from functions.arrivals import recording as intake
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
@@ -267,7 +267,7 @@ def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
 
 
 def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_by_half(monkeypatch):
-    from functions import rules_of_run
+    from functions.arrivals import rules_file as rules_of_run
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from functions.batch import read_batch
-from functions.decisions.arrivals import Reminder
+from functions.arrivals.batch import read_batch
+from functions.decisions.messages import Reminder
 from tests.functions.decisions.test_arrivals import notification
 
 

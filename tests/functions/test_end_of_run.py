@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from functions.evaluation import DEATHS_BEFORE_ALONE, evaluate
+from functions.evaluation.built_in import DEATHS_BEFORE_ALONE, evaluate
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.state import read_state
 from smdebug_rules.overfit import Overfit

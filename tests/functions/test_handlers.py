@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 
-from functions import evaluate, finish_run, ingest, mark_published, sweep, watch, wiring
+from functions import wiring
+from functions.handlers import evaluate, finish_run, ingest, mark_published, sweep, watch
 from smdebug.storage import open_storage
 from tests.functions.decisions.test_arrivals import notification
 from tests.functions.saver import ILL, WELL, Saver
@@ -105,7 +106,8 @@ def test_a_poisoned_message_is_the_only_one_that_comes_again(deployed):
 
 def test_importing_a_handler_touches_nothing_and_loads_no_client():
     script = (
-        "import sys, functions.ingest, functions.sweep, functions.watch, functions.evaluate\n"
+        "import sys\n"
+        "from functions.handlers import evaluate, ingest, sweep, watch\n"
         "print([name for name in ('boto3', 'google.protobuf') if name in sys.modules])\n"
     )
     said = subprocess.check_output(

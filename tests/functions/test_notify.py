@@ -5,10 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from functions import notify, wiring
+from functions import wiring
 from functions.adapters.in_memory import HandClock, MemoryItems
 from functions.decisions.alerts import is_worth_a_message
-from functions.letters import KEPT_FOR, Writer, tell_once
+from functions.followup.notifications import KEPT_FOR, Writer, tell_once
+from functions.handlers import notify
 from functions.ports import TooMuch
 from tests.functions.decisions.told import every_kind
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.decisions.arrivals import arrivals_in
-from functions.evaluation import evaluate
-from functions.intake import take_in
+from functions.arrivals.recording import take_in
+from functions.decisions.messages import arrivals_in
+from functions.evaluation.built_in import evaluate
 from functions.ports import TooMuch
 from functions.step_index import GroupBusy, LeaseLost
 from functions.world import Settings
@@ -273,7 +273,7 @@ def test_a_group_that_is_no_more_has_nothing_to_say():
 
 
 def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
-    monkeypatch.setattr("functions.rule_bench.LARGEST_INLINE_STATE", 10)
+    monkeypatch.setattr("functions.evaluation.rule_bench.LARGEST_INLINE_STATE", 10)
     small = SmallWorld()
     small.place().write(
         "rules.json",
@@ -1078,8 +1078,8 @@ def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
 
 
 def test_a_sagemaker_job_ends_by_its_own_event():
-    from functions.decisions.arrivals import JobEnded
-    from functions.intake import job_ended
+    from functions.arrivals.recording import job_ended
+    from functions.decisions.messages import JobEnded
 
     small = SmallWorld(EXPLODING)
     place = small.place("jobs/mnist-1/debug-output")

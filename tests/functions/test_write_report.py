@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functions import evaluate, finish_run, ingest, wiring, write_report
-from functions.reporting import KEY
-from functions.reporting import write_report as written
+from functions import wiring
+from functions.followup.run_report import KEY
+from functions.followup.run_report import write_report as written
+from functions.handlers import evaluate, finish_run, ingest, write_report
 from smdebug.storage import open_storage
 from tests.functions.saver import ILL, WELL, Saver
 from tests.functions.test_handlers import tell_of_everything

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from functions.decisions.arrivals import Arrival, NotUnderstood, arrivals_in, by_run
+from functions.decisions.messages import Arrival, NotUnderstood, arrivals_in, by_run
 from smdebug.exceptions import DamagedFile, IndexReaderException, RulesFileError
 from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.collections_file import encode_collections, parse_collections

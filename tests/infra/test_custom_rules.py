@@ -66,7 +66,9 @@ def test_every_rule_file_is_a_function_of_its_own_beside_the_sandbox(
 ):
     def running_rules(stack: Stack) -> int:
         functions = stack.of("AWS::Lambda::Function").values()
-        return sum(one["Handler"] == "functions.run_custom_rule.handler" for one in functions)
+        return sum(
+            one["Handler"] == "functions.handlers.run_custom_rule.handler" for one in functions
+        )
 
     assert running_rules(full_stack) == running_rules(default_stack) + 1
     mine = full_stack.function("CustomRulesLossTooSmooth")
@@ -106,7 +108,7 @@ def test_the_workflow_may_call_every_function_that_runs_rules(
     running = {
         name
         for name, one in stack.of("AWS::Lambda::Function").items()
-        if one["Handler"] == "functions.run_custom_rule.handler"
+        if one["Handler"] == "functions.handlers.run_custom_rule.handler"
     }
     assert len(running) == 2
     assert running < callable_

@@ -44,7 +44,7 @@ def untrusted_roles(stack: Stack) -> set[str]:
     return {
         one["Role"]["Fn::GetAtt"][0]
         for one in functions
-        if one["Handler"] == "functions.run_custom_rule.handler"
+        if one["Handler"] == "functions.handlers.run_custom_rule.handler"
     }
 
 
@@ -104,7 +104,7 @@ def test_what_runs_custom_rules_may_write_its_own_log_and_nothing_else(stack: St
 
 def test_what_runs_custom_rules_is_told_nothing_but_its_file(stack: Stack):
     for function in stack.of("AWS::Lambda::Function").values():
-        if function["Handler"] == "functions.run_custom_rule.handler":
+        if function["Handler"] == "functions.handlers.run_custom_rule.handler":
             assert set(function.get("Environment", {}).get("Variables", {})) <= {
                 "SMDEBUG_RULE_FILE"
             }

@@ -56,9 +56,9 @@ def test_every_handler_is_a_function_that_there_is(stack: Stack):
     handlers = {one["Handler"] for one in stack.of("AWS::Lambda::Function").values()}
     assert len(handlers) >= 11
     for handler in handlers:
-        package, module, name = handler.split(".")
-        assert package == "functions"
-        tree = ast.parse((FUNCTIONS / f"{module}.py").read_text(encoding="utf-8"))
+        package, room, module, name = handler.split(".")
+        assert (package, room) == ("functions", "handlers")
+        tree = ast.parse((FUNCTIONS / room / f"{module}.py").read_text(encoding="utf-8"))
         found = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
         assert len(found) == 1, handler
         assert len(found[0].args.args) == 2, handler

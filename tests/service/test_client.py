@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from functions.outcomes import OutcomesInIndex
+from functions.followup.action_outcomes import OutcomesInIndex
 from smdebug.exceptions import (
     RulesFileError,
     RuleUnknown,

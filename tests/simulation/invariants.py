@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from functions.decisions.actions import Tell, plan
+from functions.decisions.action_plan import Tell, plan
 from functions.decisions.alerts import is_worth_a_message
 from functions.decisions.detail_types import (
     ACTION_OUTCOME,

@@ -7,25 +7,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import functions.batch
-import functions.commit
+import functions.arrivals.batch
+import functions.arrivals.recording
 import functions.decisions.events
 import functions.decisions.settling
-import functions.evaluate
-import functions.evaluation
-import functions.finishing
-import functions.ingest
-import functions.intake
-import functions.notify
-import functions.rule_bench
-import functions.starting
+import functions.evaluation.built_in
+import functions.evaluation.rule_bench
+import functions.handlers.commit
+import functions.handlers.evaluate
+import functions.handlers.ingest
+import functions.handlers.notify
+import functions.lifecycle.reminders
+import functions.lifecycle.summary
 import functions.step_index
-import functions.upkeep
-from functions.answers import answer
-from functions.decisions.verdicts import Verdict
-from functions.evaluation import Evaluation
-from functions.outcomes import OutcomesInIndex
+import functions.workflow_start
+from functions.decisions.rule_lifecycle import Verdict
+from functions.evaluation.built_in import Evaluation
+from functions.followup.action_outcomes import OutcomesInIndex
 from functions.step_index import StepIndex
+from functions.workflow_reply import answer
 from smdebug.rules.rule import Rule
 from smdebug.service.records import StepRecord
 
@@ -84,7 +84,9 @@ def _(commit: Any) -> Any:
     return lambda self, run, record, outbox: commit(self, run, record, {})
 
 
-@mutant("what an outbox still holds is not published again", functions.evaluation, "answer")
+@mutant(
+    "what an outbox still holds is not published again", functions.evaluation.built_in, "answer"
+)
 def _(original: Any) -> Any:
     def without_old(
         world: Any, run: str, group: Any, outbox: Mapping[str, Any], **more: Any
@@ -118,24 +120,24 @@ def _(original: Any) -> Any:
     return lambda self, workers: workers is not None and bool(self.complete_workers)
 
 
-@mutant("nobody checks later", functions.starting, "leave_check")
+@mutant("nobody checks later", functions.workflow_start, "leave_check")
 def _(original: Any) -> Any:
     return lambda world, record, **more: None
 
 
-@mutant("messages are deleted before they are handled", functions.batch.Batch, "answer")
+@mutant("messages are deleted before they are handled", functions.arrivals.batch.Batch, "answer")
 def _(original: Any) -> Any:
     return lambda self: {"batchItemFailures": []}
 
 
-@mutant("a rule begins anew in each invocation", functions.rule_bench, "restore_state")
+@mutant("a rule begins anew in each invocation", functions.evaluation.rule_bench, "restore_state")
 def _(original: Any) -> Any:
     return lambda rule, state: None
 
 
 @mutant(
     "a large state overwrites the one before",
-    functions.rule_bench,
+    functions.evaluation.rule_bench,
     "state_key",
     scenario="a large memory",
 )
@@ -167,18 +169,24 @@ def _(original: Any) -> Any:
     return forget
 
 
-@mutant("a run ends without a last listing", functions.upkeep, "list_run")
+@mutant("a run ends without a last listing", functions.lifecycle.reminders, "list_run")
 def _(original: Any) -> Any:
     return lambda *told, **more: 0
 
 
-@mutant("the sweeper unlists a run that is just being noted", functions.upkeep, "_NEVER_NOTED")
+@mutant(
+    "the sweeper unlists a run that is just being noted",
+    functions.lifecycle.reminders,
+    "_NEVER_NOTED",
+)
 def _(original: Any) -> Any:
     return -1.0
 
 
 @mutant(
-    "a read that fails for a moment is taken as unreadable", functions.intake, "StorageUnavailable"
+    "a read that fails for a moment is taken as unreadable",
+    functions.arrivals.recording,
+    "StorageUnavailable",
 )
 def _(original: Any) -> Any:
     return type("NeverRaised", (Exception,), {})
@@ -200,7 +208,7 @@ def _(original: Any) -> Any:
 
 @mutant(
     "an answer counts although its lease is over",
-    functions.commit,
+    functions.handlers.commit,
     "commit",
     "custom rules to the end",
 )
@@ -219,7 +227,7 @@ def _(commit: Any) -> Any:
 
 @mutant(
     "files of an earlier attempt count for the resumed one",
-    functions.intake,
+    functions.arrivals.recording,
     "by_attempt",
     "resumed",
 )
@@ -227,7 +235,9 @@ def _(original: Any) -> Any:
     return lambda world, record, written: ([*written], [])
 
 
-@mutant("a rule remembers the attempt before", functions.evaluation, "begin_again", "resumed")
+@mutant(
+    "a rule remembers the attempt before", functions.evaluation.built_in, "begin_again", "resumed"
+)
 def _(original: Any) -> Any:
     return lambda rule, configuration, moment: Verdict(rule)
 
@@ -243,7 +253,9 @@ def _(original: Any) -> Any:
 # Rules that come and go
 
 
-@mutant("a rule that was detached goes on", functions.evaluation, "stop", "rules come and go")
+@mutant(
+    "a rule that was detached goes on", functions.evaluation.built_in, "stop", "rules come and go"
+)
 def _(original: Any) -> Any:
     return lambda rule, *told: Verdict(rule)
 
@@ -265,7 +277,7 @@ def _(original: Any) -> Any:
 
 @mutant(
     "the sweeper does not look for changed rules",
-    functions.upkeep,
+    functions.lifecycle.reminders,
     "rules_were_missed",
     "rules come and go",
 )
@@ -288,7 +300,7 @@ def _(original: Any) -> Any:
 
 @mutant(
     "each event that says the same is a letter of its own",
-    functions.notify,
+    functions.handlers.notify,
     "tell_once",
     "actions and alerts",
 )

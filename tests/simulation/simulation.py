@@ -22,25 +22,25 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-import functions.act
-import functions.claim
-import functions.commit
-import functions.evaluate
-import functions.finish_run
-import functions.ingest
-import functions.mark_published
-import functions.notify
-import functions.sweep
-import functions.watch
+import functions.handlers.act
+import functions.handlers.claim
+import functions.handlers.commit
+import functions.handlers.evaluate
+import functions.handlers.finish_run
+import functions.handlers.ingest
+import functions.handlers.mark_published
+import functions.handlers.notify
+import functions.handlers.sweep
+import functions.handlers.watch
 import smdebug.storage
 from functions import wiring
-from functions.acting import Hands
 from functions.adapters.in_memory import MemoryItems, MemoryLender, MemoryObject, MemoryObjects
 from functions.custom_rules import child, running
-from functions.decisions.actions import Endpoints
-from functions.decisions.arrivals import bucket_and_prefix
-from functions.letters import Writer
-from functions.outcomes import OutcomesInIndex
+from functions.decisions.action_plan import Endpoints
+from functions.decisions.messages import bucket_and_prefix
+from functions.followup.action_outcomes import OutcomesInIndex
+from functions.followup.actions import Hands
+from functions.followup.notifications import Writer
 from functions.ports import TooMuch
 from functions.step_index import StepIndex
 from functions.world import Settings, World
@@ -54,16 +54,16 @@ from tests.simulation.state_machine import TaskFailed
 from tests.simulation.trainings import END, SOURCES, TOLD, Scenario, Writers
 
 HANDLERS: dict[str, Callable[[Any, Any], Any]] = {
-    "Ingest": functions.ingest.handler,
-    "Evaluate": functions.evaluate.handler,
-    "Claim": functions.claim.handler,
-    "Commit": functions.commit.handler,
-    "MarkPublished": functions.mark_published.handler,
-    "FinishRun": functions.finish_run.handler,
-    "Watch": functions.watch.handler,
-    "Sweep": functions.sweep.handler,
-    "Act": functions.act.handler,
-    "Notify": functions.notify.handler,
+    "Ingest": functions.handlers.ingest.handler,
+    "Evaluate": functions.handlers.evaluate.handler,
+    "Claim": functions.handlers.claim.handler,
+    "Commit": functions.handlers.commit.handler,
+    "MarkPublished": functions.handlers.mark_published.handler,
+    "FinishRun": functions.handlers.finish_run.handler,
+    "Watch": functions.handlers.watch.handler,
+    "Sweep": functions.handlers.sweep.handler,
+    "Act": functions.handlers.act.handler,
+    "Notify": functions.handlers.notify.handler,
 }
 TIMEOUTS = {"Evaluate": 120, "FinishRun": 120, "Sweep": 300, "RunCustomRule": 120}
 VISIBILITY = 360.0
@@ -360,7 +360,7 @@ class Simulation:
         return actor
 
     def _run_custom_rule(self, job: Any, context: object) -> dict[str, Any]:
-        """What `functions.run_custom_rule` does, without the process: it would take too long each time."""
+        """Run the custom rule in this process: starting one each time would take too long."""
         heard = running.Heard(job)
         is_slow = not self.schedule.is_orderly and self.chance.random() < 0.3
         begun = time.monotonic() - (job["limits"]["work"] + 1 if is_slow else 0.0)

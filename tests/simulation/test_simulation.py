@@ -46,7 +46,7 @@ def test_the_handlers_are_those_that_are_deployed():
     deployed = (ROOT / "infra" / "training_debugger.py").read_text(encoding="utf-8")
     for name, handler in HANDLERS.items():
         file = Path(inspect.getsourcefile(handler) or "")
-        assert file == ROOT / "functions" / f"{file.stem}.py"
+        assert file == ROOT / "functions" / "handlers" / f"{file.stem}.py"
         assert re.search(rf'function\(\s*"{name}",\s*"{file.stem}"', deployed), name
 
 

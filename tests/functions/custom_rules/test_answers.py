@@ -17,8 +17,8 @@ from functions.custom_rules.answers import (
     Said,
     read_answer,
 )
-from functions.decisions.verdicts import Clear, DidNotLook, Found, Raised
-from functions.rule_call import Behind
+from functions.decisions.rule_lifecycle import Clear, DidNotLook, Found, Raised
+from functions.evaluation.rule_call import Behind
 from smdebug.service.items import LARGEST_INLINE_STATE
 
 KEY = "state/custom-mine/mine/00000001.state"

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from functions.arrivals.rules_file import groups_of, rules_told
 from functions.custom_rules import jobs
 from functions.custom_rules.claiming import claim
-from functions.custom_rules.committing import commit
-from functions.rules_of_run import groups_of, rules_told
+from functions.custom_rules.judging import commit
 from functions.step_index import GroupBusy, LeaseLost
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import GroupRecord

@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from functions.decisions.actions import AskToStop, Endpoints, Refuse, StopJob, Tell, own_job, plan
+from functions.decisions.action_plan import (
+    AskToStop,
+    Endpoints,
+    Refuse,
+    StopJob,
+    Tell,
+    own_job,
+    plan,
+)
 from smdebug.saving.control import StopRequest
 from tests.functions.decisions.told import every_kind
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.decisions.arrivals import (
+from functions.decisions.messages import (
     Arrival,
     JobEnded,
     Kind,

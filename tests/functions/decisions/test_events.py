@@ -24,7 +24,7 @@ from functions.decisions.events import (
     when,
     worst,
 )
-from functions.decisions.verdicts import Found, judge
+from functions.decisions.rule_lifecycle import Found, judge
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from tests.functions.decisions.told import FINDINGS, NOON, RUN, VANISHING, every_kind, moment, rule
 

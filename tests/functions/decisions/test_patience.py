@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.decisions.patience import (
+from functions.decisions.giving_up import (
     Patience,
     looked_again,
     patience_with,

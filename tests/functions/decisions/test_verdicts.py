@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from functions.decisions.detail_types import CONDITION_MET, ISSUE_RESOLVED, STATUS_CHANGE
-from functions.decisions.verdicts import (
+from functions.decisions.rule_lifecycle import (
     Clear,
     DidNotLook,
     Found,

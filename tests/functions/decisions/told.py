@@ -10,7 +10,7 @@ from functions.decisions.events import (
     run_state_changed,
     summary_of,
 )
-from functions.decisions.verdicts import Clear, Found, Raised, finish, judge
+from functions.decisions.rule_lifecycle import Clear, Found, Raised, finish, judge
 from smdebug.rules import Finding
 from smdebug.service.records import RuleConfiguration, RuleRecord, RunRecord, RunState
 

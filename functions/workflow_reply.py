@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.decisions.events import MAX_BATCH, MAX_ENTRIES, put_events_entries
-from functions.starting import RUN_ITSELF
+from functions.workflow_start import RUN_ITSELF
 from functions.world import World
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from functions.answers import answer
 from functions.decisions.configuration import custom_group, group_of
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.decisions.events import (
@@ -20,10 +19,8 @@ from functions.decisions.events import (
     Overflow,
     old_state_change,
 )
-from functions.decisions.patience import why_given_up
-from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
-from functions.decisions.silence import watches_silence
-from functions.decisions.verdicts import (
+from functions.decisions.giving_up import why_given_up
+from functions.decisions.rule_lifecycle import (
     Raised,
     Verdict,
     attach_again,
@@ -33,12 +30,15 @@ from functions.decisions.verdicts import (
     judge,
     stop,
 )
-from functions.rule_bench import RuleBench, StateTooLarge
-from functions.rule_call import END, SILENCE, Behind
+from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
+from functions.decisions.silence import watches_silence
+from functions.evaluation.rule_bench import RuleBench, StateTooLarge
+from functions.evaluation.rule_call import END, SILENCE, Behind
 from functions.run_record import change, in_trouble
-from functions.starting import RUN_ITSELF, leave_check
 from functions.step_index import GroupGone
 from functions.telemetry import log, metrics
+from functions.workflow_reply import answer
+from functions.workflow_start import RUN_ITSELF, leave_check
 from functions.world import World
 from smdebug.service.records import (
     BUILT_IN,

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.attempts import by_attempt, is_end_of
-from functions.decisions.arrivals import (
-    Arrival,
-    Kind,
-    Reminder,
-    arrival_of,
-    bucket_and_prefix,
-)
+from functions.arrivals.attempts import by_attempt, is_end_of
+from functions.arrivals.recording import announce_end, list_run, take_in, unseen_steps
+from functions.arrivals.rules_file import rules_were_missed
 from functions.decisions.events import run_entry
-from functions.decisions.patience import (
+from functions.decisions.giving_up import (
     Patience,
     looked_again,
     patience_with,
     progress_of,
     unfinished_of,
 )
+from functions.decisions.messages import (
+    Arrival,
+    Kind,
+    Reminder,
+    arrival_of,
+    bucket_and_prefix,
+)
 from functions.decisions.settling import never_came
-from functions.intake import announce_end, list_run, take_in, unseen_steps
-from functions.rules_of_run import rules_were_missed
+from functions.lifecycle.silence import marks_of
 from functions.run_record import change, in_trouble
-from functions.starting import leave_check, start_evaluation
 from functions.telemetry import log, metrics
-from functions.waking import marks_of
+from functions.workflow_start import leave_check, start_evaluation
 from functions.world import World
 from smdebug.files.names import collections_key, index_key
 from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord

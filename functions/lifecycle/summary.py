@@ -7,12 +7,12 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from functions.answers import answer
 from functions.decisions.events import old_state_change, run_entry, summary_of
-from functions.decisions.patience import Patience, patience_with, progress_of, unfinished_of
-from functions.evaluation import Evaluation, as_new_as
+from functions.decisions.giving_up import Patience, patience_with, progress_of, unfinished_of
+from functions.evaluation.built_in import Evaluation, as_new_as
 from functions.run_record import change
-from functions.starting import leave_check
+from functions.workflow_reply import answer
+from functions.workflow_start import leave_check
 from functions.world import World
 from smdebug.service.records import GroupRecord, RuleConfiguration, RunRecord, RunState
 

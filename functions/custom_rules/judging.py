@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from functions.answers import answer
 from functions.custom_rules.answers import AnswerRefused, Died, Said, read_answer
 from functions.custom_rules.jobs import Claimed, ClaimedStep
+from functions.decisions.rule_lifecycle import Raised, fail, judge
 from functions.decisions.settling import Ready
-from functions.decisions.verdicts import Raised, fail, judge
-from functions.evaluation import Evaluation
-from functions.rule_call import END, Behind
+from functions.evaluation.built_in import Evaluation
+from functions.evaluation.rule_call import END, Behind
 from functions.step_index import LeaseLost
 from functions.telemetry import log, metrics
+from functions.workflow_reply import answer
 from functions.world import World
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.items import state_key

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
-from functions.batch import read_batch
-from functions.intake import job_ended, take_in
-from functions.upkeep import remind
+from functions.arrivals.batch import read_batch
+from functions.arrivals.recording import job_ended, take_in
+from functions.lifecycle.reminders import remind
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

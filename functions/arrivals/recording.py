@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from functions.attempts import by_attempt, is_end_of
-from functions.decisions.arrivals import (
+from functions.arrivals.attempts import by_attempt, is_end_of
+from functions.arrivals.rules_file import RULES_FILE, groups_of, rules_told, take_rules
+from functions.decisions.configuration import default_rules
+from functions.decisions.messages import (
     Arrival,
     JobEnded,
     Kind,
@@ -21,11 +23,9 @@ from functions.decisions.arrivals import (
     job_of,
     version_of_listing,
 )
-from functions.decisions.configuration import default_rules
-from functions.rules_of_run import RULES_FILE, groups_of, rules_told, take_rules
+from functions.lifecycle.silence import wake_in_time
 from functions.run_record import change, in_trouble, with_news
-from functions.starting import leave_check, start_evaluation
-from functions.waking import wake_in_time
+from functions.workflow_start import leave_check, start_evaluation
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections

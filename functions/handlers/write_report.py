@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from functions import wiring
-from functions.reporting import write_report
+from functions.followup.run_report import write_report
 from functions.telemetry import log
 
 _RESERVE = 45  # seconds for the step that is being read, and for writing

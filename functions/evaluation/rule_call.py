@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.verdicts import Clear, DidNotLook, Found, Outcome, Raised
+from functions.decisions.rule_lifecycle import Clear, DidNotLook, Found, Outcome, Raised
 from functions.ports import TooMuch
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (

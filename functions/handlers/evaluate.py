@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
-from functions.evaluation import evaluate
+from functions.evaluation.built_in import evaluate
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
-from functions.acting import act_on
+from functions.followup.actions import act_on
 from functions.telemetry import log
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from functions.decisions.arrivals import (
+from functions.decisions.configuration import custom_group, group_of, read_rules, what_changed
+from functions.decisions.messages import (
     Arrival,
     bucket_and_prefix,
     comparable,
     is_older,
     version_of_listing,
 )
-from functions.decisions.configuration import custom_group, group_of, read_rules, what_changed
 from functions.decisions.silence import watches_silence
+from functions.lifecycle.silence import wake_in_time
 from functions.run_record import change, in_trouble
-from functions.starting import start_evaluation
-from functions.waking import wake_in_time
+from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, RulesFileError
 from smdebug.service.items import RulesOfRun

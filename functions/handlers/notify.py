@@ -6,7 +6,7 @@ from typing import Any
 
 from functions import wiring
 from functions.decisions import alerts
-from functions.letters import tell_once
+from functions.followup.notifications import tell_once
 
 
 def handler(event: dict[str, Any], context: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
-from functions.finishing import finish_run
+from functions.lifecycle.summary import finish_run
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

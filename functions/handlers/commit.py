@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
-from functions.custom_rules.committing import commit
+from functions.custom_rules.judging import commit
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

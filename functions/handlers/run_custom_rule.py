@@ -11,7 +11,7 @@ from functions.custom_rules.running import memory_left, run
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     deployed = os.environ.get("SMDEBUG_RULE_FILE")
-    beside = Path(__file__).parents[1]
+    beside = Path(__file__).parents[2]
     return run(
         event,
         memory_mb=memory_left(float(context.memory_limit_in_mb)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from functions.decisions.arrivals import Arrival, Kind, bucket_and_prefix
+from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.index import parse_index

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from functions.decisions.arrivals import (
+from functions.decisions.messages import (
     Arrival,
     JobEnded,
     NotUnderstood,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functions import upkeep, wiring
+from functions import wiring
+from functions.lifecycle.reminders import watch
 
 
 def handler(event: dict[str, str], context: object) -> None:
-    upkeep.watch(wiring.world(), event["run"])
+    watch(wiring.world(), event["run"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions import upkeep, wiring
+from functions import wiring
+from functions.lifecycle.reminders import sweep
 
 
 def handler(event: object, context: object) -> dict[str, Any]:
-    return {"missed": upkeep.sweep(wiring.world())}
+    return {"missed": sweep(wiring.world())}

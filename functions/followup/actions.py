@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functions.decisions import alerts
-from functions.decisions.actions import (
+from functions.decisions.action_plan import (
     AskToStop,
     Endpoints,
     Plan,

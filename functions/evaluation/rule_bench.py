@@ -7,10 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from functions.decisions.configuration import check
-from functions.decisions.verdicts import Outcome, Raised
+from functions.decisions.rule_lifecycle import Outcome, Raised
+from functions.evaluation.rule_call import (
+    Behind,
+    ViewOfRun,
+    as_listed,
+    ask,
+    collections_of,
+    told_of,
+)
+from functions.evaluation.run_history import IndexedHistory
 from functions.ports import TooMuch
-from functions.rule_call import Behind, ViewOfRun, as_listed, ask, collections_of, told_of
-from functions.run_history import IndexedHistory
 from functions.telemetry import about_rule
 from functions.world import World
 from smdebug.exceptions import (

@@ -1,0 +1,1 @@
+"""Evaluating a group of rules on a run, under a lease."""
