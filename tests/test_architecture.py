@@ -76,7 +76,7 @@ PURE = [
     "service/items.py",
     "service/reading.py",
     "service/records.py",
-    "service/rules_file.py",
+    "service/rules_file",
     "service/statuses.py",
     "service/tables.py",
 ]

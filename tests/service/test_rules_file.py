@@ -1,4 +1,4 @@
-"""rules.json in its three forms, and what strangers write into it."""
+"""rules.json in its three forms, valid and invalid."""
 
 import json
 
@@ -20,18 +20,18 @@ from smdebug.service.rules_file import (
 FILE = "s3://bucket/run/rules.json"
 
 
-def parse(told):
-    return parse_rules(json.dumps(told).encode(), file=FILE)
+def parse(content):
+    return parse_rules(json.dumps(content).encode(), file=FILE)
 
 
-def only(told):
-    (rule,) = parse(told)
+def only(content):
+    (rule,) = parse(content)
     return rule
 
 
-def problem_of(told):
+def problem_of(content):
     with pytest.raises(RulesFileError) as caught:
-        parse(told)
+        parse(content)
     return str(caught.value)
 
 
@@ -59,7 +59,7 @@ def tornasole(**runtime):
     }
 
 
-def test_our_form_says_everything_about_a_rule():
+def test_our_form_holds_every_setting_of_a_rule():
     rule = only(
         ours(
             parameters={"threshold": 1e-6, "flag": True, "names": ["a", "b"], "nothing": None},
@@ -86,7 +86,7 @@ def test_our_form_says_everything_about_a_rule():
     )
 
 
-def test_what_is_written_in_our_form_is_read_as_it_was():
+def test_rules_survive_a_round_trip_through_our_form():
     rules = (
         RuleConfiguration("a", "AllZero", {"threshold": "50"}, other_trials=("s3://bucket/run",)),
         RuleConfiguration("b", "Mine", source="s3://bucket/x.py", end_step=7, repeat="every_step"),
@@ -94,14 +94,14 @@ def test_what_is_written_in_our_form_is_read_as_it_was():
     assert parse(in_our_form(rules)) == rules
 
 
-def test_the_name_of_a_rule_is_enough():
+def test_the_name_of_a_rule_suffices():
     assert parse(["VanishingGradient"]) == (
         RuleConfiguration("VanishingGradient", "VanishingGradient"),
     )
     assert only({"rules": [{"rule": "AllZero"}]}).name == "AllZero"
 
 
-def test_what_the_sdk_writes_for_a_built_in_rule_is_read():
+def test_a_built_in_rule_as_the_sdk_writes_it_is_read():
     # Rule.sagemaker(rule_configs.similar_across_runs(), other_trials_s3_input_paths=[…], rule_parameters={…})
     rule = only(
         sagemaker(
@@ -116,7 +116,7 @@ def test_what_the_sdk_writes_for_a_built_in_rule_is_read():
     assert rule.source is None
 
 
-def test_what_the_sdk_writes_for_a_custom_rule_is_read_and_what_means_nothing_here_is_noted():
+def test_a_custom_rule_as_the_sdk_writes_it_is_read_and_unused_settings_are_noted():
     read = read_rules(
         {
             "DebugRuleConfigurations": [
@@ -155,7 +155,7 @@ def test_what_the_sdk_writes_for_a_custom_rule_is_read_and_what_means_nothing_he
     assert read.notes[0].startswith("DebugRuleConfigurations[0] (VGRule): ")
 
 
-def test_tornasoles_runtime_configurations_are_parameters_and_how_to_evaluate():
+def test_tornasoles_runtime_configurations_hold_parameters_and_evaluation_options():
     rule = only(
         {
             "rules_specification": [
@@ -213,10 +213,10 @@ STOPS = {"stop_training_on_fire": "True", "training_job_name_prefix": "Mnist"}
 
 
 @pytest.mark.parametrize("rule", ["StalledTrainingRule", "stalledtraining"])
-def test_a_stop_that_is_asked_for_by_a_parameter_is_an_action(rule):
+def test_stop_training_on_fire_becomes_an_action(rule):
     email = {"name": "email", "endpoint": "a@b.org"}
-    told = {"rule": rule, "parameters": {**STOPS, "threshold": 60}, "actions": [email]}
-    read = read_rules([told], file=FILE)
+    content = {"rule": rule, "parameters": {**STOPS, "threshold": 60}, "actions": [email]}
+    read = read_rules([content], file=FILE)
     (stalled,) = read.rules
     assert stalled.parameters == {"threshold": "60"}
     stop = {"name": "stoptraining", "training_job_prefix": "Mnist"}
@@ -228,22 +228,22 @@ def test_a_stop_that_is_asked_for_by_a_parameter_is_an_action(rule):
     "parameters",
     [
         {"stop_training_on_fire": "False", "training_job_name_prefix": "Mnist"},
-        {"stop_training_on_fire": "True"},  # of which the rule itself says what it lacks
+        {"stop_training_on_fire": "True"},  # the rule itself reports that the prefix is missing
         {"stop_training_on_fire": "perhaps", "training_job_name_prefix": "Mnist"},
     ],
 )
-def test_no_stop_is_made_of_what_asks_for_none(parameters):
+def test_incomplete_stop_parameters_become_no_action(parameters):
     rule = only([{"rule": "StalledTrainingRule", "parameters": parameters}])
     assert (rule.parameters, rule.actions) == (parameters, ())
 
 
-def test_a_rule_of_ones_own_may_have_a_parameter_of_that_name():
+def test_a_custom_rule_may_have_a_parameter_named_stop_training_on_fire():
     source = {"source": "s3://bucket/rules/mine.py"}
     rule = only([{"rule": "StalledTrainingRule", "parameters": STOPS, **source}])
     assert (rule.parameters, rule.actions) == (STOPS, ())
 
 
-def test_two_tornasole_rules_of_one_kind_are_told_apart_by_what_they_want():
+def test_tornasole_rules_of_the_same_class_get_names_by_their_settings():
     loose, strict = parse(
         {
             "rules_specification": [
@@ -254,7 +254,7 @@ def test_two_tornasole_rules_of_one_kind_are_told_apart_by_what_they_want():
     )
     assert loose.name != strict.name
     assert {loose.rule, strict.rule} == {"AllZero"}
-    # What a rule is called does not depend on which others are there in what order.
+    # The name does not depend on the other rules or their order.
     again, _ = parse(
         {
             "rules_specification": [
@@ -266,19 +266,19 @@ def test_two_tornasole_rules_of_one_kind_are_told_apart_by_what_they_want():
     assert again == strict
 
 
-def test_the_same_rule_twice_is_one():
+def test_a_rule_listed_twice_is_read_once():
     read = read_rules(["AllZero", "AllZero"], file=FILE)
     assert len(read.rules) == 1
     assert not read.problems
-    assert "AllZero is there twice" in read.notes[0]
+    assert "AllZero is listed twice" in read.notes[0]
 
 
-def test_two_different_rules_of_one_name_are_refused():
+def test_two_different_rules_with_the_same_name_are_refused():
     entries = [{"name": "a", "rule": "AllZero"}, {"name": "a", "rule": "ExplodingTensor"}]
-    assert "rules (a): another rule has this name" in problem_of(entries)
+    assert "rules (a): another rule with other settings has this name" in problem_of(entries)
 
 
-def test_an_entry_that_cannot_be_read_takes_nothing_from_the_others():
+def test_an_invalid_entry_does_not_affect_the_others():
     read = read_rules(["AllZero", {"name": "lost", "rul": "X"}, "ExplodingTensor"], file=FILE)
     assert [rule.rule for rule in read.rules] == ["AllZero", "ExplodingTensor"]
     assert [problem.entry for problem in read.problems] == ["rules[1] (lost)"]
@@ -286,49 +286,55 @@ def test_an_entry_that_cannot_be_read_takes_nothing_from_the_others():
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("content", "message"),
     [
-        (ours(paramters={}), "there is no 'paramters'. Did you mean 'parameters'?"),
-        (ours(rule="Vanishing Gradient"), "the rule has to be the name of a class"),
-        ({"rules": [{"name": "a"}]}, "rules[0] (a): it has no 'rule'"),
-        (ours(name="../../other"), "has characters that a name cannot have"),
-        (ours(name=".."), "has characters that a name cannot have"),
+        (ours(paramters={}), "unknown key 'paramters'. Did you mean 'parameters'?"),
+        (ours(rule="Vanishing Gradient"), "the rule must be the name of a class"),
+        ({"rules": [{"name": "a"}]}, "rules[0] (a): 'rule' is missing"),
+        (ours(name="../../other"), "contains forbidden characters"),
+        (ours(name=".."), "contains forbidden characters"),
         (ours(name=""), "1 to 256 characters"),
         (ours(name="x" * 257), "1 to 256 characters"),
-        (ours(name="two\nlines"), "has characters that a name cannot have"),
-        (ours(parameters=[1]), "parameters has to be an object, not a list"),
-        (ours(parameters={"a": {}}), "parameter a has to be a text, a number"),
-        (ours(parameters={"a-b": 1}), "'a-b' cannot be the name of a parameter"),
-        (ours(parameters={"a": "x" * 3000}), "3000 characters, and 2048 are allowed"),
+        (ours(name="two\nlines"), "contains forbidden characters"),
+        (ours(parameters=[1]), "parameters must be an object, not a list"),
+        (ours(parameters={"a": {}}), "parameter a must be a string, a number"),
+        (ours(parameters={"a-b": 1}), "'a-b' is not a valid parameter name"),
+        (ours(parameters={"a": "x" * 3000}), "3000 characters, at most 2048 are allowed"),
         (ours(parameters={"a": "\ud800"}), "half a character"),
-        (ours(source="rule.py"), "the source has to be at s3://bucket/…, and is 'rule.py'"),
-        (ours(source="s3://bucket/rule.zip"), "has to be a Python file"),
-        (ours(source="s3://bucket/a/../../b.py"), "the source has to be at s3://bucket"),
-        (ours(other_trials=["my-job"]), "another trial has to be at s3://bucket"),
-        (ours(other_trials=["s3://bucket/a/../b"]), "another trial has to be at s3://bucket"),
-        (ours(start_step=-1), "start_step has to be the number of a step, not -1"),
-        (ours(start_step=True), "start_step has to be the number of a step, not True"),
-        (ours(start_step=10, end_step=10), "it would look at no step"),
-        (ours(actions=[{"name": "reboot"}]), "there is no action 'reboot'"),
-        (ours(actions=[{"name": "email", "to": "x"}]), "the action email takes no 'to'"),
-        (ours(actions="{"), "the actions are no JSON"),
-        (ours(repeat="daily"), "repeat has to be 'every_step'"),
-        (ours(logging_level="LOUD"), "the logging level is one of"),
-        (tornasole(**{"start-step": "soon"}), "start-step has to be the number of a step"),
+        (ours(source="rule.py"), "source must be an address like s3://bucket/path, not 'rule.py'"),
+        (ours(source="s3://bucket/rule.zip"), "source must be a Python file"),
+        (ours(source="s3://bucket/a/../../b.py"), "source must be an address like s3://bucket"),
+        (ours(other_trials=["my-job"]), "other_trials must be an address like s3://bucket"),
+        (
+            ours(other_trials=["s3://bucket/a/../b"]),
+            "other_trials must be an address like s3://bucket",
+        ),
+        (ours(start_step=-1), "start_step must be a step number, not -1"),
+        (ours(start_step=True), "start_step must be a step number, not True"),
+        (ours(start_step=10, end_step=10), "no step lies in its range"),
+        (ours(actions=[{"name": "reboot"}]), "unknown action 'reboot'"),
+        (ours(actions=[{"name": "email", "to": "x"}]), "the action email has no option 'to'"),
+        (ours(actions="{"), "the actions are not valid JSON"),
+        (ours(repeat="daily"), "repeat must be 'every_step'"),
+        (ours(logging_level="LOUD"), "logging_level must be one of"),
+        (tornasole(**{"start-step": "soon"}), "start-step must be a step number"),
         ({"rules_specification": [{"RuleNmae": "X"}]}, "Did you mean 'RuleName'?"),
-        ({"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]}, "no 'rule_to_invoke'"),
+        (
+            {"DebugRuleConfigurations": [{"RuleConfigurationName": "a"}]},
+            "lacks 'rule_to_invoke'",
+        ),
         ({"DebugRuleConfiguration": []}, "Did you mean 'DebugRuleConfigurations'?"),
         ({"rules": [], "rules_specification": []}, "both rules and rules_specification"),
-        ({"version": 2, "rules": []}, "it is of version 2, and 1 is known here"),
-        ({"rules": {}}, "rules has to be a list, not an object"),
-        (7, "rules has to be a list, not a number"),
-        ([7], "rules[0]: a rule has to be an object, not a number"),
-        (["AllZero"] * (MAX_RULES + 1), f"{MAX_RULES} are allowed"),
+        ({"version": 2, "rules": []}, "unknown version 2; this library reads 1"),
+        ({"rules": {}}, "rules must be a list, not an object"),
+        (7, "rules must be a list, not a number"),
+        ([7], "rules[0]: a rule must be an object, not a number"),
+        (["AllZero"] * (MAX_RULES + 1), f"at most {MAX_RULES} are allowed"),
     ],
 )
-def test_an_error_says_which_entry_is_wrong_and_what_is_known(told, said):
-    assert said in problem_of(told)
-    assert problem_of(told).startswith(FILE)
+def test_an_error_names_the_invalid_entry_and_what_is_valid(content, message):
+    assert message in problem_of(content)
+    assert problem_of(content).startswith(FILE)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +350,7 @@ def test_an_error_says_which_entry_is_wrong_and_what_is_known(told, said):
         b'{"version": 1, "rules": ["AllZero"',
     ],
 )
-def test_bytes_that_are_no_json_are_refused_as_a_whole(data):
+def test_invalid_json_is_refused_as_a_whole(data):
     with pytest.raises(SMDebugValueError, match=r"rules\.json"):
         parse_rules(data, file=FILE)
 
@@ -377,9 +383,9 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING)
-def test_whatever_it_holds_there_are_sound_rules_or_a_typed_error(told):
+def test_any_content_gives_valid_rules_or_a_typed_error(content):
     try:
-        read = read_rules(told, file=FILE)
+        read = read_rules(content, file=FILE)
     except RulesFileError as problem:
         read = RulesFile(problems=(problem,))
     assert all(len(str(problem)) < 1000 for problem in read.problems)

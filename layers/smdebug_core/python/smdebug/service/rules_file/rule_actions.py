@@ -1,0 +1,102 @@
+"""The actions that an entry requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from smdebug.service.records import RuleConfiguration
+from smdebug.service.rules_file.entry import MAX_NAME, MAX_VALUE, Entry
+from smdebug.service.rules_file.fields import step_number
+from smdebug.service.rules_file.wording import kind_of, shortened, suggestion
+
+MAX_ACTIONS = 10
+_OPTIONS = {
+    "stoptraining": ("training_job_prefix", "stop_at_step"),
+    "email": ("endpoint",),
+    "sms": ("endpoint",),
+}
+ACTIONS = tuple(_OPTIONS)
+
+_STALLED_TRAINING = ("stalledtrainingrule", "stalledtraining")
+_STOP_PARAMETERS = ("stop_training_on_fire", "training_job_name_prefix")
+
+
+def actions(entry: Entry, value: Any) -> tuple[Mapping[str, Any], ...]:
+    """The actions in `value`: a list, a single one, or JSON in a string."""
+    requested = _decoded(entry, value)
+    if isinstance(requested, Mapping):
+        requested = [requested] if requested else []
+    if not isinstance(requested, list | tuple):
+        raise entry.error(
+            f"actions must be a list of objects with a name, not {kind_of(requested)}"
+        )
+    entry.limit(len(requested), "actions", MAX_ACTIONS)
+    return tuple(_action(entry, action) for action in requested)
+
+
+def _decoded(entry: Entry, value: Any) -> Any:
+    """The SDK writes actions as JSON in a string, sometimes with a backslash before each quote."""
+    if value is None or value == "":
+        return []
+    if not isinstance(value, str):
+        return value
+    if len(value) > MAX_VALUE:
+        raise entry.error(
+            f"the actions have {len(value)} characters, at most {MAX_VALUE} are allowed"
+        )
+    for attempt in (value, value.replace('\\"', '"')):
+        try:
+            parsed = json.loads(attempt)
+            return json.loads(parsed) if isinstance(parsed, str) else parsed
+        except (ValueError, RecursionError):
+            continue
+    raise entry.error(f"the actions are not valid JSON: {shortened(value)}")
+
+
+def _action(entry: Entry, value: Any) -> dict[str, Any]:
+    content = entry.object({"name": value} if isinstance(value, str) else value, "an action")
+    options = {str(key).strip().lower(): option for key, option in content.items()}
+    given = options.pop("name", None)
+    name = str(given).strip().lower().replace("_", "").replace("-", "")
+    if name not in _OPTIONS:
+        raise entry.error(
+            f"unknown action {shortened(repr(given))}; known actions: {', '.join(ACTIONS)}"
+        )
+    action: dict[str, Any] = {"name": name}
+    for key, option in options.items():
+        if key not in _OPTIONS[name]:
+            meant = suggestion([key], _OPTIONS[name])
+            raise entry.error(f"the action {name} has no option {shortened(key)!r}.{meant}")
+        if option is not None and option != "":
+            action[key] = _option(entry, name, key, option)
+    return action
+
+
+def _option(entry: Entry, action: str, key: str, value: Any) -> Any:
+    if key == "stop_at_step":
+        return step_number(entry, key, value)
+    if isinstance(value, str) and len(value) <= MAX_NAME:
+        return entry.text(key, value.strip())
+    raise entry.error(
+        f"{key} of the action {action} must be a string of at most {MAX_NAME} characters, "
+        f"not {shortened(repr(value))}"
+    )
+
+
+def with_stop_as_action(entry: Entry, rule: RuleConfiguration) -> RuleConfiguration:
+    """Turn StalledTrainingRule's parameters that stop the training into the action.
+
+    A deployed rule has no permission to stop anything itself.
+    """
+    requested = rule.parameters.get("stop_training_on_fire") in ("True", "true")
+    prefix = rule.parameters.get("training_job_name_prefix")
+    is_built_in = rule.rule.lower() in _STALLED_TRAINING and rule.source is None
+    if not (is_built_in and requested and prefix):
+        return rule
+    entry.note("stop_training_on_fire becomes the action stoptraining")
+    kept = {name: text for name, text in rule.parameters.items() if name not in _STOP_PARAMETERS}
+    stop = {"name": "stoptraining", "training_job_prefix": prefix}
+    return replace(rule, parameters=kept, actions=actions(entry, [*rule.actions, stop]))
