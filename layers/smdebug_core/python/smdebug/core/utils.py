@@ -32,7 +32,7 @@ from smdebug.config.json_config import get_node_id_from_resource_config
 from smdebug.config.patterns import matches_any
 from smdebug.exceptions import IndexReaderException, SMDebugRuntimeError, SMDebugValueError
 from smdebug.files import names
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 from smdebug.saving.claim import Claim, Outcome
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.singleton import current_hook, del_hook

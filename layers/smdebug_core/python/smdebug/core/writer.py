@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 from smdebug.files.framing import Checksum, EncodedRecord, frame
 from smdebug.files.names import file_name_of
 from smdebug.files.tensorboard import encode_graph, encode_histogram, encode_scalar

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.files.events import read_value
+from smdebug.files.event_reading import read_value
 from smdebug.files.index import IndexFile
 from smdebug.files.names import EVENTS_FOLDER, INDEX_FOLDER
 from smdebug.mode_keys import ModeKeys
