@@ -82,3 +82,8 @@ def test_an_extra_that_a_page_names_is_one(page):
 def test_the_readme_lists_every_extra_for_users():
     listed = set(re.findall(r"^\| `([a-z0-9]+)` \|", text_of(ROOT / "README.md"), re.MULTILINE))
     assert listed == set(PROJECT["optional-dependencies"]) - {"dev", "infra"}
+
+
+def test_the_folders_that_one_version_of_python_runs_are_there():
+    (named,) = re.findall(r"^ONE_VERSION := (.+)$", MAKEFILE, re.MULTILINE)
+    assert [name for name in named.split() if not (ROOT / "tests" / name).is_dir()] == []
