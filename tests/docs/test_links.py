@@ -45,7 +45,7 @@ def test_every_page_of_the_folder_is_in_its_index():
 
 def test_the_readme_leads_to_every_guide_the_architecture_and_the_changes():
     links = set(relative_links(ROOT / "README.md"))
-    assert {"ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"} <= links
+    assert {"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"} <= links
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= links
 
 
