@@ -74,10 +74,15 @@ PURE = [
     "saving/save_plan.py",
     "service/attributes.py",
     "service/items.py",
-    "service/reading.py",
+    "service/findings.py",
+    "service/item_reader.py",
+    "service/log_lines.py",
+    "service/news.py",
     "service/records.py",
     "service/rules_file",
-    "service/statuses.py",
+    "service/run_status.py",
+    "service/sagemaker_statuses.py",
+    "service/step_status.py",
     "service/tables.py",
 ]
 IMPURE_MODULES = {"os", "time", "logging", "socket", "threading", "pathlib", "random", "boto3"}
