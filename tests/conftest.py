@@ -1,8 +1,8 @@
-"""A test says what holds, not how fast: an example of Hypothesis may take its time on a busy machine."""
+"""Hypothesis has no deadlines here: tests must not fail because the machine is busy."""
 
 from contextlib import suppress
 
-with suppress(ImportError):  # the environments of the frameworks go without
+with suppress(ImportError):  # the framework environments do not have it
     from hypothesis import HealthCheck, settings
 
     settings.register_profile(
