@@ -1,4 +1,4 @@
-"""`make demo`: see local_aws/demo.py, which this runs from wherever it is called."""
+"""`make demo`: runs local_aws/demo/main.py, from any folder."""
 
 import os
 import signal
@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 
 
-def end_at_once(*_: object) -> None:
-    """Nothing has begun yet: while modules load, an exception would show where."""
+def exit_at_once(*_: object) -> None:
+    """Exit without a traceback: nothing has started while modules load."""
     os.write(2, b"Interrupted. Nothing was left behind.\n")
     os._exit(130)
 
 
 if __name__ == "__main__":
-    for stopping in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stopping, end_at_once)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, exit_at_once)
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from local_aws.demo import main
+    from local_aws.demo.main import main
 
     sys.exit(main())

@@ -1,10 +1,10 @@
-"""A small network in numpy, trained twice as people do: once healthy, once with vanishing gradients.
+"""A small network in numpy, in two variants: a healthy one, and one whose gradients vanish.
 
     python examples/train_numpy.py --out-dir /tmp/healthy
-    python examples/train_numpy.py --out-dir /tmp/ill --ill
+    python examples/train_numpy.py --out-dir /tmp/failing --failing
 
-The healthy twin has ReLUs and He's initialization. The ill one has sigmoids and small weights in twelve
-layers: each passes on about a tenth of the gradient, so that the first ones do not learn at all.
+The healthy network has ReLUs and He initialization. The failing one has sigmoids and small weights in twelve
+layers: each layer passes on about a tenth of the gradient, so the first layers do not learn.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Array = np.ndarray
 class Network:
     """Fully connected layers and a logistic output."""
 
-    def __init__(self, ill: bool, rng: np.random.Generator):
-        self.ill = ill
+    def __init__(self, failing: bool, rng: np.random.Generator):
+        self.failing = failing
         sizes = [2, *[WIDTH] * (LAYERS - 1), 1]
         self.weights = [
-            rng.normal(0, 0.1 if ill else np.sqrt(2 / a), (a, b)).astype(np.float32)
+            rng.normal(0, 0.1 if failing else np.sqrt(2 / a), (a, b)).astype(np.float32)
             for a, b in pairwise(sizes)
         ]
         self.biases = [np.zeros(b, np.float32) for b in sizes[1:]]
@@ -61,22 +61,24 @@ class Network:
             self.biases[i] -= rate * gradients[f"gradient/layer{i:02}_bias"]
 
     def _activate(self, z: Array) -> Array:
-        return 1 / (1 + np.exp(-z)) if self.ill else np.maximum(z, 0)
+        return 1 / (1 + np.exp(-z)) if self.failing else np.maximum(z, 0)
 
     def _slope(self, a: Array) -> Array:
-        return a * (1 - a) if self.ill else (a > 0).astype(np.float32)
+        return a * (1 - a) if self.failing else (a > 0).astype(np.float32)
 
 
 def batches(steps: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
-    """Points in a square; is the point inside the circle?"""
+    """Yield points in a square, and whether each is inside a circle."""
     for _ in range(steps):
         x = rng.uniform(-1, 1, (BATCH, 2)).astype(np.float32)
         yield x, (np.square(x).sum(axis=1, keepdims=True) < 0.6).astype(np.float32)
 
 
-def train(out_dir: str, *, ill: bool, steps: int, save_interval: int, pause: float = 0.0) -> None:
+def train(
+    out_dir: str, *, failing: bool, steps: int, save_interval: int, pause: float = 0.0
+) -> None:
     rng = np.random.default_rng(7)
-    network = Network(ill, rng)
+    network = Network(failing, rng)
     with smdebug.Hook(
         out_dir,
         include_collections=["weights", "gradients"],
@@ -94,20 +96,22 @@ def train(out_dir: str, *, ill: bool, steps: int, save_interval: int, pause: flo
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--out-dir", required=True, help="a folder, or s3://bucket/prefix")
-    arguments.add_argument("--ill", action="store_true", help="train the one that cannot learn")
-    arguments.add_argument("--steps", type=int, default=200)
-    arguments.add_argument("--save-interval", type=int, default=20)
-    arguments.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
-    asked = arguments.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out-dir", required=True, help="a folder, or s3://bucket/prefix")
+    parser.add_argument(
+        "--failing", "--ill", action="store_true", help="train the network that cannot learn"
+    )
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--save-interval", type=int, default=20)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
+    arguments = parser.parse_args()
     try:
         train(
-            asked.out_dir,
-            ill=asked.ill,
-            steps=asked.steps,
-            save_interval=asked.save_interval,
-            pause=asked.pause,
+            arguments.out_dir,
+            failing=arguments.failing,
+            steps=arguments.steps,
+            save_interval=arguments.save_interval,
+            pause=arguments.pause,
         )
     except TrainingStopped as stopped:  # everything saved is written
         print(f"stopped: {stopped}")

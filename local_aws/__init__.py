@@ -1,4 +1,4 @@
-"""The same stack on a laptop: the synthesized template in an embedded moto, with the real handlers."""
+"""AWS on this machine: the synthesized template deployed into moto, with the real handlers."""
 
 from local_aws.aws import LocalAws
 from local_aws.debugger import LocalDebugger

@@ -1,4 +1,4 @@
-"""The template and its assets, as `cdk synth` writes them for a laptop; made once for the same sources."""
+"""The template and its assets, synthesized for this machine and cached for the same sources."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from infra.fingerprints import fingerprint_of
-from local_aws.errors import NotSynthesized, in_words, missing_module
+from local_aws.errors import NotSynthesized, explain_os_error, missing_module
 
 ROOT = Path(__file__).parents[1]
-KEPT = 4  # assemblies, the newest
-ALONE = """
+KEPT = 4  # newest assemblies
+END_WITH_PARENT = """
 import os, signal, sys, threading
 
 def end_with_parent():
     os.read(0, 1)
-    os.killpg(0, signal.SIGKILL)  # and node with us
+    os.killpg(0, signal.SIGKILL)  # node, too
 
 threading.Thread(target=end_with_parent, daemon=True).start()
 """
@@ -43,7 +43,7 @@ app_with(settings, outdir=sys.argv[2], builtin_cloud_formation_validation=False)
 
 
 class Assembly:
-    """A folder that `cdk synth` has filled."""
+    """A folder that `cdk synth` filled."""
 
     def __init__(self, folder: Path, stack: str = "smdebug"):
         self.folder = folder
@@ -58,46 +58,47 @@ class Assembly:
     @cached_property
     def assets(self) -> dict[str, Path]:
         """The folder behind each key that the template names."""
-        told = json.loads((self.folder / f"{self.stack}.assets.json").read_text(encoding="utf-8"))
+        manifest = self.folder / f"{self.stack}.assets.json"
+        files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
         return {
             place["objectKey"]: self.folder / file["source"]["path"]
-            for file in told["files"].values()
+            for file in files.values()
             for place in file["destinations"].values()
         }
 
 
 def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = None) -> Assembly:
-    """The assembly of these settings (as `cdk -c` takes them), from the cache if nothing has changed."""
+    """Return the assembly of these settings (as for `cdk -c`), from the cache if nothing changed."""
     settings = dict(settings or {})
     custom = Path(settings.get("custom_rules") or ROOT / "rules" / "custom")
     sources = [*(ROOT / "infra").glob("*.*"), ROOT / "functions", ROOT / "rules", ROOT / "layers"]
     sources += [custom, ROOT / "requirements" / "layer.txt"]
-    told = json.dumps(settings, sort_keys=True, default=str)
+    settings_json = json.dumps(settings, sort_keys=True, default=str)
     place = cache or ROOT / "build" / "local"
-    folder = place / f"assembly-{fingerprint_of(sorted(sources), told, sys.version)[:24]}"
+    folder = place / f"assembly-{fingerprint_of(sorted(sources), settings_json, sys.version)[:24]}"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with _alone(place / ".lock"):
+        with _locked(place / ".lock"):
             if not folder.exists():
-                _synthesize(told, folder)
-                _forget_old(place, folder)
+                _synthesize(settings_json, folder)
+                _remove_old(place, folder)
             os.utime(folder)
     except OSError as error:
-        if (known := in_words(error, str(place))) is None:
+        if (known := explain_os_error(error, str(place))) is None:
             raise
         raise known from error
     return Assembly(folder)
 
 
 def _synthesize(settings: str, folder: Path) -> None:
-    for left in folder.parent.glob("synth-*"):  # by somebody who was killed
-        shutil.rmtree(left, ignore_errors=True)
+    for abandoned in folder.parent.glob("synth-*"):  # by a killed process
+        shutil.rmtree(abandoned, ignore_errors=True)
     with tempfile.TemporaryDirectory(
         prefix="synth-", dir=folder.parent, ignore_cleanup_errors=True
-    ) as made:
+    ) as scratch:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-c", ALONE + SYNTHESIZE, settings, f"{made}/assembly"],
-            stdin=subprocess.PIPE,  # whatever ends us closes it, and that ends the process
+            [sys.executable, "-c", END_WITH_PARENT + SYNTHESIZE, settings, f"{scratch}/assembly"],
+            stdin=subprocess.PIPE,  # closes when we end, which ends the process
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -105,39 +106,42 @@ def _synthesize(settings: str, folder: Path) -> None:
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
                 "PYTHONWARNINGS": "ignore",
-                "TMPDIR": made,  # the CDK leaves its node's files there when it is killed
+                "TMPDIR": scratch,  # the CDK leaves node's files there when it is killed
             },
-            start_new_session=True,  # Ctrl-C is for us: node would end before the one who speaks to it
+            start_new_session=True,  # Ctrl-C is for us: node would end before its caller
         )
         with process:
             assert process.stderr is not None
-            said = process.stderr.read().strip()
+            output = process.stderr.read().strip()
             failed = process.wait()
         if failed:
-            if "ENOSPC" in said or "No space left" in said:
+            if "ENOSPC" in output or "No space left" in output:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if "node" in said.lower() and "FileNotFoundError" in said:
+            if "node" in output.lower() and "FileNotFoundError" in output:
                 raise NotSynthesized(
-                    "The CDK needs node, and found none: run `make setup`, which brings it, or put "
+                    "The CDK needs node and found none: run `make setup`, which installs it, or put "
                     "Node.js 20 or newer on the PATH."
                 )
-            short = said.splitlines()[-1] if "Traceback" in said else said
+            short = output.splitlines()[-1] if "Traceback" in output else output
             if missing := missing_module(short):
                 raise NotSynthesized(missing)
-            raise NotSynthesized(f"The template could not be made: {short or 'no reason told'}")
-        Path(f"{made}/assembly").rename(folder)
+            raise NotSynthesized(
+                f"The template could not be synthesized: {short or 'no reason given'}"
+            )
+        Path(f"{scratch}/assembly").rename(folder)
 
 
-def _forget_old(place: Path, kept: Path) -> None:
-    there = sorted(place.glob("assembly-*"), key=lambda one: one.stat().st_mtime, reverse=True)
-    for folder in there[KEPT:]:
+def _remove_old(place: Path, kept: Path) -> None:
+    assemblies = place.glob("assembly-*")
+    newest = sorted(assemblies, key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in newest[KEPT:]:
         if folder != kept:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time makes an assembly; the others find it made."""
+def _locked(lock: Path) -> Iterator[None]:
+    """Let one process at a time make an assembly; the others then find it in the cache."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

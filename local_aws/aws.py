@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,15 +11,14 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
-from local_aws import errors
-from local_aws.assembly import ROOT, Assembly, synthesized
-from local_aws.errors import DidNotStart, LocalStackError, WaitedTooLong, missing_module
+from local_aws.assembly import Assembly, synthesized
+from local_aws.cloud_process import CREDENTIALS, CloudProcess, raise_if_error, wait_for_janitor
+from local_aws.environ import changed_environ
+from local_aws.errors import WaitedTooLong
+from local_aws.inbox import Inbox, peek
 from local_aws.template import REGION
-
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
 @dataclass(frozen=True)
@@ -44,15 +40,15 @@ class Invocation:
 
 
 class LocalAws:
-    """AWS with the debugger deployed into it, played by a process of its own.
+    """AWS with the debugger deployed into it, played by a separate process.
 
     with LocalAws() as aws:
         print(aws.bucket, aws.environment)      # save to s3://<bucket>/<run> with these set
-        debugger = aws.connect()                # and ask what the rules found
+        debugger = aws.connect()                # and read what the rules found
 
-    `settings` are those of `cdk deploy -c`; `environment` changes what the functions are told, by name;
-    `secrets` fill in for Secrets Manager. With `in_process` the handlers run in this process, under a
-    debugger or for coverage, and nobody looks at permissions.
+    `settings` are those of `cdk deploy -c`; `environment` overrides variables of the functions;
+    `secrets` replaces Secrets Manager. With `in_process` the handlers run in this process, under a
+    debugger or for coverage, and permissions are not checked.
     """
 
     def __init__(
@@ -68,17 +64,17 @@ class LocalAws:
         self._settings = settings
         self._assembly = assembly
         self._in_process = in_process
-        self._asked: dict[str, Any] = {
+        self._request: dict[str, Any] = {
             "port": port,
             "environment": dict(environment or {}),
-            "secrets": {name: dict(told) for name, told in (secrets or {}).items()},
+            "secrets": {name: dict(fields) for name, fields in (secrets or {}).items()},
         }
         self._closing = contextlib.ExitStack()
         self._clients: dict[str, Any] = {}
         self._clients_lock = threading.Lock()
         self._cloud: Any = None
         self.endpoint = ""
-        self.folder = ""  # whatever is started with this in its environment ends with the stack
+        self.folder = ""  # processes with this in their environment end with the stack
         self.outputs: dict[str, str] = {}
         self.log_groups: list[str] = []
 
@@ -90,33 +86,34 @@ class LocalAws:
         self.stop()
 
     def start(self) -> None:
-        """Deploy the template, and be ready for trainings."""
+        """Deploy the template and wait until runs can be saved."""
         assembly = self._assembly or synthesized(self._settings)
         self.folder = f"{tempfile.gettempdir()}/smdebug-local-{uuid.uuid4().hex[:12]}"
-        told = self._within(assembly) if self._in_process else self._beside(assembly)
-        self.endpoint = told["endpoint"]
-        self.outputs = told["outputs"]
-        self.log_groups = told["log_groups"]
+        started = self._start_here if self._in_process else self._start_process
+        description = started(assembly)
+        self.endpoint = description["endpoint"]
+        self.outputs = description["outputs"]
+        self.log_groups = description["log_groups"]
 
     def stop(self) -> None:
-        """End it, and remove whatever it has written."""
+        """End the stack and remove everything that it has written."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
         self._closing.close()
         self._cloud = None
-        _wait_for_janitor(self.folder)
+        wait_for_janitor(self.folder)
 
-    # What it is
+    # Where it is
 
     @property
     def bucket(self) -> str:
-        """Save to s3://<this>/<run>."""
+        """The bucket that runs are saved to, as s3://<bucket>/<run>."""
         return self.outputs["Bucket"]
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a training, or `smdebug`, in another process has to be told to come here."""
+        """The variables with which a training, or `smdebug`, in another process uses this stack."""
         return {
             **CREDENTIALS,
             "AWS_DEFAULT_REGION": REGION,
@@ -136,7 +133,7 @@ class LocalAws:
             if service not in self._clients:
                 session = cast(Any, boto3).Session(
                     aws_access_key_id="local",
-                    aws_secret_access_key="local",  # noqa: S106 - nobody checks it
+                    aws_secret_access_key="local",  # noqa: S106 - nothing checks it
                     region_name=REGION,
                 )
                 self._clients[service] = session.client(
@@ -159,32 +156,27 @@ class LocalAws:
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[None]:
-        """Within this, whatever uses boto3 in this process comes here: `create_trial("s3://…")`, a hook."""
-        before = dict(os.environ)
-        os.environ.update(self.environment)
-        try:
+        """Make boto3 in this process use the stack: hooks, and `create_trial("s3://…")`."""
+        with changed_environ(self.environment):
             yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
-    # Time, and what may go wrong in it
+    # Time and failures
 
     def now(self) -> float:
-        """The time that the stack has."""
+        """The time of the stack."""
         return float(self.ask("now"))
 
     def forward(self, seconds: float) -> None:
-        """Let that much time have passed: schedules, delayed messages and leases see it at once."""
+        """Move the clock forward: schedules, delayed messages and leases follow at once."""
         self.ask("forward", seconds=seconds)
 
     def invoke(self, function: str, event: Any) -> Invocation:
-        """Call a handler by its name, such as `sweep`, and wait for its answer."""
+        """Call a handler by its name, such as `sweep`, and wait for its result."""
         return Invocation(**self.ask("invoke", function=function, event=event))
 
     @contextlib.contextmanager
     def losing_notifications(self) -> Iterator[None]:
-        """Within this, S3 tells nobody of new objects, as happens to it now and then."""
+        """Lose all notifications of new objects, as S3 occasionally does."""
         self.ask("lose_notifications", lose=True)
         try:
             yield
@@ -192,25 +184,25 @@ class LocalAws:
             self.ask("lose_notifications", lose=False)
 
     def kill(self, function: str) -> int:
-        """Kill the processes of a handler; how many there were."""
+        """Kill the processes of a handler; return how many there were."""
         return int(self.ask("kill", function=function))
 
     def kill_when(self, function: str, calls: str, times: int = 1) -> None:
-        """Kill a handler the next times it makes that call (`dynamodb:UpdateItem`), before it is done.
+        """Kill a handler the next times it makes that call (`dynamodb:UpdateItem`), before it takes effect.
 
-        With `times=0` it is spared again.
+        `times=0` cancels this.
         """
         self.ask("kill_when", function=function, calls=calls, times=times)
 
     # What has happened
 
     def invocations(self, function: str | None = None, skip: int = 0) -> list[Invocation]:
-        """The calls of the handlers so far, in the order of their ends."""
-        told = self.ask("invocations", function=function, skip=skip)
-        return [Invocation(**one) for one in told]
+        """The calls of the handlers so far, in the order in which they ended."""
+        found = self.ask("invocations", function=function, skip=skip)
+        return [Invocation(**invocation) for invocation in found]
 
     def events(self, detail_type: str | None = None) -> list[dict[str, Any]]:
-        """The events that came over the buses, in their order."""
+        """The events published on the buses, in their order."""
         return list(self.ask("events", detail_type=detail_type))
 
     def refused(self) -> list[str]:
@@ -219,196 +211,105 @@ class LocalAws:
 
     def permissions(self) -> dict[str, Any]:
         """Which permissions were used, and which were not."""
-        told: dict[str, Any] = self.ask("permissions")
-        return told
+        report: dict[str, Any] = self.ask("permissions")
+        return report
 
     def inbox(self, name: str = "inbox", topic: str | None = None) -> Inbox:
         """Subscribe to the alerts, as a person would by e-mail."""
-        client = self.client("sqs")
-        url = client.create_queue(QueueName=name)["QueueUrl"]
-        arn = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
-        self.client("sns").subscribe(
-            TopicArn=topic or self.outputs["AlertsTopic"],
-            Protocol="sqs",
-            Endpoint=arn["Attributes"]["QueueArn"],
+        return Inbox.subscribed_to(
+            topic or self.outputs["AlertsTopic"],
+            sqs=self.client("sqs"),
+            sns=self.client("sns"),
+            name=name,
         )
-        return Inbox(client, url)
 
     def dead_letters(self) -> list[str]:
-        """What could not be handled, in any of the queues for that."""
+        """The messages in all dead-letter queues."""
         client = self.client("sqs")
-        found = []
-        for url in client.list_queues().get("QueueUrls", []):
-            if "DeadLetters" in url or "Undelivered" in url:
-                found += [one["Body"] for one in _everything(client, url)]
-        return found
+        return [
+            message["Body"]
+            for url in client.list_queues().get("QueueUrls", [])
+            if "DeadLetters" in url or "Undelivered" in url
+            for message in peek(client, url)
+        ]
 
     def wait_until(
         self, holds: Callable[[], Any], *, what: str, seconds: float = 60.0, pause: float = 0.05
     ) -> Any:
-        """Wait until `holds` gives something that is true, and give it."""
+        """Wait until `holds` returns a true value, and return it."""
         until = time.monotonic() + seconds
         while True:
-            got = holds()
-            if got:
-                return got
+            result = holds()
+            if result:
+                return result
             if time.monotonic() > until:
-                raise WaitedTooLong(
-                    f"Waited {seconds:g} s for {what}; instead: {self._what_is_known()}"
-                )
+                raise WaitedTooLong(f"Waited {seconds:g} s for {what}; {self._known_state()}")
             time.sleep(pause)
 
     def settle(self, run: str | None = None, *, seconds: float = 60.0) -> None:
-        """Wait for the evaluations that go on now, of that run or of all: their events are on the bus then.
+        """Wait for the evaluations in progress, of that run or of all, and so for their events.
 
-        A finding can be read from the table before its event is put: both are steps of one execution.
+        A finding can be read from the table before its event is published: both are steps of one execution.
         """
 
-        def is_about_it(execution: str) -> bool:
-            told = self.client("stepfunctions").describe_execution(executionArn=execution)
-            return bool(json.loads(told["input"]).get("run") == run)
+        def is_of_run(execution: str) -> bool:
+            found = self.client("stepfunctions").describe_execution(executionArn=execution)
+            return bool(json.loads(found["input"]).get("run") == run)
 
-        now = {one for one in self._executions() if run is None or is_about_it(one)}
+        now = {arn for arn in self._executions() if run is None or is_of_run(arn)}
         if now:
             self.wait_until(
                 lambda: not now & self._executions(), what="evaluations to end", seconds=seconds
             )
 
     def _executions(self) -> set[str]:
-        """Of the workflow, those that run."""
+        """The running executions of the workflow."""
         pages = (
             self.client("stepfunctions")
             .get_paginator("list_executions")
             .paginate(stateMachineArn=self.outputs["Workflow"], statusFilter="RUNNING")
         )
-        return {one["executionArn"] for page in pages for one in page["executions"]}
+        return {execution["executionArn"] for page in pages for execution in page["executions"]}
 
-    def ask(self, name: str, **told: Any) -> Any:
-        """Ask the process that plays AWS."""
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """Send a control request to the process that plays AWS; return its answer."""
         if self._cloud is not None:
-            return json.loads(json.dumps(self._cloud.control(name, told), default=str))
+            return json.loads(json.dumps(self._cloud.control(name, arguments), default=str))
         request = urllib.request.Request(  # noqa: S310 - our own endpoint
-            f"{self.endpoint}/_local/{name}", json.dumps(told).encode(), method="POST"
+            f"{self.endpoint}/_local/{name}", json.dumps(arguments).encode(), method="POST"
         )
-        with urllib.request.urlopen(request, timeout=300) as answer:  # noqa: S310
-            got = json.load(answer)
-        if "error" in got:
-            raise getattr(errors, got["error"], LocalStackError)(got["message"])
-        return got["answer"]
+        with urllib.request.urlopen(request, timeout=300) as response:  # noqa: S310
+            answer = json.load(response)
+        raise_if_error(answer)
+        return answer["answer"]
 
-    def _what_is_known(self) -> str:
-        last = [f"{one.function} ({one.error or 'well'})" for one in self.invocations()[-8:]]
-        told = [f"the last calls were {', '.join(last) or 'none'}"]
-        bad = [one for one in self.invocations() if one.error]
-        told += [f"{one.function} failed with {one.payload[:600]}" for one in bad[-2:]]
-        told += self.refused()[-3:]
-        return "; ".join(told)
+    def _known_state(self) -> str:
+        past = self.invocations()
+        last = [f"{call.function} ({call.error or 'succeeded'})" for call in past[-8:]]
+        failed = [call for call in past if call.error]
+        return "; ".join(
+            [
+                f"the last calls were {', '.join(last) or 'none'}",
+                *(f"{call.function} failed with {call.payload[:600]}" for call in failed[-2:]),
+                *self.refused()[-3:],
+            ]
+        )
 
     # Starting
 
-    def _within(self, assembly: Assembly) -> dict[str, Any]:
+    def _start_here(self, assembly: Assembly) -> dict[str, Any]:
         from local_aws.cloud import Cloud
 
-        asked = self._asked
-        self._cloud = self._closing.enter_context(
-            Cloud(
-                assembly,
-                port=asked["port"],
-                in_this_process=True,
-                environment=asked["environment"],
-                secrets=asked["secrets"],
-                folder=self.folder,
-            )
-        )
-        return self._cloud.told()  # type: ignore[no-any-return]
+        cloud = Cloud(assembly, in_this_process=True, folder=self.folder, **self._request)
+        self._cloud = self._closing.enter_context(cloud)
+        return cloud.description()
 
-    def _beside(self, assembly: Assembly) -> dict[str, Any]:
-        told = json.dumps({**self._asked, "assembly": str(assembly.folder), "folder": self.folder})
-        known = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("AWS_", "MOTO_", "SMDEBUG_", "PYTEST_", "COV_"))
-        }
-        known |= {"PYTHONPATH": str(ROOT), **CREDENTIALS, "AWS_DEFAULT_REGION": REGION}
-        cloud = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-W", "ignore", "-m", "local_aws.cloud", told],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=known,
-            start_new_session=True,  # Ctrl-C is for us; we tell it
-        )
-        said: list[str] = []
-        assert cloud.stdin is not None
-        assert cloud.stdout is not None
-        assert cloud.stderr is not None
-        reader = threading.Thread(target=lambda: said.extend(cloud.stderr or ()), daemon=True)
-        reader.start()
-        self._closing.callback(_end, cloud, reader)
+    def _start_process(self, assembly: Assembly) -> dict[str, Any]:
+        request = {**self._request, "assembly": str(assembly.folder), "folder": self.folder}
+        process = CloudProcess(request)
+        self._closing.callback(process.close)
         try:
-            line = cloud.stdout.readline()
-            if not line:
-                cloud.wait()
-                reader.join(2)
-                last = "".join(said).strip()[-2000:] or f"exit code {cloud.returncode}"
-                raise DidNotStart(
-                    missing_module(last) or f"The local AWS ended before it was ready: {last}"
-                )
-            answer: dict[str, Any] = json.loads(line)
-            if "error" in answer:
-                raise getattr(errors, answer["error"], LocalStackError)(answer["message"])
+            return process.wait_until_ready()
         except BaseException:
             self.stop()
             raise
-        return answer
-
-
-class Inbox:
-    """A subscriber to the alerts."""
-
-    def __init__(self, client: Any, url: str):
-        self._client = client
-        self._url = url
-
-    def messages(self) -> list[dict[str, str]]:
-        """What has come since this was asked last: `subject` and `message`."""
-        told = (json.loads(one["Body"]) for one in _everything(self._client, self._url, keep=False))
-        return [{"subject": one.get("Subject", ""), "message": one["Message"]} for one in told]
-
-
-def _everything(client: Any, url: str, *, keep: bool = True) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while got := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
-        found += got
-        if not keep:
-            for one in got:
-                client.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
-    if keep:
-        for one in found:
-            client.change_message_visibility(
-                QueueUrl=url, ReceiptHandle=one["ReceiptHandle"], VisibilityTimeout=0
-            )
-    return found
-
-
-def _wait_for_janitor(folder: str) -> None:
-    """It ends what is left and removes the folder, whatever happened before."""
-    until = time.monotonic() + 10
-    while folder and Path(folder).exists() and time.monotonic() < until:
-        time.sleep(0.02)
-
-
-def _end(cloud: subprocess.Popen[str], reader: threading.Thread) -> None:
-    assert cloud.stdin is not None
-    with contextlib.suppress(OSError):
-        cloud.stdin.close()
-    try:
-        cloud.wait(10)
-    except subprocess.TimeoutExpired:
-        cloud.kill()  # its children and its folder follow it
-        cloud.wait()
-    reader.join(2)
-    for pipe in (cloud.stdout, cloud.stderr):
-        if pipe is not None:
-            pipe.close()

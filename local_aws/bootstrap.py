@@ -1,8 +1,8 @@
-"""The first thing that a handler's process runs: it binds itself to its parent, then becomes Lambda's client.
+"""The entry point of a handler's process: it binds itself to its parent, then runs Lambda's client.
 
     python -S -s -P bootstrap.py <pid of the parent> <file of the clock> <handler>
 
-Nothing but the standard library is imported before the runtime client takes over.
+Only the standard library is imported before the runtime client takes over.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import time
 
 
 def die_with(parent: int) -> None:
-    """Whatever ends the parent ends this process, too, where the system offers it."""
+    """End this process when its parent ends, where the system supports that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
     if os.getppid() != parent:
@@ -22,11 +22,11 @@ def die_with(parent: int) -> None:
 
 
 def follow(clock: str) -> None:
-    """Tell the time of the local stack, which tests can move."""
+    """Make `time.time` return the time of the local stack, which tests can move."""
     real = time.time
     with open(clock, "rb") as file:  # noqa: PTH123 - pathlib would be imported before the handler asks
-        ahead = mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)
-    time.time = lambda: real() + struct.unpack_from("d", ahead)[0]
+        offset = mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)
+    time.time = lambda: real() + struct.unpack_from("d", offset)[0]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a request to AWS asks for, in the words of IAM: which actions on which resources."""
+"""The IAM permissions that a request to AWS needs: which actions on which resources."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _HERE = f"{REGION}:{ACCOUNT}"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One permission that a call needs."""
+class Permission:
+    """One action on one resource, with the condition keys of the call."""
 
     action: str
     resource: str
@@ -26,9 +26,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it comes over the wire."""
+    """A request as it arrives over HTTP."""
 
-    service: str  # as it is signed for
+    service: str  # as named in the signature
     method: str
     path: str
     query: str
@@ -38,7 +38,7 @@ class Request:
 
     @property
     def protocol(self) -> str:
-        """How an error has to be worded for the client to understand it."""
+        """The protocol in which the client expects errors."""
         if self.service == "s3":
             return "rest-xml"
         if self.service in ("sns", "sts", "iam"):
@@ -46,8 +46,8 @@ class Request:
         return "json" if self.target else "rest-json"
 
 
-def asked_by(request: Request) -> list[Asked]:
-    """What the caller has to be allowed. A call that is not known here raises: it would go unchecked."""
+def permissions_for(request: Request) -> list[Permission]:
+    """Return what the caller must be allowed to do. An unknown call raises: it would go unchecked."""
     readers = {
         "s3": _s3,
         "dynamodb": _dynamodb,
@@ -61,14 +61,16 @@ def asked_by(request: Request) -> list[Asked]:
         "sagemaker": _sagemaker,
     }
     if request.service not in readers:
-        raise Unsupported(f"A handler called {request.service}, which nobody here knows to check")
-    asked = readers[request.service](request)
-    if not asked:
         raise Unsupported(
-            f"A handler made a call to {request.service} that nobody here knows to check: "
-            f"{request.method} {request.path} {request.target}"
+            f"A handler called {request.service}, for which the local stack cannot check permissions"
         )
-    return asked
+    permissions = readers[request.service](request)
+    if not permissions:
+        raise Unsupported(
+            f"A handler made a call to {request.service} whose permissions the local stack cannot "
+            f"check: {request.method} {request.path} {request.target}"
+        )
+    return permissions
 
 
 def queue_arn(url: str) -> str:
@@ -80,25 +82,29 @@ def table_arn(name: str) -> str:
     return name if name.startswith("arn:") else f"arn:aws:dynamodb:{_HERE}:table/{name}"
 
 
-def _s3(request: Request) -> list[Asked]:
+def bus_arn(name: str) -> str:
+    return f"arn:aws:events:{_HERE}:event-bus/{name}"
+
+
+def _s3(request: Request) -> list[Permission]:
     bucket, _, key = unquote(request.path).lstrip("/").partition("/")
     query = parse_qs(request.query, keep_blank_values=True)
-    arn = f"arn:aws:s3:::{bucket}"
+    bucket_arn = f"arn:aws:s3:::{bucket}"
     if not key:
         if request.method in ("GET", "HEAD") and not set(query) & {"notification", "policy"}:
             prefix = query.get("prefix", [""])[0]
-            return [Asked("s3:ListBucket", arn, {"s3:prefix": prefix})]
+            return [Permission("s3:ListBucket", bucket_arn, {"s3:prefix": prefix})]
         return []
-    there = f"{arn}/{key}"
+    arn = f"{bucket_arn}/{key}"
     if request.method in ("GET", "HEAD"):
-        return [Asked("s3:GetObject", there)]
+        return [Permission("s3:GetObject", arn)]
     if request.method in ("PUT", "POST"):
         source = unquote(request.copied_from).lstrip("/")
-        copied = [Asked("s3:GetObject", f"arn:aws:s3:::{source}")] if source else []
-        return [Asked("s3:PutObject", there), *copied]
+        copied = [Permission("s3:GetObject", f"arn:aws:s3:::{source}")] if source else []
+        return [Permission("s3:PutObject", arn), *copied]
     if request.method == "DELETE":
-        what = "s3:AbortMultipartUpload" if "uploadId" in query else "s3:DeleteObject"
-        return [Asked(what, there)]
+        action = "s3:AbortMultipartUpload" if "uploadId" in query else "s3:DeleteObject"
+        return [Permission(action, arn)]
     return []
 
 
@@ -111,95 +117,93 @@ _TRANSACTED = {
 }
 
 
-def _dynamodb(request: Request) -> list[Asked]:
-    action, told = _json(request)
+def _dynamodb(request: Request) -> list[Permission]:
+    action, payload = _json(request)
     if action in ("TransactWriteItems", "TransactGetItems"):
         return [
-            Asked(f"dynamodb:{_TRANSACTED[kind]}", table_arn(what["TableName"]))
-            for item in told["TransactItems"]
-            for kind, what in item.items()
+            Permission(f"dynamodb:{_TRANSACTED[kind]}", table_arn(part["TableName"]))
+            for item in payload["TransactItems"]
+            for kind, part in item.items()
         ]
     if action in ("BatchGetItem", "BatchWriteItem"):
-        return [Asked(f"dynamodb:{action}", table_arn(name)) for name in told["RequestItems"]]
-    table = table_arn(told["TableName"])
-    if told.get("IndexName"):
-        table += f"/index/{told['IndexName']}"
-    return [Asked(f"dynamodb:{action}", table)]
+        return [
+            Permission(f"dynamodb:{action}", table_arn(name)) for name in payload["RequestItems"]
+        ]
+    table = table_arn(payload["TableName"])
+    if payload.get("IndexName"):
+        table += f"/index/{payload['IndexName']}"
+    return [Permission(f"dynamodb:{action}", table)]
 
 
-def _sqs(request: Request) -> list[Asked]:
-    action, told = _json(request)
+def _sqs(request: Request) -> list[Permission]:
+    action, payload = _json(request)
     single = {
         "SendMessageBatch": "SendMessage",
         "DeleteMessageBatch": "DeleteMessage",
         "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
     }
-    return [Asked(f"sqs:{single.get(action, action)}", queue_arn(told["QueueUrl"]))]
+    return [Permission(f"sqs:{single.get(action, action)}", queue_arn(payload["QueueUrl"]))]
 
 
-def _states(request: Request) -> list[Asked]:
-    action, told = _json(request)
-    arn = told.get("stateMachineArn") or told.get("executionArn")
-    return [Asked(f"states:{action}", arn)] if arn else []
+def _states(request: Request) -> list[Permission]:
+    action, payload = _json(request)
+    arn = payload.get("stateMachineArn") or payload.get("executionArn")
+    return [Permission(f"states:{action}", arn)] if arn else []
 
 
-def _events(request: Request) -> list[Asked]:
-    action, told = _json(request)
+def _events(request: Request) -> list[Permission]:
+    action, payload = _json(request)
     if action != "PutEvents":
         return []
-    buses = {entry.get("EventBusName", "default") for entry in told["Entries"]}
+    buses = {entry.get("EventBusName", "default") for entry in payload["Entries"]}
     return [
-        Asked("events:PutEvents", bus if bus.startswith("arn:") else bus_arn(bus))
+        Permission("events:PutEvents", bus if bus.startswith("arn:") else bus_arn(bus))
         for bus in sorted(buses)
     ]
 
 
-def bus_arn(name: str) -> str:
-    return f"arn:aws:events:{_HERE}:event-bus/{name}"
-
-
-def _query(request: Request) -> list[Asked]:
-    told = {key: values[0] for key, values in parse_qs(request.body.decode()).items()}
-    action = told.get("Action", "")
+def _query(request: Request) -> list[Permission]:
+    payload = {key: values[0] for key, values in parse_qs(request.body.decode()).items()}
+    action = payload.get("Action", "")
     resource = {
-        "Publish": told.get("TopicArn"),
-        "AssumeRole": told.get("RoleArn"),
+        "Publish": payload.get("TopicArn"),
+        "AssumeRole": payload.get("RoleArn"),
         "GetCallerIdentity": "*",
     }.get(action)
-    return [Asked(f"{request.service}:{action}", resource)] if resource else []
+    return [Permission(f"{request.service}:{action}", resource)] if resource else []
 
 
-def _scheduler(request: Request) -> list[Asked]:
-    found = re.fullmatch(r"/schedules/([^/]+)", request.path)
+def _scheduler(request: Request) -> list[Permission]:
+    match = re.fullmatch(r"/schedules/([^/]+)", request.path)
     actions = {"POST": "CreateSchedule", "PUT": "UpdateSchedule"}
-    if not found or request.method not in actions:
+    if not match or request.method not in actions:
         return []
-    told = json.loads(request.body)
-    name = f"{told.get('GroupName', 'default')}/{unquote(found[1])}"
-    passed = Asked(
+    payload = json.loads(request.body)
+    name = f"{payload.get('GroupName', 'default')}/{unquote(match[1])}"
+    passed = Permission(
         "iam:PassRole",
-        told["Target"]["RoleArn"],
+        payload["Target"]["RoleArn"],
         {"iam:PassedToService": "scheduler.amazonaws.com"},
     )
     arn = f"arn:aws:scheduler:{_HERE}:schedule/{name}"
-    return [Asked(f"scheduler:{actions[request.method]}", arn), passed]
+    return [Permission(f"scheduler:{actions[request.method]}", arn), passed]
 
 
-def _lambda(request: Request) -> list[Asked]:
-    found = re.fullmatch(r"/2015-03-31/functions/([^/]+)/invocations", request.path)
-    if not found or request.method != "POST":
+def _lambda(request: Request) -> list[Permission]:
+    match = re.fullmatch(r"/2015-03-31/functions/([^/]+)/invocations", request.path)
+    if not match or request.method != "POST":
         return []
-    name = unquote(found[1])
+    name = unquote(match[1])
     arn = name if name.startswith("arn:") else f"arn:aws:lambda:{_HERE}:function:{name}"
-    return [Asked("lambda:InvokeFunction", arn)]
+    return [Permission("lambda:InvokeFunction", arn)]
 
 
-def _sagemaker(request: Request) -> list[Asked]:
-    action, told = _json(request)
-    name = told.get("TrainingJobName")
-    return [Asked(f"sagemaker:{action}", f"arn:aws:sagemaker:{_HERE}:training-job/{name}")]
+def _sagemaker(request: Request) -> list[Permission]:
+    action, payload = _json(request)
+    job = f"arn:aws:sagemaker:{_HERE}:training-job/{payload.get('TrainingJobName')}"
+    return [Permission(f"sagemaker:{action}", job)]
 
 
 def _json(request: Request) -> tuple[str, dict[str, Any]]:
-    told: dict[str, Any] = json.loads(request.body or b"{}")
-    return request.target.rsplit(".", 1)[-1], told
+    payload: dict[str, Any] = json.loads(request.body or b"{}")
+    return request.target.rsplit(".", 1)[-1], payload

@@ -1,4 +1,4 @@
-"""The time of the local stack: the machine's, and as far ahead as somebody has put it."""
+"""The time of the local stack: the machine's clock plus an offset."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _real = time.time
 
 
 class MovableClock:
-    """How far ahead it is stands in a file, so that every process of the stack tells the same time."""
+    """A clock that can be moved forward; its offset is in a file, so every process sees the same time."""
 
     def __init__(self, file: Path):
         self.file = file
         if not file.exists():
             file.write_bytes(struct.pack("d", 0.0))
         with file.open("r+b") as opened:
-            self._ahead = mmap.mmap(opened.fileno(), _SIZE)
+            self._offset = mmap.mmap(opened.fileno(), _SIZE)
 
     def now(self) -> float:
-        return _real() + self.ahead
+        return _real() + self.offset
 
     @property
-    def ahead(self) -> float:
-        return float(struct.unpack_from("d", self._ahead)[0])
+    def offset(self) -> float:
+        return float(struct.unpack_from("d", self._offset)[0])
 
     def forward(self, seconds: float) -> None:
-        """Let that much time have passed."""
-        struct.pack_into("d", self._ahead, 0, self.ahead + seconds)
+        """Move the clock forward."""
+        struct.pack_into("d", self._offset, 0, self.offset + seconds)

@@ -1,4 +1,4 @@
-"""Runs put before the local debugger, and what it says of them: what a test of a rule needs."""
+"""Runs given to the local debugger, and its results: for tests of rules."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
 
 _FINAL = ("Error", "Stopped")
-_GRACE = 61.0  # seconds, a little more than the application gives a run that has ended
-_AGAIN = 5.0
+_GRACE = 61.0  # seconds; slightly more than the application waits after the end of a run
+_RETRY = 5.0
 
 
 class LocalDebugger:
-    """The debugger of a local stack, for runs below a prefix of their own.
+    """The debugger of a local stack, for the runs below a prefix.
 
     path = debugger.path("mnist")               # s3://…, for a hook or a training in another process
-    debugger.put(folder, "mnist")               # or a run that lies in a folder
+    debugger.put(folder, "mnist")               # or a run in a folder
     debugger.wait("mnist", through=40)
     debugger.findings("mnist")
     """
@@ -37,15 +37,15 @@ class LocalDebugger:
         return self.aws.bucket
 
     def key(self, name: str) -> str:
-        """Where in the bucket a run of that name is."""
+        """The prefix of a run in the bucket."""
         return f"{self._prefix}{name}"
 
     def path(self, name: str) -> str:
-        """The s3:// path of a run of that name."""
+        """The s3:// path of a run."""
         return f"s3://{self.bucket}/{self.key(name)}"
 
     def storage(self, name: str) -> Storage:
-        """The run's place, to write files of one's own."""
+        """The storage of a run, for writing files directly."""
         from smdebug.storage.s3 import S3Storage
 
         return S3Storage(self.bucket, self.key(name), self.aws.client("s3"))
@@ -57,27 +57,29 @@ class LocalDebugger:
         *,
         rules: Sequence[Any] | None = None,
     ) -> WatchedRun:
-        """Upload a run that was saved to a folder, in the order in which a training would have written it."""
+        """Upload a run from a folder, in the order in which a training writes it."""
         if rules is not None:
             self.attach(name, rules)
         place, root = self.storage(name), Path(folder)
         files = [file for file in root.rglob("*") if file.is_file()]
-        for file in sorted(files, key=lambda one: _as_written(one.relative_to(root))):
+        for file in sorted(files, key=lambda file: _written_order(file.relative_to(root))):
             place.write(file.relative_to(root).as_posix(), file.read_bytes())
         return self.run(name)
 
     def attach(self, name: str, rules: Sequence[Any]) -> None:
-        """Say which rules are to watch a run: names, or entries as rules.json has them."""
+        """Choose the rules of a run: names, or entries as in rules.json."""
         import json
 
         from smdebug.service.rules_file import RULES_FILE, VERSION
 
-        entries = [{"name": one, "rule": one} if isinstance(one, str) else one for one in rules]
-        told = {"version": VERSION, "rules": entries}
-        self.storage(name).write(RULES_FILE, json.dumps(told).encode())
+        entries = [
+            {"name": rule, "rule": rule} if isinstance(rule, str) else rule for rule in rules
+        ]
+        payload = {"version": VERSION, "rules": entries}
+        self.storage(name).write(RULES_FILE, json.dumps(payload).encode())
 
     def run(self, name: str, *, seconds: float = 60.0) -> WatchedRun:
-        """The run as the debugger knows it, once it does."""
+        """Wait until the debugger knows the run, and return it."""
         from smdebug.exceptions import RunUnknown
 
         def known() -> Any:
@@ -89,44 +91,44 @@ class LocalDebugger:
         return self.aws.wait_until(known, what=f"the run {name} to be known", seconds=seconds)  # type: ignore[no-any-return]
 
     def wait(self, name: str, *, through: int, seconds: float = 120.0) -> WatchedRun:
-        """Wait until every rule of the run has looked at the steps up to that one, and has said so."""
+        """Wait until every rule has evaluated all steps up to `through` and published the results."""
         run = self.run(name)
 
-        def has_looked() -> bool:
-            rules = [one for one in run.statuses() if one.attached]
+        def is_evaluated() -> bool:
+            rules = [rule for rule in run.statuses() if rule.attached]
             return bool(rules) and all(
-                one.status in _FINAL
-                or (one.evaluated_through is not None and one.evaluated_through >= through)
-                for one in rules
+                rule.status in _FINAL
+                or (rule.evaluated_through is not None and rule.evaluated_through >= through)
+                for rule in rules
             )
 
         self.aws.wait_until(
-            has_looked, what=f"the rules of {name} to have seen step {through}", seconds=seconds
+            is_evaluated, what=f"the rules of {name} to evaluate step {through}", seconds=seconds
         )
         self.aws.settle(run.run, seconds=seconds)
         return run
 
     def finish(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
-        """Wait for the end of a run that has written its end marker; its grace period passes at once."""
+        """Wait until a run with an end marker is finished; its grace period is skipped."""
         run = self.end(name, seconds=seconds)
         self.aws.wait_until(
             lambda: str(run.look().state) == "Finished",
-            what=f"the last words on {name}",
+            what=f"{name} to be finished",
             seconds=seconds,
         )
         self.aws.settle(run.run, seconds=seconds)
         return run
 
     def end(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
-        """The same, without waiting for what its rules come to in the end."""
+        """Wait until a run with an end marker has ended; the last status of its rules may follow."""
         run = self.run(name)
-        moved = -_AGAIN
+        moved = -_RETRY
 
         def is_over() -> bool:
             nonlocal moved
             state = str(run.look().state)
-            # The message that ends the grace period may be left only after the clock was moved.
-            if state == "Ending" and time.monotonic() - moved >= _AGAIN:
+            # The message that ends the grace period may be sent only after the clock was moved.
+            if state == "Ending" and time.monotonic() - moved >= _RETRY:
                 self.aws.forward(_GRACE)
                 moved = time.monotonic()
             return state in ("Ended", "Finished")
@@ -136,21 +138,21 @@ class LocalDebugger:
         return run
 
     def findings(self, name: str) -> Any:
-        """What the rules found in the run, in the order of steps."""
+        """The findings of the run, in the order of steps."""
         return self.run(name).findings()
 
     def events(self, name: str, detail_type: str | None = None) -> list[Mapping[str, Any]]:
-        """The events about the run that have come over the bus of findings.
+        """The events about the run on the bus of findings.
 
-        After `wait`, `end` or `finish` those of all that had been found are among them.
+        After `wait`, `end` or `finish` they include the events of all findings up to then.
         """
         found = self.aws.events(detail_type)
         run = f"{self.bucket}/{self.key(name)}"
-        return [one for one in found if one.get("detail", {}).get("run") == run]
+        return [event for event in found if event.get("detail", {}).get("run") == run]
 
 
-def _as_written(file: Path) -> tuple[int, str, int, str]:
-    """Collections, then each step with its event files before its index files, then the end."""
+def _written_order(file: Path) -> tuple[int, str, int, str]:
+    """Sort collections first, then each step with event files before index files, then the end marker."""
     parts = file.parts
     if parts[0] == "events" and len(parts) > 2:
         return 1, parts[1], 0, file.name

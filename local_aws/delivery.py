@@ -1,7 +1,7 @@
-"""How one service wakes another: events to their targets, objects to queues, time to functions.
+"""How a service wakes another: events go to their targets, objects to queues, schedules to functions.
 
-Each asks the receiver's policy first, as AWS does. What is refused or fails too often goes to the dead
-letters that the template names, and is told in `Deliveries.refused`.
+Each delivery checks the receiver's policy first, as AWS does. A delivery that is refused or fails too often
+goes to the dead-letter queue that the template names, and is listed in `Deliveries.refused`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from local_aws.calls import Asked
+from local_aws.calls import Permission, queue_arn
 from local_aws.clock import MovableClock
-from local_aws.deploying import Deployed
+from local_aws.deployed import Deployed
 from local_aws.errors import Unsupported
 from local_aws.functions import Invocation
-from local_aws.permissions import Caller, Refused
+from local_aws.policies import Caller, Refused
 from local_aws.template import ACCOUNT, REGION
 
-Send = Callable[[str, str], None]  # a message to the queue of that name
-TRIES = 3  # of an asynchronous invocation, as Lambda does
-TICK = 0.1  # seconds between two looks at the clock
+Send = Callable[[str, str], None]  # queue name, message
+ATTEMPTS = 3  # at an asynchronous invocation, as Lambda makes
+TICK = 0.1  # seconds between two readings of the clock
+_EVENTS = "events.amazonaws.com"
 
 
 class Deliveries:
-    """Whatever happens without anybody waiting for it."""
+    """Everything that happens asynchronously."""
 
     def __init__(
         self,
@@ -66,107 +67,93 @@ class Deliveries:
 
     # S3
 
-    def of_object(self, bucket: str, queue: str, body: str) -> None:
-        """S3 tells a queue of an object."""
-        if self.loses_notifications:
-            return
-        try:
-            asked = Asked("sqs:SendMessage", f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}")
-            self._policies.may_deliver("s3.amazonaws.com", asked, bucket)
-        except Refused as refusal:
-            self.refused.append(str(refusal))
-            return
-        self._send(queue, body)
+    def object_created(self, bucket: str, queue: str, body: str) -> None:
+        """Send the notification of an object to a queue."""
+        if not self.loses_notifications:
+            self._send_if_accepted("s3.amazonaws.com", queue_arn(queue), bucket, body)
 
     # EventBridge
 
-    def of_event(self, rule: str, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        """A rule has matched: its target gets the event, in a moment."""
-        with suppress(RuntimeError):  # it is being stopped
-            self._workers.submit(self._to_target, rule, target, _as_json(event))
+    def event_matched(self, rule: str, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+        """Deliver an event to a target of the rule that it matched, in the background."""
+        with suppress(RuntimeError):  # the stack is stopping
+            self._workers.submit(self._to_target, rule, target, _published(event))
 
     def _to_target(self, rule: str, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
         body = shaped(target, event)
         try:
             self._deliver(rule, target, body)
+            return
         except Refused as refusal:
             self.refused.append(str(refusal))
-            self._to_dead_letters(
-                "events.amazonaws.com", rule, target.get("DeadLetterConfig", {}).get("Arn"), body
-            )
-        except Exception as problem:  # noqa: BLE001 - a target that fails is a dead letter
-            self.refused.append(f"{target['Arn']} could not be told: {problem}")
-            self._to_dead_letters(
-                "events.amazonaws.com", rule, target.get("DeadLetterConfig", {}).get("Arn"), body
-            )
+        except Exception as problem:  # noqa: BLE001 - a failed delivery is a dead letter
+            self.refused.append(f"{target['Arn']} did not take an event: {problem}")
+        if queue := target.get("DeadLetterConfig", {}).get("Arn"):
+            self._send_if_accepted(_EVENTS, queue, rule, body)
 
     def _deliver(self, rule: str, target: Mapping[str, Any], body: str) -> None:
         arn = target["Arn"]
-        events = "events.amazonaws.com"
         service = arn.split(":")[2]
         if service == "sqs":
-            self._policies.may_deliver(events, Asked("sqs:SendMessage", arn), rule)
+            self._policies.may_deliver(_EVENTS, Permission("sqs:SendMessage", arn), rule)
             self._send(arn.rsplit(":", 1)[1], body)
         elif service == "lambda":
-            self._policies.may_deliver(events, Asked("lambda:InvokeFunction", arn), rule)
-            self._invoke_later(arn, body)
+            self._policies.may_deliver(_EVENTS, Permission("lambda:InvokeFunction", arn), rule)
+            self._invoke_asynchronously(arn, body)
         elif service == "sns":
-            self._policies.may_deliver(events, Asked("sns:Publish", arn), rule)
+            self._policies.may_deliver(_EVENTS, Permission("sns:Publish", arn), rule)
             self._client("sns").publish(TopicArn=arn, Message=body)
         elif service == "states":
-            self._as_role(events, target, rule, Asked("states:StartExecution", arn))
+            self._check_role(_EVENTS, target, rule, Permission("states:StartExecution", arn))
             self._client("stepfunctions").start_execution(
                 stateMachineArn=arn, name=str(uuid.uuid4()), input=body
             )
         elif arn in self._deployed.destinations:
-            self._as_role(events, target, rule, Asked("events:InvokeApiDestination", arn))
+            self._check_role(_EVENTS, target, rule, Permission("events:InvokeApiDestination", arn))
             self._post(arn, body)
         else:
-            raise Unsupported(f"{arn} is no target of events that the local stack knows")
+            raise Unsupported(f"{arn} is a target of events that the local stack does not support")
 
-    def _as_role(self, service: str, target: Mapping[str, Any], source: str, asked: Asked) -> None:
+    def _check_role(
+        self, service: str, target: Mapping[str, Any], source: str, permission: Permission
+    ) -> None:
         role = target["RoleArn"]
         self._policies.may_assume(service, role, source)
-        self._policies.check(Caller(role), asked)
+        self._policies.check(Caller(role), permission)
 
     def _post(self, arn: str, body: str) -> None:
-        there = self._deployed.destinations[arn]
-        if not there.url.startswith(("http://", "https://")):
-            raise Unsupported(f"{there.url} is no endpoint of HTTP")
-        headers = {"Content-Type": "application/json; charset=utf-8", **there.headers}
-        request = urllib.request.Request(  # noqa: S310 - looked at above
-            there.url, body.encode(), headers, method=there.method
+        destination = self._deployed.destinations[arn]
+        if not destination.url.startswith(("http://", "https://")):
+            raise Unsupported(f"{destination.url} is not an HTTP endpoint")
+        headers = {"Content-Type": "application/json; charset=utf-8", **destination.headers}
+        request = urllib.request.Request(  # noqa: S310 - checked above
+            destination.url, body.encode(), headers, method=destination.method
         )
-        with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310
-            answer.read()
+        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310
+            response.read()
 
-    # Functions that nobody waits for
+    # Asynchronous invocations
 
-    def _invoke_later(self, arn: str, body: str) -> None:
+    def _invoke_asynchronously(self, arn: str, body: str) -> None:
         name, request = arn.rsplit(":", 1)[1], str(uuid.uuid4())
-        for attempt in range(TRIES):
-            done = self._invoke(name, body.encode(), request)
-            if done.error is None:
+        for attempt in range(1, ATTEMPTS + 1):
+            if self._invoke(name, body.encode(), request).error is None:
                 return
-            if self._stopping.wait(
-                self._pause * (attempt + 1)
-            ):  # Lambda waits one minute, then two
+            if self._stopping.wait(self._pause * attempt):  # Lambda waits one minute, then two
                 return
         function = self._deployed.functions[name]
         if function.dead_letters:
-            asked = Asked("sqs:SendMessage", function.dead_letters)
+            sending = Permission("sqs:SendMessage", function.dead_letters)
             try:
-                self._policies.check(Caller(function.role), asked)
+                self._policies.check(Caller(function.role), sending)
             except Refused as refusal:
                 self.refused.append(str(refusal))
                 return
             self._send(function.dead_letters.rsplit(":", 1)[1], body)
 
-    def _to_dead_letters(self, service: str, source: str, queue: str | None, body: str) -> None:
-        if not queue:
-            return
+    def _send_if_accepted(self, service: str, queue: str, source: str, body: str) -> None:
         try:
-            self._policies.may_deliver(service, Asked("sqs:SendMessage", queue), source)
+            self._policies.may_deliver(service, Permission("sqs:SendMessage", queue), source)
         except Refused as refusal:
             self.refused.append(str(refusal))
             return
@@ -177,9 +164,8 @@ class Deliveries:
     def _tick(self) -> None:
         while not self._stopping.wait(TICK):
             now = self._clock.now()
-            with suppress(
-                RuntimeError
-            ):  # a list that changed while it was read: the next tick sees it
+            # A collection that changes while it is read is read again at the next tick.
+            with suppress(RuntimeError):
                 self._fire_rules(now)
                 self._fire_schedules(now)
 
@@ -194,55 +180,43 @@ class Deliveries:
                 if now - self._last_fired.setdefault(rule.arn, now) < every:
                     continue
                 self._last_fired[rule.arn] = now
-                event = {
-                    "version": "0",
-                    "id": str(uuid.uuid4()),
-                    "detail-type": "Scheduled Event",
-                    "source": "aws.events",
-                    "account": ACCOUNT,
-                    "time": _moment(now),
-                    "region": REGION,
-                    "resources": [rule.arn],
-                    "detail": {},
-                }
+                event = _scheduled_event(rule.arn, now)
                 for target in rule.targets:
-                    self.of_event(rule.arn, target, event)
+                    self.event_matched(rule.arn, target, event)
 
     def _fire_schedules(self, now: float) -> None:
         from moto.scheduler.models import scheduler_backends as backends
 
         for group in list(backends[ACCOUNT][REGION].schedule_groups.values()):
             for schedule in list(group.schedules.values()):
-                at = moment_of(schedule.schedule_expression)
-                if now < at:
-                    continue
-                if self._last_fired.get(schedule.arn) == at:
+                at = seconds_of_time(schedule.schedule_expression)
+                if now < at or self._last_fired.get(schedule.arn) == at:
                     continue
                 self._last_fired[schedule.arn] = at
                 if schedule.action_after_completion == "DELETE":
                     group.schedules.pop(schedule.name, None)
-                self._workers.submit(self._wake, group.arn, schedule)
+                self._workers.submit(self._run_schedule, group.arn, schedule)
 
-    def _wake(self, group: str, schedule: Any) -> None:
+    def _run_schedule(self, group: str, schedule: Any) -> None:
         target = schedule.target
         try:
-            asked = Asked("lambda:InvokeFunction", target["Arn"])
-            self._as_role("scheduler.amazonaws.com", target, group, asked)
+            permission = Permission("lambda:InvokeFunction", target["Arn"])
+            self._check_role("scheduler.amazonaws.com", target, group, permission)
         except Refused as refusal:
             self.refused.append(str(refusal))
             return
-        self._invoke_later(target["Arn"], target.get("Input", "{}"))
+        self._invoke_asynchronously(target["Arn"], target.get("Input", "{}"))
 
 
 def shaped(target: Mapping[str, Any], event: Mapping[str, Any]) -> str:
-    """The event as the target is to get it."""
+    """Return the event in the shape that the target asks for."""
     if "Input" in target:
         return str(target["Input"])
     if "InputTransformer" not in target:
         return json.dumps(event)
-    told = target["InputTransformer"]
-    text = str(told["InputTemplate"])
-    for name, path in told.get("InputPathsMap", {}).items():
+    transformer = target["InputTransformer"]
+    text = str(transformer["InputTemplate"])
+    for name, path in transformer.get("InputPathsMap", {}).items():
         value: Any = event
         for part in path.removeprefix("$.").split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
@@ -251,31 +225,45 @@ def shaped(target: Mapping[str, Any], event: Mapping[str, Any]) -> str:
 
 
 def seconds_of_rate(expression: str | None) -> float | None:
-    """`rate(5 minutes)` -> 300. None if it is no schedule at all."""
+    """`rate(5 minutes)` -> 300. None without a schedule."""
     if not expression:
         return None
-    found = re.fullmatch(r"rate\((\d+) (second|minute|hour|day)s?\)", expression)
-    if not found:
-        raise Unsupported(f"The schedule {expression} is not known to the local stack")
-    return int(found[1]) * {"second": 1, "minute": 60, "hour": 3600, "day": 86400}[found[2]]
+    match = re.fullmatch(r"rate\((\d+) (second|minute|hour|day)s?\)", expression)
+    if not match:
+        raise Unsupported(f"The local stack does not support the schedule {expression}")
+    return int(match[1]) * {"second": 1, "minute": 60, "hour": 3600, "day": 86400}[match[2]]
 
 
-def moment_of(expression: str) -> float:
+def seconds_of_time(expression: str) -> float:
     """`at(2026-01-02T03:04:05)` -> seconds since 1970."""
-    found = re.fullmatch(r"at\((.+)\)", expression)
-    if not found:
-        raise Unsupported(f"The schedule {expression} is not known to the local stack")
-    return datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()
+    match = re.fullmatch(r"at\((.+)\)", expression)
+    if not match:
+        raise Unsupported(f"The local stack does not support the schedule {expression}")
+    return datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
 
 
-def _as_json(event: Mapping[str, Any]) -> dict[str, Any]:
-    """As EventBridge tells it: the time is text, and nothing of moto's own."""
-    told = {key: value for key, value in event.items() if key != "ingestion-time"}
-    if isinstance(told.get("time"), (int, float)):
-        told["time"] = _moment(told["time"])
-    plain: dict[str, Any] = json.loads(json.dumps(told, default=str))
+def _scheduled_event(rule: str, now: float) -> dict[str, Any]:
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": ACCOUNT,
+        "time": _timestamp(now),
+        "region": REGION,
+        "resources": [rule],
+        "detail": {},
+    }
+
+
+def _published(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event as EventBridge publishes it: the time is text, and moto's own keys are left out."""
+    public = {key: value for key, value in event.items() if key != "ingestion-time"}
+    if isinstance(public.get("time"), (int, float)):
+        public["time"] = _timestamp(public["time"])
+    plain: dict[str, Any] = json.loads(json.dumps(public, default=str))
     return plain
 
 
-def _moment(seconds: float) -> str:
+def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

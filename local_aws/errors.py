@@ -1,4 +1,4 @@
-"""What can go wrong with the stack on a laptop. Every text says what to do."""
+"""The errors of the local stack. Every message says what to do."""
 
 from __future__ import annotations
 
@@ -7,77 +7,77 @@ import json
 import re
 import sys
 
-CANNOT = 3  # as `smdebug` says it: something cannot be reached, read or written
+CANNOT = 3  # the exit code of `smdebug` if something cannot be reached, read or written
 INTERRUPTED = 130
 
 
 class LocalStackError(RuntimeError):
-    """The stack on this machine could not be started, or cannot do what was asked of it."""
+    """The local stack could not be started, or does not support a request."""
 
 
 class Unsupported(LocalStackError):
-    """The template, or a call, uses something unknown here: nothing is left out silently."""
+    """The template or a call uses something unsupported: nothing is ignored silently."""
 
 
 class PortTaken(LocalStackError):
-    """Somebody listens on that port already: choose another, or none for a free one."""
+    """The port is in use: choose another, or none for a free one."""
 
 
 class PortClosed(LocalStackError):
-    """The system keeps that port for others: choose another, or none for a free one."""
+    """The system reserves the port: choose another, or none for a free one."""
 
 
 class DiskFull(LocalStackError):
-    """There is no room for the template, or for what the functions are given."""
+    """There is no disk space for the template or the packages of the functions."""
 
 
 class NotSynthesized(LocalStackError):
-    """The template could not be made: the text is what the CDK said."""
+    """The template could not be synthesized: the message is the CDK's."""
 
 
 class DidNotStart(LocalStackError):
-    """The process that plays AWS ended before it was ready: the text is the last thing it said."""
+    """The process that plays AWS ended before it was ready: the message is its last output."""
 
 
 class FolderClosed(LocalStackError):
-    """A folder that is needed may not be written to."""
+    """A required folder is not writable."""
 
 
 class WaitedTooLong(LocalStackError):
-    """What was waited for did not happen in time: the text says what is known instead."""
+    """A condition did not become true in time: the message says what is known instead."""
 
 
-def in_words(error: OSError, folder: str) -> LocalStackError | None:
-    """What kept us from writing below the folder, in a sentence; None if it is something else."""
+def explain_os_error(error: OSError, folder: str) -> LocalStackError | None:
+    """Return the reason why writing below the folder failed; None if it is another kind of error."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(
-            f"The disk is full: nothing more fits into {folder}. Free about 200 MB there, or set "
+            f"The disk of {folder} is full. Free about 200 MB there, or set "
             "TMPDIR to a folder on another disk"
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return FolderClosed(
-            f"{error.filename or folder} may not be written to ({error.strerror}): have a checkout, "
-            "and a TMPDIR, of your own"
+            f"{error.filename or folder} is not writable ({error.strerror}): use a checkout "
+            "and a TMPDIR of your own"
         )
     return None
 
 
-def missing_module(said: str) -> str:
-    """What to do about the Python package that somebody has missed, if that is what was said."""
-    found = re.search(r"ModuleNotFoundError: No module named '(\w+)", said)
-    if not found:
+def missing_module(output: str) -> str:
+    """Return what to do about a missing Python package; empty if the output is about something else."""
+    match = re.search(r"ModuleNotFoundError: No module named '(\w+)", output)
+    if not match:
         return ""
     return (
-        f"The Python package {found[1]} is not installed: run `make setup` in the checkout, which "
-        "brings all that is needed into .venv, and use .venv/bin/smdebug"
+        f"The Python package {match[1]} is not installed: run `make setup` in the checkout, which "
+        "installs everything into .venv, and use .venv/bin/smdebug"
     )
 
 
-def complain(error: LocalStackError, *, as_json: bool = False) -> int:
-    """Tell whoever is at the terminal, or a program; the exit code."""
+def report_error(error: LocalStackError, *, as_json: bool = False) -> int:
+    """Print the error for a person, or for a program; return the exit code."""
     if as_json:
-        told = {"error": str(error), "hint": "", "exit_code": CANNOT}
-        print(json.dumps(told, ensure_ascii=False), file=sys.stderr)
+        payload = {"error": str(error), "hint": "", "exit_code": CANNOT}
+        print(json.dumps(payload, ensure_ascii=False), file=sys.stderr)
     else:
         print(f"error: {error}.".replace("..", "."), file=sys.stderr)
     return CANNOT

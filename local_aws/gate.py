@@ -1,4 +1,4 @@
-"""In front of moto: who calls, may they, and has somebody asked to be told of this call?"""
+"""A gate in front of moto: identifies the caller, checks its permissions, and can trap a call."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from local_aws.calls import Asked, Request, asked_by
+from local_aws.calls import Permission, Request, permissions_for
 from local_aws.errors import Unsupported
-from local_aws.permissions import Caller, Policies, Refused
+from local_aws.policies import Caller, Policies, Refused
 
-OWNER = "local"  # the access key of whoever the account belongs to
+OWNER = "local"  # the access key of the account's owner
 Start = Callable[..., Any]
 Application = Callable[[dict[str, Any], Start], Iterable[bytes]]
 
 
 @dataclass(frozen=True)
 class KnownKey:
-    """Behind an access key: a role, and the environment of a function that was handed it."""
+    """The role behind an access key, and what kills the process that has the key."""
 
     caller: Caller
     on_trap: Callable[[], object] | None = None
@@ -49,60 +49,61 @@ class Gate:
         self.refused: list[str] = []
         self.unsupported: list[str] = []
 
-    def know(self, key: str, known: KnownKey) -> None:
+    def register(self, key: str, known: KnownKey) -> None:
         self._keys[key] = known
 
     def trap(self, role: str, action: str, times: int) -> None:
-        """End the processes that make this call next, so many times, before the call is done."""
+        """Kill the processes that make this call the next `times` times, before it takes effect."""
         with self._lock:
-            others = [one for one in self._traps if one != (role, action)]
+            others = [trap for trap in self._traps if trap != (role, action)]
             self._traps = others + [(role, action)] * times
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path.startswith("/_local/"):
             return self._answer_control(path.removeprefix("/_local/"), environ, start)
-        found = re.search(
+        credential = re.search(
             r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/", environ.get("HTTP_AUTHORIZATION", "")
         )
-        if found is None or found[1] == OWNER:
+        if credential is None or credential[1] == OWNER:
             return self._behind(environ, start)
-        request = _request(environ, found[2])
+        request = _request(environ, credential[2])
         try:
-            known = self._known(found[1])
+            known = self._known(credential[1])
             if known is None:
                 return self._behind(environ, start)
-            asked = asked_by(request)
-            for one in asked:
-                self._policies.check(known.caller, one)
+            permissions = permissions_for(request)
+            for permission in permissions:
+                self._policies.check(known.caller, permission)
         except Refused as refusal:
             self.refused.append(str(refusal))
             return _denied(request.protocol, str(refusal), start)
         except Unsupported as problem:
             self.unsupported.append(str(problem))
             return _denied(request.protocol, str(problem), start)
-        if self._traps and known.on_trap and self._is_trapped(known.caller.role, asked):
+        if self._traps and known.on_trap and self._is_trapped(known.caller.role, permissions):
             known.on_trap()
             start("503 Service Unavailable", [("Content-Length", "0")])
             return []
-        if asked[0].action == "s3:GetObject":
-            return self._object(environ, start, known.caller, asked[0])
+        if permissions[0].action == "s3:GetObject":
+            return self._object(environ, start, known.caller, permissions[0])
         return self._behind(environ, start)
 
     def _object(
-        self, environ: dict[str, Any], start: Start, caller: Caller, asked: Asked
+        self, environ: dict[str, Any], start: Start, caller: Caller, permission: Permission
     ) -> Iterable[bytes]:
-        """That an object is not there is told only to who may list the bucket."""
-        told: list[Any] = []
-        body = self._behind(environ, lambda *given: told.extend(given))
-        if str(told[0]).startswith("404"):
-            bucket, _, key = asked.resource.partition("/")
+        """Missing keys return 404 only to callers with ListBucket."""
+        response: list[Any] = []
+        body = self._behind(environ, lambda *head: response.extend(head))
+        if str(response[0]).startswith("404"):
+            bucket, _, key = permission.resource.partition("/")
+            listing = Permission("s3:ListBucket", bucket, {"s3:prefix": key})
             try:
-                self._policies.check(caller, Asked("s3:ListBucket", bucket, {"s3:prefix": key}))
+                self._policies.check(caller, listing)
             except Refused as refusal:
                 self.refused.append(str(refusal))
                 return _denied("rest-xml", str(refusal), start)
-        start(*told)
+        start(*response)
         return body
 
     def _known(self, key: str) -> KnownKey | None:
@@ -111,19 +112,19 @@ class Gate:
             known = self._keys[key] = KnownKey(caller)
         return known
 
-    def _is_trapped(self, role: str, asked: Iterable[Asked]) -> bool:
+    def _is_trapped(self, role: str, permissions: Iterable[Permission]) -> bool:
         with self._lock:
-            for one in asked:
-                if (role, one.action) in self._traps:
-                    self._traps.remove((role, one.action))
+            for permission in permissions:
+                if (role, permission.action) in self._traps:
+                    self._traps.remove((role, permission.action))
                     return True
         return False
 
     def _answer_control(self, name: str, environ: dict[str, Any], start: Start) -> list[bytes]:
-        told = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
+        arguments = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
         try:
-            answer = {"answer": self._control(name, told)}
-        except Exception as problem:  # noqa: BLE001 - it is told to who asked
+            answer = {"answer": self._control(name, arguments)}
+        except Exception as problem:  # noqa: BLE001 - the caller raises it
             answer = {"error": type(problem).__name__, "message": str(problem)}
         body = json.dumps(answer, default=str).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
@@ -131,9 +132,9 @@ class Gate:
 
 
 def _request(environ: dict[str, Any], service: str) -> Request:
-    """The request; its body is put back for who comes next."""
+    """Return the request; its body is put back for the application behind."""
     body = b""
-    # An object's content is nobody's business here, and may be large.
+    # The content of an object does not matter here, and may be large.
     if service != "s3":
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
@@ -149,13 +150,14 @@ def _request(environ: dict[str, Any], service: str) -> Request:
 
 
 def _denied(protocol: str, message: str, start: Start) -> list[bytes]:
-    status, headers, body = _worded(protocol, message)
-    told = body.encode()
-    start(status, [*headers.items(), ("Content-Length", str(len(told)))])
-    return [told]
+    status, headers, text = _error(protocol, message)
+    body = text.encode()
+    start(status, [*headers.items(), ("Content-Length", str(len(body)))])
+    return [body]
 
 
-def _worded(protocol: str, message: str) -> tuple[str, Mapping[str, str], str]:
+def _error(protocol: str, message: str) -> tuple[str, Mapping[str, str], str]:
+    """The status, headers and body of AccessDenied in this protocol."""
     if protocol == "rest-xml":
         body = f"<Error><Code>AccessDenied</Code><Message>{escape(message)}</Message></Error>"
         return "403 Forbidden", {"Content-Type": "application/xml"}, body

@@ -1,8 +1,8 @@
-"""Clears up behind a local stack, however it ended: it waits for the pipe from its parent to close.
+"""Cleans up after a local stack, however it ended: waits for the pipe from its parent to close.
 
     python -S janitor.py <the folder to remove>
 
-What was started below the folder has its name in the environment (HOME, TMPDIR), and is ended, too.
+Processes of the stack have the folder's name in their environment (HOME, TMPDIR); they are killed, too.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ def main(folder: str) -> None:
         signal.signal(ignored, signal.SIG_IGN)
     sys.stdin.buffer.read()
     for _ in range(20):
-        left = started_below(folder)
+        left = processes_of(folder)
         for process in left:
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
@@ -29,13 +29,13 @@ def main(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def started_below(folder: str) -> list[int]:
+def processes_of(folder: str) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if f"={folder}".encode() in path.read_bytes():
                 found.append(int(path.parent.name))
-    return [one for one in found if one != os.getpid()]
+    return [process for process in found if process != os.getpid()]
 
 
 if __name__ == "__main__":

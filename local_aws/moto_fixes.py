@@ -1,7 +1,7 @@
-"""Where moto does otherwise than AWS, and what is put in its place: one function for each.
+"""Replacements for parts of moto that differ from AWS, one function per difference.
 
-Each has a test in tests/local_aws/test_moto_fixes.py that shows moto as it is, and fails on the day when
-it is no longer needed. The version of moto is pinned for the same reason.
+Each has a canary in tests/local_aws/test_moto_fixes.py that shows moto's own behaviour, and fails once the
+replacement is no longer needed. moto's version is pinned for the same reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOTOS_SEQUENCER = "617f08299329d189"
 
 
 def make_dynamodb_thread_safe() -> None:
-    """Two threads both pass one ConditionExpression, and ADDs lose members: one at a time, then."""
+    """Serialize writes: two threads can pass the same ConditionExpression, and ADDs lose members."""
     from moto.dynamodb.models import DynamoDBBackend
 
     for name in (
@@ -33,35 +33,35 @@ def make_dynamodb_thread_safe() -> None:
         "batch_write_item",
     ):
         original = getattr(DynamoDBBackend, name)
-        if not hasattr(original, "one_at_a_time"):
-            setattr(DynamoDBBackend, name, _one_at_a_time(original))
+        if not hasattr(original, "serialized"):
+            setattr(DynamoDBBackend, name, _serialized(original))
 
 
 def make_queues_thread_safe() -> None:
-    """A message that is sent while another is deleted gets lost, and two pollers may get the same one."""
+    """Lock a queue: sending during a deletion loses the message, and two pollers may get the same one."""
     from moto.sqs.models import Queue, SQSBackend
 
     receive, delete = SQSBackend.receive_message, Queue.delete_message
-    if hasattr(receive, "one_at_a_time"):
+    if hasattr(receive, "serialized"):
         return
 
     @functools.wraps(receive)
-    def receive_alone(backend: Any, queue_name: str, *given: Any, **named: Any) -> Any:
-        with backend.get_queue(queue_name)._messages_lock:  # waiting for a message lets go of it
-            return receive(backend, queue_name, *given, **named)
+    def locked_receive(backend: Any, queue_name: str, *args: Any, **kwargs: Any) -> Any:
+        with backend.get_queue(queue_name)._messages_lock:  # released while waiting for a message
+            return receive(backend, queue_name, *args, **kwargs)
 
     @functools.wraps(delete)
-    def delete_alone(queue: Any, *given: Any) -> None:
+    def locked_delete(queue: Any, *args: Any) -> None:
         with queue._messages_lock:
-            delete(queue, *given)
+            delete(queue, *args)
 
-    receive_alone.one_at_a_time = True  # type: ignore[attr-defined]
-    SQSBackend.receive_message = receive_alone
-    Queue.delete_message = delete_alone
+    locked_receive.serialized = True  # type: ignore[attr-defined]
+    SQSBackend.receive_message = locked_receive
+    Queue.delete_message = locked_delete
 
 
 def run_handlers(invoke: Invoke) -> None:
-    """Without Docker, a function answers with an echo: the real handler, instead."""
+    """Call the real handler: without Docker, moto's function returns its input."""
     from moto.awslambda.models import LambdaFunction
 
     def run(function: Any, event: Any = None) -> tuple[str, bool, str]:
@@ -72,7 +72,7 @@ def run_handlers(invoke: Invoke) -> None:
 
 
 def deliver_events(deliver: Deliver, see: Callable[[Mapping[str, Any]], None]) -> None:
-    """Lambda, Step Functions and SNS are no targets of a rule, and no queue is asked for its policy."""
+    """Support Lambda, Step Functions and SNS as targets of a rule, and check the policies of queues."""
     from moto.events.models import Rule
 
     def send(rule: Any, event: Mapping[str, Any], transform_input: bool = True) -> None:
@@ -87,29 +87,26 @@ def deliver_events(deliver: Deliver, see: Callable[[Mapping[str, Any]], None]) -
     Rule.send_to_targets = send
 
 
-def tell_of_objects_as_s3_does(deliver: Callable[[str, str, str], None]) -> None:
-    """S3 leaves the slashes of a key as they are and numbers the writes of a key; moto does neither.
-
-    Nor does moto ask the queue whether it takes messages of this bucket, or say when it could not send one.
-    """
+def notify_as_s3_does(deliver: Callable[[str, str, str], None]) -> None:
+    """Keep the slashes of a key, number its writes, and check the queue's policy, as S3 does."""
     from moto.s3 import notifications
 
     original = notifications._get_s3_event
     if hasattr(original, "as_s3_does"):
         original = original.as_s3_does
 
-    def event(*told: Any) -> Any:
-        made = original(*told)
-        for record in made["Records"]:
-            written = record["s3"]["object"]
-            written["key"] = written["key"].replace("%2F", "/")
-            written["sequencer"] = f"{next(_writes):016X}"
-        return made
+    def event(*args: Any) -> Any:
+        notification = original(*args)
+        for record in notification["Records"]:
+            stored = record["s3"]["object"]
+            stored["key"] = stored["key"].replace("%2F", "/")
+            stored["sequencer"] = f"{next(_writes):016X}"
+        return notification
 
     event.as_s3_does = original  # type: ignore[attr-defined]
 
     def send(account: str, body: Any, queue: str, region: str) -> None:
-        # A bucket that is told whom to notify sends `s3:TestEvent` first, as S3 does.
+        # A bucket with a new notification configuration sends `s3:TestEvent` first, as S3 does.
         bucket = body["Records"][0]["s3"]["bucket"]["name"] if "Records" in body else body["Bucket"]
         deliver(f"arn:aws:s3:::{bucket}", queue, json.dumps(body))
 
@@ -117,21 +114,21 @@ def tell_of_objects_as_s3_does(deliver: Callable[[str, str, str], None]) -> None
     notifications._send_sqs_message = send
 
 
-def tell_the_local_time(now: Callable[[], float]) -> None:
-    """Messages become visible by the machine's clock, which nobody can move."""
+def use_local_time(now: Callable[[], float]) -> None:
+    """Make messages visible by the local clock; moto uses the machine's, which cannot be moved."""
     from moto.sqs import models
 
     models.unix_time = lambda *_: now()
     models.unix_time_millis = lambda *_: now() * 1000
 
 
-def keep_clients_of_workflows(make: Callable[[str, str, str], Any]) -> None:
-    """A workflow makes a boto3 client for every task, in nobody's name: kept, and in that of its role."""
+def reuse_workflow_clients(make: Callable[[str, str, str], Any]) -> None:
+    """Reuse clients with the workflow's role; moto makes an anonymous boto3 client for every task."""
     import sys
 
     import moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_factory
     import moto.stepfunctions.parser.asl.utils.boto_client as home
-    import moto.stepfunctions.parser.models  # noqa: F401 - whoever uses it has to be there
+    import moto.stepfunctions.parser.models  # noqa: F401 - its users must be loaded
 
     before = home.boto_client_for
 
@@ -144,7 +141,7 @@ def keep_clients_of_workflows(make: Callable[[str, str, str], Any]) -> None:
 
 
 def parse_paths_once() -> None:
-    """Every JSONPath of a workflow is parsed anew each time, by a parser that is built anew each time."""
+    """Cache JSONPaths; moto builds a new parser for every evaluation of a path."""
     import moto.stepfunctions.parser.asl.component.common.path.result_path as result_path
     import moto.stepfunctions.parser.asl.utils.json_path as json_path
 
@@ -154,9 +151,9 @@ def parse_paths_once() -> None:
 
 
 def parse_workflows_once() -> None:
-    """A workflow is parsed anew for each execution, a tenth of a second of this process's time.
+    """Cache parsed workflows; moto parses one for every execution, which takes a tenth of a second.
 
-    What is parsed can be shared, but for the key of each part, which two executions might make at once.
+    The parsed form can be shared, except for the key of each part, which two executions might set at once.
     """
     from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
     from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
@@ -168,18 +165,18 @@ def parse_workflows_once() -> None:
 
 
 def _number(event: Mapping[str, Any]) -> None:
-    """Moto's events of S3 all have the same id and the same sequencer, which tells which write came last."""
-    written = event["detail"].get("object", {}) if event["source"] == "aws.s3" else {}
-    if written.get("sequencer") == _MOTOS_SEQUENCER:
-        written["sequencer"] = f"{next(_writes):016X}"
+    """Give an S3 event its own id and sequencer; moto's events all have the same."""
+    stored = event["detail"].get("object", {}) if event["source"] == "aws.s3" else {}
+    if stored.get("sequencer") == _MOTOS_SEQUENCER:
+        stored["sequencer"] = f"{next(_writes):016X}"
         cast(dict[str, Any], event)["id"] = str(uuid.uuid4())
 
 
-def _one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
+def _serialized(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def alone(*given: Any, **named: Any) -> Any:
+    def locked(*args: Any, **kwargs: Any) -> Any:
         with _locked:
-            return function(*given, **named)
+            return function(*args, **kwargs)
 
-    alone.one_at_a_time = True  # type: ignore[attr-defined]
-    return alone
+    locked.serialized = True  # type: ignore[attr-defined]
+    return locked

@@ -1,11 +1,10 @@
 """Fixtures for tests of rules on the whole debugger: `pytest_plugins = ["local_aws.pytest_plugin"]`.
 
-The stack starts once for a test session, with the first test that asks for it.
+The stack starts once per test session, with the first test that needs it.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from uuid import uuid4
@@ -25,12 +24,7 @@ def local_aws() -> Iterator[LocalAws]:
 
 @pytest.fixture
 def local_debugger(local_aws: LocalAws, request: pytest.FixtureRequest) -> Iterator[LocalDebugger]:
-    """The debugger, for runs of this test alone; hooks and trials of this test find its bucket."""
+    """The debugger, limited to the runs of this test; its hooks and trials use the local bucket."""
     prefix = f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())[:60]}-{uuid4().hex[:6]}"
-    before = dict(os.environ)
-    os.environ.update(local_aws.environment)
-    try:
+    with local_aws.as_default():
         yield LocalDebugger(local_aws, prefix)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

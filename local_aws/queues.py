@@ -1,4 +1,4 @@
-"""Lambda's pollers: batches of a queue for a function, and what becomes of the messages that failed."""
+"""Lambda's pollers: they pass batches of a queue to a function, and delete the messages that succeeded."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from local_aws.deploying import QueueMapping
+from local_aws.deployed import QueueMapping
 from local_aws.functions import Invocation
 from local_aws.template import ACCOUNT, REGION
 
-AT_ONCE = 2  # pollers of one queue; Lambda begins with five
-LOOK_EVERY = 0.05  # seconds, for messages that become visible; a new one is noticed at once
+POLLERS = 2  # per queue; Lambda begins with five
+CHECK_SECONDS = (
+    0.05  # between checks for messages that become visible; a new one is noticed at once
+)
 
 
 class Poller:
@@ -22,7 +24,7 @@ class Poller:
     def __init__(
         self,
         mapping: QueueMapping,
-        client: Any,  # of SQS, in the name of the function's role
+        client: Any,  # of SQS, with the function's role
         invoke: Callable[[str, bytes], Invocation],
         stopping: threading.Event,
     ):
@@ -33,7 +35,7 @@ class Poller:
         self._url = ""
 
     def run(self) -> None:
-        """Until the stack stops."""
+        """Poll until the stack stops."""
         from moto.sqs.models import sqs_backends
 
         queue = sqs_backends[ACCOUNT][REGION].queues[self._mapping.queue]
@@ -41,31 +43,31 @@ class Poller:
         while not self._stopping.is_set():
             with queue._messages_lock:
                 if not queue.messages:
-                    queue._messages_lock.wait(LOOK_EVERY)
+                    queue._messages_lock.wait(CHECK_SECONDS)
             if queue.messages and not self._stopping.is_set():
                 try:
                     self._handle(self._batch())
-                except Exception as problem:  # noqa: BLE001 - the next batch may go
+                except Exception as problem:  # noqa: BLE001 - the next batch may succeed
                     if self._stopping.wait(0.5):
                         return
-                    print(f"A batch of {self._mapping.queue} could not be had: {problem}")
+                    print(f"Receiving a batch of {self._mapping.queue} failed: {problem}")
 
     def _batch(self) -> list[dict[str, Any]]:
-        """What is there, and comes within the window, up to the size of a batch."""
+        """Collect messages until the batch is full or its window has passed."""
         size, until = self._mapping.batch_size, time.monotonic() + self._mapping.window
         batch: list[dict[str, Any]] = []
         while len(batch) < size:
-            got = self._client.receive_message(
+            received = self._client.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=min(10, size - len(batch)),
                 WaitTimeSeconds=0,
                 MessageSystemAttributeNames=["All"],
                 MessageAttributeNames=["All"],
             ).get("Messages", [])
-            batch += got
+            batch += received
             if not self._mapping.window or time.monotonic() >= until:
                 break
-            if not got:
+            if not received:
                 time.sleep(0.02)
         return batch
 
@@ -75,41 +77,45 @@ class Poller:
         arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self._mapping.queue}"
         records = [
             {
-                "messageId": one["MessageId"],
-                "receiptHandle": one["ReceiptHandle"],
-                "body": one["Body"],
-                "attributes": one["Attributes"],
+                "messageId": message["MessageId"],
+                "receiptHandle": message["ReceiptHandle"],
+                "body": message["Body"],
+                "attributes": message["Attributes"],
                 "messageAttributes": {},
-                "md5OfBody": one["MD5OfBody"],
+                "md5OfBody": message["MD5OfBody"],
                 "eventSource": "aws:sqs",
                 "eventSourceARN": arn,
                 "awsRegion": REGION,
             }
-            for one in batch
+            for message in batch
         ]
-        done = self._invoke(self._mapping.function, json.dumps({"Records": records}).encode())
-        failed = failed_of(done, {one["MessageId"] for one in batch}, self._mapping.tells_failures)
-        good = [one for one in batch if one["MessageId"] not in failed]
-        for start in range(0, len(good), 10):
+        event = json.dumps({"Records": records}).encode()
+        failed = failed_messages(
+            self._invoke(self._mapping.function, event),
+            {message["MessageId"] for message in batch},
+            reports_failures=self._mapping.reports_failures,
+        )
+        done = [message for message in batch if message["MessageId"] not in failed]
+        for start in range(0, len(done), 10):
             self._client.delete_message_batch(
                 QueueUrl=self._url,
                 Entries=[
-                    {"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]}
-                    for number, one in enumerate(good[start : start + 10])
+                    {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
+                    for number, message in enumerate(done[start : start + 10])
                 ],
             )
-        # The others come again when they become visible, and are dead letters after so many times.
+        # The others become visible again, and after several attempts they are dead letters.
 
 
-def failed_of(done: Invocation, batch: set[str], tells_failures: bool) -> set[str]:
-    """The messages that have to come again. An answer that makes no sense means: all of them."""
-    if done.error is not None:
+def failed_messages(invocation: Invocation, batch: set[str], *, reports_failures: bool) -> set[str]:
+    """Return the messages to deliver again: all of them if the function's result is malformed."""
+    if invocation.error is not None:
         return batch
-    if not tells_failures:
+    if not reports_failures:
         return set()
     try:
-        answer = json.loads(done.payload) or {}
-        failed = {one["itemIdentifier"] for one in answer.get("batchItemFailures", [])}
+        result = json.loads(invocation.payload) or {}
+        failed = {failure["itemIdentifier"] for failure in result.get("batchItemFailures", [])}
     except (ValueError, TypeError, KeyError, AttributeError):
         return batch
     return failed if failed <= batch else batch

@@ -1,4 +1,4 @@
-"""The local stack kept up, for trainings and questions from other terminals."""
+"""`smdebug local`: keeps the local stack up, for runs and commands in other terminals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from local_aws.aws import LocalAws
-from local_aws.errors import INTERRUPTED, LocalStackError, complain
+from local_aws.errors import INTERRUPTED, LocalStackError, report_error
 
 
 def serve(
@@ -19,19 +19,19 @@ def serve(
     port: int = 0,
     settings: Mapping[str, Any] | None = None,
     as_json: bool = False,
-    say: Callable[[str], None] | None = None,
+    write: Callable[[str], None] | None = None,
     until: threading.Event | None = None,
 ) -> int:
-    """Start the stack, say what to set in other terminals, and wait for Ctrl-C (or for `until`).
+    """Start the stack, print what to set in other terminals, and wait for Ctrl-C (or for `until`).
 
-    As JSON it is one line, when the stack is up, and nothing else.
+    As JSON it prints one line when the stack is up, and nothing else.
     """
-    say = say or _say
+    write = write or _print
     stop = until or threading.Event()
     starting = True
 
     def end(*_: object) -> None:
-        if starting and not stop.is_set():  # the second time it is ending already
+        if starting and not stop.is_set():  # a second signal finds it ending already
             stop.set()
             raise KeyboardInterrupt
         stop.set()
@@ -39,43 +39,43 @@ def serve(
     aws = LocalAws(settings, port=port)
     try:
         if until is None:
-            for asked in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(asked, end)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, end)
         if not as_json:
-            say("Starting the debugger on this machine ...")
+            write("Starting the debugger on this machine ...")
         aws.start()
         starting = False
-        for line in [as_data(aws)] if as_json else in_words(aws):
-            say(line)
+        for line in [as_data(aws)] if as_json else instructions(aws):
+            write(line)
         stop.wait()
     except KeyboardInterrupt:
         print("Interrupted. Nothing was left behind.", file=sys.stderr)
         return INTERRUPTED
     except LocalStackError as error:
-        return complain(error, as_json=as_json)
+        return report_error(error, as_json=as_json)
     finally:
         aws.stop()
     if not as_json:
-        say("\nStopped. Nothing was left behind.")
+        write("\nStopped. Nothing was left behind.")
     return 0
 
 
 def as_data(aws: LocalAws) -> str:
-    """What a program that has started the stack has to know, in one line."""
-    told = {"endpoint": aws.endpoint, "bucket": aws.bucket, "environment": aws.environment}
-    return json.dumps(told)
+    """The stack's address for a program, in one line of JSON."""
+    address = {"endpoint": aws.endpoint, "bucket": aws.bucket, "environment": aws.environment}
+    return json.dumps(address)
 
 
-def in_words(aws: LocalAws) -> list[str]:
-    """What a person does next."""
+def instructions(aws: LocalAws) -> list[str]:
+    """What to do next, for a person."""
     return [
-        f"It is up at {aws.endpoint}. In another terminal, set:\n",
+        f"The stack is up at {aws.endpoint}. In another terminal, set:\n",
         *(f"  {line}" for line in exports(aws.environment)),
-        f"\nSave to s3://{aws.bucket}/<run>, and the rules look; then ask there:\n",
+        f"\nSave to s3://{aws.bucket}/<run>: the rules evaluate each saved step. Then run there:\n",
         "  smdebug runs",
         "  smdebug status <run> --watch",
         "  smdebug findings <run>",
-        "\nCtrl-C ends it, and removes all of it.",
+        "\nCtrl-C ends the stack and removes everything.",
     ]
 
 
@@ -84,5 +84,5 @@ def exports(environment: Mapping[str, str]) -> list[str]:
     return [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)  # whoever reads this from a pipe waits for it
+def _print(line: str) -> None:
+    print(line, flush=True)  # a program may be waiting for it in a pipe

@@ -1,4 +1,4 @@
-"""What a template says once its references are followed. Nothing here touches a service."""
+"""The references of a template, resolved. Nothing here touches a service."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Template = Mapping[str, Any]
 
 
 class Resolver:
-    """Follows the references of a template, asking `made` for what a resource became."""
+    """Resolves the references of a template; `created` returns the values of a resource."""
 
     def __init__(
         self,
         template: Template,
         stack: str,
         *,
-        made: Callable[[str], tuple[str, Mapping[str, str]]],
+        created: Callable[[str], tuple[str, Mapping[str, str]]],
         secret: Callable[[str, str], str],
     ):
         self._template = template
-        self._made = made
+        self._created = created
         self._secret = secret
         self._pseudo = {
             "AWS::AccountId": ACCOUNT,
@@ -39,17 +39,17 @@ class Resolver:
         }
 
     def __call__(self, value: Any) -> Any:
-        """The value without intrinsics; one that is not known raises."""
+        """Return the value with its intrinsics resolved; an unknown one raises."""
         match value:
             case str():
                 return self._without_secrets(value)
             case list():
-                return [one for one in map(self, value) if one is not NO_VALUE]
+                return [item for item in map(self, value) if item is not NO_VALUE]
             case dict() if len(value) == 1 and _is_intrinsic(name := next(iter(value))):
                 return self._without_secrets(self._intrinsic(name, value[name]))
             case dict():
-                told = {key: self(one) for key, one in value.items()}
-                return {key: one for key, one in told.items() if one is not NO_VALUE}
+                items = {key: self(item) for key, item in value.items()}
+                return {key: item for key, item in items.items() if item is not NO_VALUE}
         return value
 
     def _intrinsic(self, name: str, given: Any) -> Any:
@@ -59,7 +59,7 @@ class Resolver:
             case "Fn::GetAtt":
                 return self._attribute(*(given if isinstance(given, list) else given.split(".", 1)))
             case "Fn::Join":
-                return given[0].join(str(one) for one in self(given[1]))
+                return given[0].join(str(part) for part in self(given[1]))
             case "Fn::Select":
                 return self(given[1])[int(self(given[0]))]
             case "Fn::Split":
@@ -67,14 +67,14 @@ class Resolver:
             case "Fn::Sub":
                 return self._sub(*((given, {}) if isinstance(given, str) else given))
         raise Unsupported(
-            f"The template uses {name}, which the local stack does not know: {given!r}"
+            f"The template uses {name}, which the local stack does not support: {given!r}"
         )
 
-    def _sub(self, text: str, told: Mapping[str, Any]) -> str:
-        known = self(dict(told))
+    def _sub(self, text: str, variables: Mapping[str, Any]) -> str:
+        known = self(dict(variables))
 
-        def value(found: re.Match[str]) -> str:
-            name = found[1]
+        def value(match: re.Match[str]) -> str:
+            name = match[1]
             if name in known:
                 return str(known[name])
             return str(self._attribute(*name.split(".", 1)) if "." in name else self._ref(name))
@@ -86,37 +86,41 @@ class Resolver:
             return self._pseudo[name]
         if name in self._template.get("Parameters", {}):
             return self._template["Parameters"][name]["Default"]
-        return self._made(name)[0]
+        return self._created(name)[0]
 
     def _attribute(self, name: str, attribute: str) -> str:
-        attributes = self._made(name)[1]
+        attributes = self._created(name)[1]
         if attribute not in attributes:
             kind = self._template["Resources"][name]["Type"]
             raise Unsupported(
-                f"The template asks for {attribute} of {name}; the local stack knows of {kind} "
+                f"The template asks for {attribute} of {name}; the local stack knows of {kind} only "
                 f"{', '.join(attributes) or 'nothing'}"
             )
         return attributes[attribute]
 
     def _without_secrets(self, value: Any) -> Any:
-        """`{{resolve:secretsmanager:name:SecretString:field::}}` becomes what is in the secret."""
+        """Replace `{{resolve:secretsmanager:name:SecretString:field::}}` by the secret's value."""
         if not isinstance(value, str) or "{{resolve:" not in value:
             return value
-        told = re.sub(
+        text = re.sub(
             r"\{\{resolve:secretsmanager:([^:}]+):SecretString:([^:}]+)[^}]*\}\}",
-            lambda found: self._secret(found[1], found[2]),
+            lambda match: self._secret(match[1], match[2]),
             value,
         )
-        if "{{resolve:" in told:
-            raise Unsupported(f"The template uses a reference that is not known here: {told}")
-        return told
+        if "{{resolve:" in text:
+            raise Unsupported(
+                f"The template uses a reference that the local stack does not support: {text}"
+            )
+        return text
 
 
 def known_only(kind: str, name: str, properties: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for a property that nobody here looks at: it would be left out silently."""
+    """Raise for a property that is not in `known`: it would be ignored silently."""
     unknown = sorted(set(properties) - set(known))
     if unknown:
-        raise Unsupported(f"{name} ({kind}) sets {', '.join(unknown)}, unknown to the local stack")
+        raise Unsupported(
+            f"{name} ({kind}) sets {', '.join(unknown)}, which the local stack does not support"
+        )
 
 
 def _is_intrinsic(name: str) -> bool:

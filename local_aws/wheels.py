@@ -1,6 +1,6 @@
-"""What Lambda's own runtime and the layer bring, as folders of links to what this interpreter has installed.
+"""The packages of Lambda's runtime and of the layer, as folders of links to what is installed here.
 
-A handler sees these, its asset and the layer's sources, and nothing else of this machine.
+A handler can import these, its asset and the layer's sources, and nothing else of this machine.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ LAYER_LOCK = ROOT / "requirements" / "layer.in"
 
 
 def link_runtime(folder: Path) -> None:
-    """As /var/runtime: the runtime client and boto3."""
-    _link(folder, _with_what_they_need(RUNTIME))
+    """Fill a folder that stands for /var/runtime: the runtime client and boto3."""
+    _link(folder, _with_dependencies(RUNTIME))
 
 
 def link_layer(folder: Path) -> None:
-    """As the wheels in /opt/python: what `requirements/layer.in` names."""
+    """Fill a folder with the wheels of /opt/python, named in `requirements/layer.in`."""
     lines = LAYER_LOCK.read_text(encoding="utf-8").splitlines()
-    named = [found[0] for line in lines if (found := re.match(r"[\w.-]+", line))]
-    _link(folder, _with_what_they_need(named))
+    names = [match[0] for line in lines if (match := re.match(r"[\w.-]+", line))]
+    _link(folder, _with_dependencies(names))
 
 
-def _with_what_they_need(names: Iterable[str]) -> list[metadata.Distribution]:
+def _with_dependencies(names: Iterable[str]) -> list[metadata.Distribution]:
     found: dict[str, metadata.Distribution] = {}
     wanted = list(names)
     while wanted:
@@ -40,7 +40,7 @@ def _with_what_they_need(names: Iterable[str]) -> list[metadata.Distribution]:
             found[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             raise LocalStackError(
-                f"{name} is not installed, and the handlers need it: run `make setup`"
+                f"{name} is not installed, but the handlers need it: run `make setup`"
             ) from None
         wanted += [
             re.split(r"[\s;<>=!~(\[]", line)[0]
@@ -57,7 +57,7 @@ def _link(folder: Path, distributions: Iterable[metadata.Distribution]) -> None:
             parts = file.parts
             if parts[0] in ("..", "__pycache__") or file.suffix == ".pth":
                 continue
-            # `google` is shared by several distributions: link what is below it.
+            # Several distributions share `google`: link its subfolders.
             depth = 2 if parts[0] == "google" and len(parts) > 1 else 1
             place = folder.joinpath(*parts[:depth])
             if not place.is_symlink():

@@ -1,4 +1,4 @@
-"""Ctrl-C, at whatever moment: one line, exit code 130, and nothing is left running or lying about."""
+"""Ctrl-C at any moment: one line, exit code 130, and no process or file is left."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tests.local_aws.test_local_aws import ROOT, environment, processes_of
 SMDEBUG = (sys.executable, "-m", "smdebug.cli.main")
 DEMO = (sys.executable, str(ROOT / "examples" / "demo.py"))
 NOTHING_LEFT = "Interrupted. Nothing was left behind.\n"
-PATIENCE = 120.0  # for a moment to come, and for an end that hangs
+TIMEOUT = 120.0  # seconds, until a moment is reached and until the end
 
 
 class Started:
-    """A command in a terminal of its own, whose temporary files all lie in one folder."""
+    """A command as in its own terminal, with all temporary files in one folder."""
 
     def __init__(self, command: Sequence[str], folder: Path, **more: str):
         self.folder = folder
         self._files = folder / "tmp"
         self._files.mkdir()
-        self._said = folder / "said"
-        with self._said.open("wb") as said:
+        self._output = folder / "output"
+        with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
@@ -40,17 +40,17 @@ class Started:
                 cwd=ROOT,
             )
 
-    def said(self, text: str) -> bool:
-        return text in self._said.read_text(encoding="utf-8")
+    def printed(self, text: str) -> bool:
+        return text in self._output.read_text(encoding="utf-8")
 
     def has_file(self, pattern: str) -> bool:
         return any(self._files.glob(pattern))
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT
         while not holds():
             assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < until, "the moment did not come"
+            assert time.monotonic() < until, "the moment was not reached"
             time.sleep(0.005)
 
     def interrupt(self, how: signal.Signals = signal.SIGINT) -> tuple[int, str]:
@@ -58,21 +58,21 @@ class Started:
             os.killpg(self.process.pid, how)  # as a terminal does
         else:
             self.process.send_signal(how)
-        _, complaint = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, complaint
+        _, errors = self.process.communicate(timeout=TIMEOUT)
+        return self.process.returncode, errors
 
     def leaves_nothing(self) -> bool:
         return list(self._files.iterdir()) == [] and processes_of(str(self._files)) == []
 
 
 def _as_in_a_terminal() -> None:
-    """A shell has what it starts in the background ignore Ctrl-C, these tests too, perhaps."""
+    """Restore Ctrl-C: a shell makes background processes, perhaps these tests, ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def a_module_that_takes_its_time(name: str, folder: Path) -> str:
-    """A path on which the module of that name leaves a mark when it is loaded, and waits."""
-    # Not one long sleep: a signal just before it begins would be heard only when it ends.
+def path_with_slow_module(name: str, folder: Path) -> str:
+    """An import path where the module of that name makes a file when it is loaded, and waits."""
+    # Short sleeps: a signal just before a long one would be handled only when it ends.
     waits = "while True:\n    time.sleep(0.05)\n"
     text = f"import time\nopen({str(folder / 'loading')!r}, 'w').close()\n{waits}"
     place = folder / "path"
@@ -82,28 +82,28 @@ def a_module_that_takes_its_time(name: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("module", "command", "complaint"),
+    ("module", "command", "errors"),
     [
         ("click", (*SMDEBUG, "inspect", "."), "interrupted\n"),
         (
             "tempfile",
             (*SMDEBUG, "local"),
             NOTHING_LEFT,
-        ),  # `smdebug` has no need of it, the stack has
+        ),  # the stack imports it, `smdebug` does not
         ("tempfile", (*SMDEBUG, "demo"), NOTHING_LEFT),
         ("tempfile", DEMO, NOTHING_LEFT),
     ],
 )
-def test_while_its_modules_are_loaded(tmp_path, module, command, complaint):
-    path = a_module_that_takes_its_time(module, tmp_path)
+def test_interrupt_while_modules_load(tmp_path, module, command, errors):
+    path = path_with_slow_module(module, tmp_path)
     started = Started(command, tmp_path, PYTHONPATH=path)
     started.wait_until((tmp_path / "loading").exists)
-    assert started.interrupt() == (130, complaint)
+    assert started.interrupt() == (130, errors)
     assert started.leaves_nothing()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_while_the_template_is_made(tmp_path, how):
+def test_interrupt_during_synthesis(tmp_path, how):
     program = (
         "from pathlib import Path\n"
         "from local_aws.assembly import synthesized\n"
@@ -111,9 +111,11 @@ def test_while_the_template_is_made(tmp_path, how):
     )
     started = Started((sys.executable, "-c", program), tmp_path)
     in_cache = str(tmp_path / "cache")
-    started.wait_until(lambda: any(name_of(one) == "node" for one in processes_of(in_cache)))
+    started.wait_until(
+        lambda: any(name_of(process) == "node" for process in processes_of(in_cache))
+    )
     started.interrupt(how)
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     while processes_of(f"{in_cache}/synth-") and time.monotonic() < until:
         time.sleep(0.01)
     assert processes_of(f"{in_cache}/synth-") == []
@@ -123,14 +125,14 @@ def test_while_the_template_is_made(tmp_path, how):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("made", ["smdebug-local-*", "smdebug-local-*/wheels"])
-def test_while_the_stack_is_deployed(tmp_path, made, how):
+def test_interrupt_during_deployment(tmp_path, made, how):
     started = Started((*SMDEBUG, "local"), tmp_path)
     started.wait_until(lambda: started.has_file(made))
     assert started.interrupt(how) == (130, NOTHING_LEFT)
     assert started.leaves_nothing()
 
 
-def test_a_second_time_while_it_is_ending(tmp_path):
+def test_second_interrupt_while_ending(tmp_path):
     started = Started((*SMDEBUG, "local"), tmp_path)
     started.wait_until(lambda: started.has_file("smdebug-local-*/clock"))
     os.killpg(started.process.pid, signal.SIGINT)
@@ -138,17 +140,17 @@ def test_a_second_time_while_it_is_ending(tmp_path):
     assert started.leaves_nothing()
 
 
-def test_once_it_is_up_this_is_how_it_ends(tmp_path):
+def test_interrupt_of_a_running_stack_is_its_normal_end(tmp_path):
     started = Started((*SMDEBUG, "local"), tmp_path)
-    started.wait_until(lambda: started.said("Ctrl-C ends it"))
+    started.wait_until(lambda: started.printed("Ctrl-C ends the stack"))
     assert started.interrupt() == (0, "")
-    assert started.said("Stopped. Nothing was left behind.")
+    assert started.printed("Stopped. Nothing was left behind.")
     assert started.leaves_nothing()
 
 
-def test_while_the_trainings_of_the_demo_run(tmp_path):
+def test_interrupt_while_the_trainings_of_the_demo_run(tmp_path):
     started = Started((*SMDEBUG, "demo"), tmp_path)
-    started.wait_until(lambda: started.said("2 rules looked"))
+    started.wait_until(lambda: started.printed("2 rules passed"))
     assert started.interrupt() == (130, NOTHING_LEFT)
     assert started.leaves_nothing()
 

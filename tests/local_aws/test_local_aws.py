@@ -1,4 +1,4 @@
-"""The stack on this machine: it starts or says why not, and leaves nothing behind whatever ends it."""
+"""The local stack starts or says why not, and leaves nothing behind however it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from local_aws import LocalAws, LocalDebugger
-from local_aws import assembly as making
+from local_aws import assembly as assembly_module
 from local_aws.assembly import Assembly, synthesized
 from local_aws.errors import (
     DiskFull,
@@ -27,7 +27,7 @@ from local_aws.errors import (
     NotSynthesized,
     PortTaken,
     Unsupported,
-    in_words,
+    explain_os_error,
 )
 from local_aws.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
@@ -52,26 +52,28 @@ def edited(assembly: Assembly, folder: Path, change) -> Assembly:
 
 
 def of_type(resources, kind: str):
-    return next(one for one in resources.values() if one["Type"] == kind)
+    return next(resource for resource in resources.values() if resource["Type"] == kind)
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda all_: all_.update(Vpc={"Type": "AWS::EC2::VPC"}), "AWS::EC2::VPC"),
+        (lambda resources: resources.update(Vpc={"Type": "AWS::EC2::VPC"}), "AWS::EC2::VPC"),
         (
-            lambda all_: of_type(all_, "AWS::SQS::Queue")["Properties"].update(FifoQueue=True),
+            lambda resources: of_type(resources, "AWS::SQS::Queue")["Properties"].update(
+                FifoQueue=True
+            ),
             "FifoQueue",
         ),
         (
-            lambda all_: of_type(all_, "AWS::SNS::Topic")["Properties"].update(
+            lambda resources: of_type(resources, "AWS::SNS::Topic")["Properties"].update(
                 DisplayName={"Fn::ImportValue": "x"}
             ),
             "Fn::ImportValue",
         ),
     ],
 )
-def test_a_template_that_uses_something_unknown_is_not_deployed(assembly, tmp_path, change, named):
+def test_a_template_with_something_unknown_is_not_deployed(assembly, tmp_path, change, named):
     with (
         pytest.raises(Unsupported, match=named),
         LocalAws(assembly=edited(assembly, tmp_path / "edited", change)),
@@ -79,15 +81,15 @@ def test_a_template_that_uses_something_unknown_is_not_deployed(assembly, tmp_pa
         pass
 
 
-def test_a_permission_that_is_missing_refuses_the_call(assembly, tmp_path):
-    def without_reading(resources):
-        for one in resources.values():
-            if one["Type"] == "AWS::IAM::Policy":
-                for statement in one["Properties"]["PolicyDocument"]["Statement"]:
+def test_a_missing_permission_refuses_the_call(assembly, tmp_path):
+    def without_starting(resources):
+        for resource in resources.values():
+            if resource["Type"] == "AWS::IAM::Policy":
+                for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
                     if statement["Action"] == "states:StartExecution":
                         statement["Action"] = "states:StopExecution"
 
-    with LocalAws(assembly=edited(assembly, tmp_path / "edited", without_reading)) as aws:
+    with LocalAws(assembly=edited(assembly, tmp_path / "edited", without_starting)) as aws:
         debugger = LocalDebugger(aws)
         Saver(debugger.storage("run")).begin().save(0, ILL)
         aws.wait_until(aws.refused, what="the refusal")
@@ -95,7 +97,7 @@ def test_a_permission_that_is_missing_refuses_the_call(assembly, tmp_path):
         assert not aws.invocations("evaluate")
 
 
-def test_a_port_that_is_taken_is_named(assembly):
+def test_a_taken_port_is_named(assembly):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -104,14 +106,14 @@ def test_a_port_that_is_taken_is_named(assembly):
             pass
 
 
-def test_two_stacks_know_nothing_of_each_other(assembly):
-    with LocalAws(assembly=assembly) as one, LocalAws(assembly=assembly) as other:
-        one.client("s3").put_object(Bucket=one.bucket, Key="x", Body=b"")
-        assert one.endpoint != other.endpoint
-        assert not other.client("s3").list_objects_v2(Bucket=other.bucket).get("Contents")
+def test_two_stacks_are_independent(assembly):
+    with LocalAws(assembly=assembly) as first, LocalAws(assembly=assembly) as second:
+        first.client("s3").put_object(Bucket=first.bucket, Key="x", Body=b"")
+        assert first.endpoint != second.endpoint
+        assert not second.client("s3").list_objects_v2(Bucket=second.bucket).get("Contents")
 
 
-def test_a_stack_that_is_killed_leaves_nothing_behind(assembly):
+def test_a_killed_stack_leaves_nothing_behind(assembly):
     program = (
         "import sys, time\n"
         "from local_aws import LocalAws\n"
@@ -134,7 +136,7 @@ def test_a_stack_that_is_killed_leaves_nothing_behind(assembly):
     assert not processes_of(folder)
 
 
-def test_the_handlers_run_in_this_process_if_asked_to():
+def test_the_handlers_can_run_in_this_process():
     program = (
         "import sys\n"
         "from local_aws import LocalAws, LocalDebugger\n"
@@ -144,20 +146,22 @@ def test_the_handlers_run_in_this_process_if_asked_to():
         "    debugger.attach('run', ['ExplodingTensor'])\n"
         "    Saver(debugger.storage('run')).begin().save(0, ILL)\n"
         "    debugger.wait('run', through=0)\n"
-        "    print([one.rule for one in debugger.findings('run')])\n"
-        "    print('functions.evaluation.built_in' in sys.modules)\n"
+        "    print([finding.rule for finding in debugger.findings('run')])
+"
+        "    print('functions.evaluation.built_in' in sys.modules)
+"
     )
-    said, _ = started(program).communicate(timeout=120)
-    assert said.splitlines()[-2:] == ["['ExplodingTensor']", "True"]
+    output, _ = started(program).communicate(timeout=120)
+    assert output.splitlines()[-2:] == ["['ExplodingTensor']", "True"]
 
 
-def test_a_webhook_gets_the_findings_with_its_token():
-    got = []
+def test_a_webhook_receives_the_findings_with_its_token():
+    posts = []
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            got.append((self.headers["x-smdebug-token"], json.loads(body)))
+            posts.append((self.headers["x-smdebug-token"], json.loads(body)))
             self.send_response(200)
             self.end_headers()
 
@@ -175,10 +179,10 @@ def test_a_webhook_gets_the_findings_with_its_token():
             Saver(debugger.storage("run")).begin().save(0, ILL)
             found = "Rule Evaluation Condition Met"
 
-            def told():
-                return [one for one in got if one[1]["detail-type"] == found]
+            def findings():
+                return [post for post in posts if post[1]["detail-type"] == found]
 
-            token, event = aws.wait_until(told, what="the post to the webhook")[0]
+            token, event = aws.wait_until(findings, what="the post to the webhook")[0]
             assert (token, event["detail"]["rule"]) == ("secret", "ExplodingTensor")
             assert aws.refused() == []
     finally:
@@ -187,7 +191,7 @@ def test_a_webhook_gets_the_findings_with_its_token():
         thread.join()
 
 
-def test_a_bucket_that_was_there_and_rules_of_a_folder_are_watched_all_the_same(tmp_path):
+def test_an_existing_bucket_is_watched_with_the_rules_of_a_folder(tmp_path):
     (tmp_path / "counting.py").write_text(COUNTING)
     settings = {"bucket": "my-runs", "custom_rules": str(tmp_path), "workflow_type": "standard"}
     with LocalAws(settings) as aws:
@@ -199,60 +203,60 @@ def test_a_bucket_that_was_there_and_rules_of_a_folder_are_watched_all_the_same(
         debugger = LocalDebugger(aws)
         rule = {"name": "Counting", "rule": "Counting", "parameters": {"limit": "2"}}
         debugger.attach("run", ["VanishingGradient"])
-        debugger.attach("run", [rule, "ExplodingTensor"])  # the later one counts
+        debugger.attach("run", [rule, "ExplodingTensor"])  # the later call replaces the first
         saver = Saver(debugger.storage("run")).begin()
         saver.save(0)
         saver.save(1, ILL)
         run = debugger.wait("run", through=1)
-        assert {(one.step, one.rule) for one in run.findings()} == {
+        assert {(finding.step, finding.rule) for finding in run.findings()} == {
             (1, "Counting"),
             (1, "ExplodingTensor"),
         }
         assert aws.refused() == []
 
 
-def test_a_stack_that_is_kept_up_says_what_to_set():
-    said: list[str] = []
+def test_serve_prints_what_to_set():
+    lines: list[str] = []
     stop = threading.Event()
-    thread = threading.Thread(target=serve, kwargs={"say": said.append, "until": stop})
+    thread = threading.Thread(target=serve, kwargs={"write": lines.append, "until": stop})
     thread.start()
     until = time.monotonic() + 60
-    while not any("Ctrl-C" in line for line in said) and time.monotonic() < until:
+    while not any("Ctrl-C" in line for line in lines) and time.monotonic() < until:
         time.sleep(0.05)
     stop.set()
     thread.join(30)
-    assert any(re.search(r"export AWS_ENDPOINT_URL=http://127.0.0.1:\d+", line) for line in said)
-    assert "Nothing was left behind" in said[-1]
+    assert any(re.search(r"export AWS_ENDPOINT_URL=http://127.0.0.1:\d+", line) for line in lines)
+    assert "Nothing was left behind" in lines[-1]
     assert exports({"A": "b c"}) == ["export A='b c'"]
 
 
-def test_a_stack_that_is_up_tells_a_program_where_it_is_in_one_line():
-    said: list[str] = []
+def test_serve_prints_its_address_as_one_line_of_json():
+    lines: list[str] = []
     stop = threading.Event()
     stop.set()
-    assert serve(as_json=True, say=said.append, until=stop) == 0
-    (line,) = said
-    told = json.loads(line)
-    assert told["environment"]["AWS_ENDPOINT_URL"] == told["endpoint"]
-    assert told["environment"]["SMDEBUG_BUCKET"] == told["bucket"]
+    assert serve(as_json=True, write=lines.append, until=stop) == 0
+    (line,) = lines
+    address = json.loads(line)
+    assert address["environment"]["AWS_ENDPOINT_URL"] == address["endpoint"]
+    assert address["environment"]["SMDEBUG_BUCKET"] == address["bucket"]
 
 
-def test_without_node_it_is_said_what_to_do(tmp_path, monkeypatch):
+def test_a_missing_node_is_reported_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("JSII_NODE", str(tmp_path / "no-node"))
     with pytest.raises(NotSynthesized, match="make setup"):
         synthesized(cache=tmp_path)
 
 
-def test_a_disk_that_is_full_at_synthesis_is_named(tmp_path, monkeypatch):
+def test_a_full_disk_during_synthesis_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        making, "SYNTHESIZE", "__import__('pathlib').Path('/dev/full').write_text('x')"
+        assembly_module, "SYNTHESIZE", "__import__('pathlib').Path('/dev/full').write_text('x')"
     )
     with pytest.raises(DiskFull, match=re.escape(str(tmp_path))):
         synthesized(cache=tmp_path)
 
 
-def test_a_disk_that_is_full_when_the_stack_starts_is_named_and_all_is_removed(tmp_path):
-    # In a process of its own: what is replaced in moto stays replaced.
+def test_a_full_disk_during_start_is_named_and_everything_is_removed(tmp_path):
+    # In another process: what is replaced in moto stays replaced.
     program = (
         "import tempfile\n"
         "from pathlib import Path\n"
@@ -265,21 +269,23 @@ def test_a_disk_that_is_full_when_the_stack_starts_is_named_and_all_is_removed(t
         "except DiskFull as problem:\n"
         "    print(problem)\n"
     )
-    said, _ = started(program).communicate(timeout=120)
-    assert str(tmp_path) in said
-    assert [one for one in tmp_path.iterdir() if one.name.startswith("smdebug-local-")] == []
+    output, _ = started(program).communicate(timeout=120)
+    assert str(tmp_path) in output
+    assert list(tmp_path.glob("smdebug-local-*")) == []
 
 
-def test_a_folder_that_may_not_be_written_to_is_named(tmp_path):
+def test_a_folder_that_is_not_writable_is_named(tmp_path):
     place = tmp_path / "checkout"
-    place.write_text("a file where a folder has to be", encoding="utf-8")
-    told = in_words(PermissionError(errno.EACCES, "Permission denied", str(place)), "elsewhere")
-    assert isinstance(told, FolderClosed)
-    assert str(place) in str(told)
-    assert in_words(FileNotFoundError(errno.ENOENT, "No such file"), str(place)) is None
+    place.write_text("a file instead of a folder", encoding="utf-8")
+    error = explain_os_error(
+        PermissionError(errno.EACCES, "Permission denied", str(place)), "elsewhere"
+    )
+    assert isinstance(error, FolderClosed)
+    assert str(place) in str(error)
+    assert explain_os_error(FileNotFoundError(errno.ENOENT, "No such file"), str(place)) is None
 
 
-def test_the_page_tells_how_rules_are_tested_with_the_plugin(tmp_path):
+def test_the_examples_of_the_pytest_plugin_in_the_docs_work(tmp_path):
     page = (ROOT / "docs" / "local.md").read_text(encoding="utf-8")
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -306,13 +312,13 @@ def environment() -> dict[str, str]:
 
 
 def processes_of(folder: str) -> list[int]:
-    """Those that have the folder in their environment or on their command line."""
+    """The processes with the folder in their environment or on their command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            told = (path / "environ").read_bytes() + (path / "cmdline").read_bytes()
+            text = (path / "environ").read_bytes() + (path / "cmdline").read_bytes()
         except OSError:
             continue
-        if folder.encode() in told:
+        if folder.encode() in text:
             found.append(int(path.name))
     return found

@@ -1,6 +1,6 @@
-"""Canaries: moto as it is, where local_aws/moto_fixes.py replaces it. One that fails says: this fix can go.
+"""Canaries: moto's own behaviour where local_aws/moto_fixes.py replaces it. If one fails, remove the fix.
 
-Nothing here runs patched: the stacks of other tests have processes of their own.
+Nothing is patched here: the stacks of other tests run in other processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def aws(monkeypatch: pytest.MonkeyPatch):
 
 
 def finishes_while_held(lock: Any, act: Any) -> bool:
-    """Does `act` come to its end in another thread while this one holds the lock?"""
+    """Whether `act` finishes in another thread while this one holds the lock."""
     with lock:
         thread = threading.Thread(target=act)
         thread.start()
@@ -45,13 +45,13 @@ def finishes_while_held(lock: Any, act: Any) -> bool:
     return finished
 
 
-def test_two_threads_are_in_the_middle_of_an_update_of_dynamodb_at_once():
+def test_two_threads_update_dynamodb_at_once():
     from moto.dynamodb.models import DynamoDBBackend
 
     both = threading.Barrier(2, timeout=5)
     backend = DynamoDBBackend(REGION, ACCOUNT)
-    backend.get_table = lambda *_: both.wait()  # passes only if two are in there
-    met = []
+    backend.get_table = lambda *_: both.wait()  # passes only with two threads inside
+    passed = []
 
     def update() -> None:
         try:
@@ -59,17 +59,17 @@ def test_two_threads_are_in_the_middle_of_an_update_of_dynamodb_at_once():
         except threading.BrokenBarrierError:
             pass
         except Exception:
-            met.append(True)
+            passed.append(True)
 
     threads = [threading.Thread(target=update) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert met == [True, True]
+    assert passed == [True, True]
 
 
-def test_a_message_is_deleted_without_looking_whether_another_is_being_sent():
+def test_deleting_a_message_does_not_take_the_lock_of_the_queue():
     from moto.sqs.models import sqs_backends
 
     client = boto3.client("sqs")
@@ -82,7 +82,7 @@ def test_a_message_is_deleted_without_looking_whether_another_is_being_sent():
     )
 
 
-def test_a_function_runs_in_docker_or_not_at_all(monkeypatch: pytest.MonkeyPatch):
+def test_a_function_needs_docker(monkeypatch: pytest.MonkeyPatch):
     from moto.awslambda.models import LambdaFunction
 
     monkeypatch.setitem(sys.modules, "docker", None)
@@ -100,7 +100,7 @@ def test_a_rule_cannot_call_a_function():
         client.put_events(Entries=[{"Source": "x", "DetailType": "y", "Detail": "{}"}])
 
 
-def test_a_notification_of_s3_has_no_sequencer_encodes_slashes_and_asks_nobody():
+def test_an_s3_notification_has_no_sequencer_encodes_slashes_and_checks_no_policy():
     sqs, s3 = boto3.client("sqs"), boto3.client("s3")
     url = sqs.create_queue(QueueName="q")["QueueUrl"]
     s3.create_bucket(Bucket="bucket")
@@ -110,14 +110,14 @@ def test_a_notification_of_s3_has_no_sequencer_encodes_slashes_and_asks_nobody()
         Bucket="bucket", NotificationConfiguration={"QueueConfigurations": [configuration]}
     )
     s3.put_object(Bucket="bucket", Key="run/index/1.json", Body=b"")
-    told = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
-    bodies = [json.loads(one["Body"]) for one in told]
-    (written,) = [one["Records"][0]["s3"]["object"] for one in bodies if "Records" in one]
-    assert written["key"] == "run%2Findex%2F1.json"
-    assert "sequencer" not in written
+    messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    bodies = [json.loads(message["Body"]) for message in messages]
+    (stored,) = [body["Records"][0]["s3"]["object"] for body in bodies if "Records" in body]
+    assert stored["key"] == "run%2Findex%2F1.json"
+    assert "sequencer" not in stored
 
 
-def test_the_events_of_s3_are_all_numbered_alike():
+def test_all_s3_events_have_the_same_sequencer():
     source = inspect.getsource(notifications._send_event_bridge_message)
     assert f'"sequencer": "{moto_fixes._MOTOS_SEQUENCER}"' in source
 
@@ -132,11 +132,11 @@ def test_messages_become_visible_by_the_clock_of_the_machine(monkeypatch: pytest
     ahead = models.unix_time() + 601
     monkeypatch.setattr(models, "unix_time", models.unix_time)
     monkeypatch.setattr(models, "unix_time_millis", models.unix_time_millis)
-    moto_fixes.tell_the_local_time(lambda: ahead)
+    moto_fixes.use_local_time(lambda: ahead)
     assert client.receive_message(QueueUrl=url)["Messages"]
 
 
-def test_a_workflow_makes_a_client_for_each_task_in_the_name_of_nobody():
+def test_a_workflow_makes_an_anonymous_client_for_each_task():
     from moto.stepfunctions.parser.asl.utils.boto_client import boto_client_for
 
     role = SimpleNamespace(role_arn="arn:aws:iam::123456789012:role/workflow")
@@ -146,7 +146,7 @@ def test_a_workflow_makes_a_client_for_each_task_in_the_name_of_nobody():
     assert first._request_signer._credentials.access_key == "ak"
 
 
-def test_every_path_of_a_workflow_is_parsed_anew():
+def test_paths_of_a_workflow_are_not_cached():
     import moto.stepfunctions.parser.asl.component.common.path.result_path as result_path
     import moto.stepfunctions.parser.asl.utils.json_path as json_path
 
@@ -154,7 +154,7 @@ def test_every_path_of_a_workflow_is_parsed_anew():
         assert module.parse("$.a") is not module.parse("$.a")
 
 
-def test_every_execution_parses_its_workflow_anew_and_its_parts_make_their_keys_when_asked():
+def test_parsed_workflows_are_not_cached_and_their_parts_make_keys_lazily():
     from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
     from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 
@@ -164,8 +164,8 @@ def test_every_execution_parses_its_workflow_anew_and_its_parts_make_their_keys_
     assert "self.__heap_key = long_uid()" in inspect.getsource(EvalComponent.heap_key.fget)
 
 
-def test_what_is_parsed_of_a_workflow_keeps_nothing_of_an_execution():
-    """Only then may executions share it: whoever sets an attribute later is a worker, none of its parts."""
+def test_a_parsed_workflow_keeps_no_state_of_an_execution():
+    """Executions can share it only then: the classes that set attributes later are workers, not parts."""
     import moto.stepfunctions.parser.asl.component as components
 
     workers = {"IterationWorker", "JobPool", "Counter", "MapRunRecord", "BranchWorker"}
@@ -174,17 +174,19 @@ def test_what_is_parsed_of_a_workflow_keeps_nothing_of_an_execution():
     for file in Path(components.__path__[0]).rglob("*.py"):
         for kind in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(kind, ast.ClassDef):
-                found |= {(kind.name, name) for name in set_after_the_beginning(kind)}
-    assert {one for one in found if one[0] not in workers} == {("EvalComponent", "__heap_key")}
+                found |= {(kind.name, name) for name in attributes_set_later(kind)}
+    assert {attribute for attribute in found if attribute[0] not in workers} == {
+        ("EvalComponent", "__heap_key")
+    }
 
 
-def set_after_the_beginning(kind: ast.ClassDef) -> set[str]:
-    """The attributes of `self` that methods other than the first one set."""
+def attributes_set_later(kind: ast.ClassDef) -> set[str]:
+    """The attributes of `self` that are set outside of construction."""
     later = [
-        one
-        for one in kind.body
-        if isinstance(one, ast.FunctionDef)
-        and one.name not in ("__init__", "__new__", "from_state_props")
+        method
+        for method in kind.body
+        if isinstance(method, ast.FunctionDef)
+        and method.name not in ("__init__", "__new__", "from_state_props")
     ]
     return {
         node.attr
@@ -197,7 +199,7 @@ def set_after_the_beginning(kind: ast.ClassDef) -> set[str]:
     }
 
 
-def test_nobody_has_replaced_anything_in_this_process():
+def test_nothing_is_patched_in_this_process():
     from moto.events.models import Rule
 
     assert Rule.send_to_targets.__module__ == "moto.events.models"

@@ -1,4 +1,4 @@
-"""The references of a template are followed, and what is not known is never left out silently."""
+"""References of a template are resolved, and unknown ones are never ignored."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def resolver() -> Resolver:
     return Resolver(
         TEMPLATE,
         "stack",
-        made=lambda name: (f"url-of-{name}", {"Arn": f"arn-of-{name}"}),
+        created=lambda name: (f"url-of-{name}", {"Arn": f"arn-of-{name}"}),
         secret=lambda name, field: f"{field} of {name}",
     )
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("value", "expected"),
     [
         ({"Ref": "Queue"}, "url-of-Queue"),
         ({"Ref": "AWS::AccountId"}, ACCOUNT),
@@ -39,12 +39,12 @@ def resolver() -> Resolver:
         ("{{resolve:secretsmanager:pager:SecretString:url::}}", "url of pager"),
     ],
 )
-def test_a_reference_becomes_what_it_refers_to(told: Any, meant: Any):
-    assert resolver()(told) == meant
+def test_a_reference_is_resolved(value: Any, expected: Any):
+    assert resolver()(value) == expected
 
 
 @pytest.mark.parametrize(
-    "told",
+    "value",
     [
         {"Fn::ImportValue": "x"},
         {"Fn::If": ["a", 1, 2]},
@@ -53,11 +53,11 @@ def test_a_reference_becomes_what_it_refers_to(told: Any, meant: Any):
         "{{resolve:ssm:x}}",
     ],
 )
-def test_what_is_not_known_raises(told: Any):
+def test_an_unknown_reference_raises(value: Any):
     with pytest.raises(Unsupported):
-        resolver()(told)
+        resolver()(value)
 
 
-def test_a_property_that_nobody_looks_at_raises():
+def test_an_unsupported_property_raises():
     with pytest.raises(Unsupported, match=r"Fifo.*"):
         known_only("AWS::SQS::Queue", "Queue", {"Fifo": True}, ["QueueName"])

@@ -33,4 +33,4 @@ def command(keep: str | None, as_json: bool) -> int:
     """
     arguments = ["--keep", str(Path(keep).expanduser().resolve())] if keep else []
     arguments += ["--json"] if as_json else []
-    return run_from_checkout("local_aws.demo", "main", arguments)
+    return run_from_checkout("local_aws.demo.main", "main", arguments)

@@ -1,4 +1,4 @@
-"""What the demo looks like to whoever watches it."""
+"""The terminal of the demo."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from typing import IO
 
 
 class Screen:
-    """Where the demo writes, in colour if somebody sees it."""
+    """Prints lines, in colour on a terminal."""
 
     def __init__(self, out: IO[str]):
         self._out = out
         self._plain = bool(os.environ.get("NO_COLOR")) or not out.isatty()
         self._began = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def line(self, text: str) -> None:
         print(text, file=self._out, flush=True)
 
-    def happen(self, run: str, text: str) -> None:
-        """A line of what happens, with the time since the trainings began."""
-        self.say(f"  {time.monotonic() - self._began:7.1f}  {run:<9}{text}")
+    def event(self, run: str, text: str) -> None:
+        """Print an event of a run, with the seconds since `start_clock`."""
+        self.line(f"  {time.monotonic() - self._began:7.1f}  {run:<9}{text}")
 
-    def begin(self) -> None:
+    def start_clock(self) -> None:
         self._began = time.monotonic()
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
+    def progress(self, task: str) -> Iterator[None]:
+        """Print the task, dots while it runs, and its duration."""
         began = time.monotonic()
-        print(f"{what} ...", end="", file=self._out, flush=True)
+        print(f"{task} ...", end="", file=self._out, flush=True)
         done = threading.Event()
 
         def dots() -> None:
@@ -48,19 +49,19 @@ class Screen:
         finally:
             done.set()
             thread.join()
-        self.say(f" {time.monotonic() - began:.0f} s")
+        self.line(f" {time.monotonic() - began:.0f} s")
 
     def bold(self, text: str) -> str:
-        return self._painted("1", text)
+        return self._styled("1", text)
 
     def dim(self, text: str) -> str:
-        return self._painted("2", text)
+        return self._styled("2", text)
 
     def red(self, text: str) -> str:
-        return self._painted("31", text)
+        return self._styled("31", text)
 
     def green(self, text: str) -> str:
-        return self._painted("32", text)
+        return self._styled("32", text)
 
-    def _painted(self, code: str, text: str) -> str:
+    def _styled(self, code: str, text: str) -> str:
         return text if self._plain else f"\033[{code}m{text}\033[0m"

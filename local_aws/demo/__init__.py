@@ -1,0 +1,1 @@
+"""`make demo`: the whole debugger at work on this machine, told in a terminal or as JSON."""

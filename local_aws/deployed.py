@@ -1,0 +1,42 @@
+"""What a deployment consists of once it exists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from local_aws.functions import Function
+from local_aws.policies import Policies
+
+
+@dataclass(frozen=True)
+class QueueMapping:
+    """An event source mapping: batches of a queue for a function."""
+
+    queue: str  # its name
+    function: str
+    batch_size: int
+    window: float  # seconds
+    reports_failures: bool
+
+
+@dataclass(frozen=True)
+class Destination:
+    """An HTTP endpoint that EventBridge posts to."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+
+
+@dataclass
+class Deployed:
+    """The resources of a deployed template, filled while it is being deployed."""
+
+    policies: Policies = field(default_factory=Policies)
+    functions: dict[str, Function] = field(default_factory=dict)
+    mappings: list[QueueMapping] = field(default_factory=list)
+    destinations: dict[str, Destination] = field(default_factory=dict)
+    machines: dict[str, str] = field(default_factory=dict)  # ARN -> the ARN of its role
+    physical: dict[str, str] = field(default_factory=dict)  # logical id -> physical id
+    outputs: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,148 @@
+"""Layers, functions, queue mappings and workflows: what runs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+from local_aws.calls import Permission
+from local_aws.deployed import QueueMapping
+from local_aws.functions import Function
+from local_aws.resources.deployment import Created, Deployment, Kinds, Properties
+
+
+def layer(deployment: Deployment, name: str, properties: Properties) -> Created:
+    version = deployment.client("lambda").publish_layer_version(
+        LayerName=deployment.name(name, properties.get("LayerName")),
+        Content={"ZipFile": _EMPTY_ZIP},
+        CompatibleRuntimes=properties.get("CompatibleRuntimes", []),
+    )["LayerVersionArn"]
+    deployment.layers[version] = deployment.asset(properties["Content"])
+    return version, {}
+
+
+def function(deployment: Deployment, name: str, properties: Properties) -> Created:
+    function, role = deployment.name(name, properties.get("FunctionName")), properties["Role"]
+    variables = {
+        **properties.get("Environment", {}).get("Variables", {}),
+        **deployment.environment,
+    }
+    arn = deployment.client("lambda").create_function(
+        FunctionName=function,
+        Code={"ZipFile": _EMPTY_ZIP},
+        Handler=properties["Handler"],
+        Role=role,
+        Runtime=properties["Runtime"],
+        Timeout=properties["Timeout"],
+        MemorySize=properties["MemorySize"],
+        Environment={"Variables": variables},
+    )["FunctionArn"]
+    deployment.deployed.functions[function] = Function(
+        name=function,
+        arn=arn,
+        role=role,
+        handler=properties["Handler"],
+        code=deployment.asset(properties["Code"]),
+        layers=tuple(deployment.layers[version] for version in properties.get("Layers", [])),
+        environment=variables,
+        timeout=properties["Timeout"],
+        memory_mb=properties["MemorySize"],
+        log_group=properties.get("LoggingConfig", {}).get("LogGroup", f"/aws/lambda/{function}"),
+        dead_letters=properties.get("DeadLetterConfig", {}).get("TargetArn"),
+    )
+    deployment.final_checks.append(
+        lambda: deployment.policies.may_assume("lambda.amazonaws.com", role)
+    )
+    return function, {"Arn": arn}
+
+
+def queue_mapping(deployment: Deployment, name: str, properties: Properties) -> Created:
+    # moto's own mapping passes on single messages, within SendMessage. queues.py replaces it.
+    function = deployment.deployed.functions[properties["FunctionName"]]
+    queue = properties["EventSourceArn"]
+    for action in _POLLING:  # Lambda refuses a mapping if the role lacks any of these
+        deployment.check_at_end(function.role, Permission(f"sqs:{action}", queue))
+    deployment.deployed.mappings.append(
+        QueueMapping(
+            queue=queue.rsplit(":", 1)[1],
+            function=function.name,
+            batch_size=properties.get("BatchSize", 10),
+            window=properties.get("MaximumBatchingWindowInSeconds", 0),
+            reports_failures=(
+                "ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])
+            ),
+        )
+    )
+    return name, {}
+
+
+def state_machine(deployment: Deployment, name: str, properties: Properties) -> Created:
+    definition = properties["DefinitionString"]
+    for placeholder, value in properties.get("DefinitionSubstitutions", {}).items():
+        definition = definition.replace(f"${{{placeholder}}}", str(value))
+    machine = deployment.name(name, properties.get("StateMachineName"), 80)
+    role = properties["RoleArn"]
+    arn = deployment.client("stepfunctions").create_state_machine(
+        name=machine,
+        definition=definition,
+        roleArn=role,
+        type=properties.get("StateMachineType", "STANDARD"),
+    )["stateMachineArn"]
+    deployment.deployed.machines[arn] = role
+    deployment.final_checks.append(
+        lambda: deployment.policies.may_assume("states.amazonaws.com", role, arn)
+    )
+    if "LoggingConfiguration" in properties:
+        for action in _LOG_DELIVERY:
+            deployment.check_at_end(role, Permission(f"logs:{action}", "*"))
+    return arn, {"Arn": arn, "Name": machine}
+
+
+def _empty_zip() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("code", "is in a folder on this machine")
+    return buffer.getvalue()
+
+
+_EMPTY_ZIP = _empty_zip()
+_POLLING = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")
+# https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+_LOG_DELIVERY = (
+    "CreateLogDelivery",
+    "GetLogDelivery",
+    "UpdateLogDelivery",
+    "DeleteLogDelivery",
+    "ListLogDeliveries",
+    "PutResourcePolicy",
+    "DescribeResourcePolicies",
+    "DescribeLogGroups",
+)
+KINDS: Kinds = {
+    "AWS::Lambda::LayerVersion": (
+        layer,
+        ("LayerName", "Content", "CompatibleRuntimes", "CompatibleArchitectures", "Description"),
+    ),
+    "AWS::Lambda::Function": (
+        function,
+        (
+            *("FunctionName", "Code", "Handler", "Role", "Runtime", "Timeout", "MemorySize"),
+            *("Environment", "Layers", "LoggingConfig", "DeadLetterConfig"),
+            *("Architectures", "EphemeralStorage", "Description"),
+        ),
+    ),
+    "AWS::Lambda::EventSourceMapping": (
+        queue_mapping,
+        (
+            *("EventSourceArn", "FunctionName", "BatchSize", "FunctionResponseTypes"),
+            "MaximumBatchingWindowInSeconds",
+        ),
+    ),
+    "AWS::StepFunctions::StateMachine": (
+        state_machine,
+        (
+            *("StateMachineName", "StateMachineType", "DefinitionString"),
+            *("DefinitionSubstitutions", "RoleArn", "LoggingConfiguration"),
+        ),
+    ),
+}
