@@ -1,4 +1,4 @@
-"""`make rules-report`: every rule on trainings with its illness and on their healthy twins."""
+"""`make rules-report`: every rule on failing trainings and on their healthy twins."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import sys
 
 from smdebug.logger import get_logger
 from smdebug_rules.catalog import CATALOG
-from tests.trainings.illnesses import ILLNESSES, Illness, Stall
+from tests.trainings.failures import FAILURES, Failure, Stall
 
 
-def report(
-    illnesses: tuple[Illness | Stall, ...], seeds: int
-) -> tuple[list[tuple[str, ...]], bool]:
-    """A row for each rule, and whether all fired where they should and nowhere else."""
+def report(failures: tuple[Failure | Stall, ...], seeds: int) -> tuple[list[tuple[str, ...]], bool]:
+    """Return a row for each rule, and whether every rule fired on failing trainings and only there."""
     rows, is_right = [], True
-    for case in illnesses:
+    for case in failures:
         true, false = (
-            sum(case.fires(ill=ill, seed=seed) for seed in range(seeds)) for ill in (True, False)
+            sum(case.fires(failing=failing, seed=seed) for seed in range(seeds))
+            for failing in (True, False)
         )
         is_right = is_right and (true, false) == (seeds, 0)
         rows.append((case.rule, f"{true}/{seeds}", f"{false}/{seeds}", case.what))
@@ -27,15 +26,15 @@ def report(
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the table; returns 1 if a rule was silent about its illness, or found one in a healthy run."""
+    """Print the table; return 1 if a rule missed a failure or raised a false alarm."""
     parser = argparse.ArgumentParser(prog="python -m bench.rules", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, help="how many trainings of each kind (5)")
-    parser.add_argument("--rule", choices=list(CATALOG), help="this rule alone")
+    parser.add_argument("--seeds", type=int, default=5, help="number of trainings of each kind (5)")
+    parser.add_argument("--rule", choices=list(CATALOG), help="only this rule")
     options = parser.parse_args(argv)
     get_logger().setLevel(logging.ERROR)
-    chosen = tuple(case for case in ILLNESSES if options.rule in (None, case.rule))
+    chosen = tuple(case for case in FAILURES if options.rule in (None, case.rule))
     rows, is_right = report(chosen, options.seeds)
-    header = ("rule", "true alarms", "false alarms", "illness")
+    header = ("rule", "true alarms", "false alarms", "failure")
     widths = [max(len(row[at]) for row in [header, *rows]) for at in range(4)]
     print()
     for row in [header, *rows]:

@@ -173,7 +173,7 @@ class Work:
     def _begin(self) -> None:
         from base64 import b64decode
 
-        from smdebug.rules.making import make_rule
+        from smdebug.rules.construction import make_rule
         from smdebug.rules.state import restore_state
         from smdebug.storage import open_storage
 

@@ -147,7 +147,7 @@ def _unreadable_parameters(configuration: RuleConfiguration, entry: RuleEntry) -
 def _mode(name: str, value: Any) -> str:
     mode = str(value).strip().upper().removeprefix("MODES.")
     if mode not in MODES:
-        raise SMDebugValueError(f"{name} has to be one of {', '.join(MODES)}, not {value!r}")
+        raise SMDebugValueError(f"{name} must be one of {', '.join(MODES)}, not {value!r}")
     return mode
 
 

@@ -26,8 +26,8 @@ from smdebug.exceptions import (
     StorageUnavailable,
 )
 from smdebug.files.names import END_MARKER
+from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import catalog, find_rule
-from smdebug.rules.making import make_rule
 from smdebug.rules.rule import Rule, asks_at_end
 from smdebug.rules.state import restore_state, save_state
 from smdebug.service.items import LARGEST_INLINE_STATE, state_key

@@ -9,7 +9,7 @@ import numpy as np
 
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged
-from smdebug.rules.looking import Seen, single
+from smdebug.rules.measurements import WorkerValue, single
 
 
 class Activity(NamedTuple):
@@ -61,7 +61,7 @@ def activity_by_reductions(
 
 
 def percent_inactive(
-    seen: Seen, above: float, below: float, threshold: float, channel: int | None = None
+    seen: WorkerValue, above: float, below: float, threshold: float, channel: int | None = None
 ) -> float | None:
     """How many of 100 units hardly react; None where that cannot be said."""
     if seen.value is None:
@@ -78,7 +78,7 @@ def percent_inactive(
 
 def judged_layer(
     name: str,
-    seen: Seen,
+    seen: WorkerValue,
     inactive: float | None,
     *,
     word: str,

@@ -8,8 +8,9 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import Measured, TensorSelection, measure, named, single
+from smdebug.rules.measurements import WorkerStatistics, measure, single, tensor_label
 from smdebug.rules.parameters import number
+from smdebug.rules.selection import TensorSelection
 
 _ONLY_ZERO_IF_ALL_ARE = (("max", True), ("l1", False), ("l1", True), ("l2", False), ("l2", True))
 # Squares smaller than a float32 can hold are zero in a sum; l1 and the extremes have no such gap.
@@ -65,11 +66,11 @@ class AllZero(TensorRule):
                     statistic="percent of zeros",
                     value=percent,
                     threshold=self.threshold,
-                    message=_told(named(seen.name, seen.worker, trial), percent, seen),
+                    message=_told(tensor_label(seen.name, seen.worker, trial), percent, seen),
                 )
             yield Judged(seen.name, seen.worker, finding, badness=percent)
 
-    def _percent_zero(self, seen: Measured) -> float | None:
+    def _percent_zero(self, seen: WorkerStatistics) -> float | None:
         if seen.statistics is not None:
             return seen.statistics.percent_zero
         percent = percent_zero_by_reductions(seen.reductions)
@@ -77,7 +78,7 @@ class AllZero(TensorRule):
         return None if percent == 0.0 and self.threshold < 100 else percent
 
 
-def _told(where: str, percent: float, seen: Measured) -> str:
+def _told(where: str, percent: float, seen: WorkerStatistics) -> str:
     if seen.statistics is None:
         return f"{where}: all values are zero, by the saved reductions"
     if percent == 100:

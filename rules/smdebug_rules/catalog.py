@@ -221,7 +221,7 @@ _ENTRIES = (
         (
             Parameter("patience_train", "int", 5, "TRAIN steps saved since the best training loss"),
             Parameter("patience_validation", "int", 10, "EVAL steps saved since the best validation loss"),
-            Parameter("delta", "float", 0.01, "a new best loss has to be lower by more than this"),
+            Parameter("delta", "float", 0.01, "a new best loss must be lower by more than this"),
             Parameter("tensor_regex", "list", None, "patterns: the losses; without, the collection losses"),
             Parameter("combine", "str", "and", "and: both have to be so old; or: one is enough"),
         ),

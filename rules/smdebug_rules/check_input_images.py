@@ -9,8 +9,9 @@ import numpy as np
 
 from smdebug.numbers.conditions import is_numeric
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import Seen, TensorSelection, look
+from smdebug.rules.measurements import WorkerValue, read_values
 from smdebug.rules.parameters import integer, is_given, number
+from smdebug.rules.selection import TensorSelection
 
 _HYBRID = ".*hybridsequential0_input_0"
 
@@ -52,7 +53,7 @@ class CheckInputImages(Rule):
         trial = self.base_trial
         seen_now = {
             seen.name
-            for seen in look(trial, self.selection.names(trial, step), step)
+            for seen in read_values(trial, self.selection.names(trial, step), step)
             if self._add(seen)
         }
         self.looked = bool(seen_now)
@@ -68,7 +69,7 @@ class CheckInputImages(Rule):
         self.findings = [finding for _, finding in found]
         return bool(found)
 
-    def _add(self, seen: Seen) -> bool:
+    def _add(self, seen: WorkerValue) -> bool:
         """Count these images in, if they are such."""
         value, name = seen.value, seen.name
         if value is None or not is_numeric(value) or value.dtype.kind == "c" or not value.size:

@@ -10,8 +10,9 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import TensorSelection, each_worker, value_of
+from smdebug.rules.measurements import each_worker, value_of
 from smdebug.rules.parameters import boolean, integer, is_given, number
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.classes import ClassesUnknown, classes_of, label_row
 
 _MOST_CLASSES = 100_000

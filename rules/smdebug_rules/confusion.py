@@ -8,8 +8,9 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import TensorSelection, each_worker, value_of
+from smdebug.rules.measurements import each_worker, value_of
 from smdebug.rules.parameters import integer, is_given, number, text
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.classes import Classes, ClassesUnknown, classes_of
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Rule
-from smdebug.rules.looking import TensorSelection, each_worker, value_of
+from smdebug.rules.measurements import each_worker, value_of
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.classes import ClassesUnknown, prediction_row
 from smdebug_rules.feature_importance_overweight import kind_and_feature
 from smdebug_rules.losses import losses_at

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import TensorSelection, look, named
+from smdebug.rules.measurements import read_values, tensor_label
 from smdebug.rules.parameters import integer, number, one_of
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.activity import judged_layer, percent_inactive
 
 
@@ -42,7 +43,7 @@ class DeadRelu(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in look(trial, self.selection.names(trial, step), step):
+        for seen in read_values(trial, self.selection.names(trial, step), step):
             dead = percent_inactive(seen, 0.0, math.inf, self.threshold_inactivity, self.channel)
-            where = named(seen.name, seen.worker, trial)
+            where = tensor_label(seen.name, seen.worker, trial)
             yield judged_layer(where, seen, dead, word="dead", threshold=self.threshold_layer)

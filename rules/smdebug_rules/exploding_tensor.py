@@ -9,8 +9,9 @@ import numpy as np
 
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import Measured, TensorSelection, measure, named
+from smdebug.rules.measurements import WorkerStatistics, measure, tensor_label
 from smdebug.rules.parameters import boolean
+from smdebug.rules.selection import TensorSelection
 
 # A sum or norm of finite float16 values can be infinite; these cannot.
 _NEVER_OVERFLOW = frozenset(("min", "max", "mean", "median"))
@@ -75,8 +76,8 @@ class ExplodingTensor(TensorRule):
             else:
                 yield self._judged(seen)
 
-    def _judged(self, seen: Measured) -> Judged:
-        where, known = named(seen.name, seen.worker, self.base_trial), seen.statistics
+    def _judged(self, seen: WorkerStatistics) -> Judged:
+        where, known = tensor_label(seen.name, seen.worker, self.base_trial), seen.statistics
         if known is not None:
             bad = known.nan if self.only_nan else known.non_finite
             if not bad:

@@ -9,8 +9,9 @@ from typing import Any
 
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import TensorSelection, named
+from smdebug.rules.measurements import tensor_label
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.losses import losses_at
 
 _WEIGHT = ".*feature_importance/weight"
@@ -74,7 +75,7 @@ class FeatureImportanceOverweight(TensorRule):
                     statistic="share of the importance",
                     value=share,
                     threshold=self.threshold,
-                    message=f"{named(kind, worker, trial)}: {len(most)} of {len(importance)} features "
+                    message=f"{tensor_label(kind, worker, trial)}: {len(most)} of {len(importance)} features "
                     f"have {share:.4g} of the importance, more than {self.threshold:g}: {told}",
                     details={"features": {name: value / total for name, value in most[:20]}},
                 )

@@ -11,8 +11,9 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import TensorSelection, each_worker, named, step_told, step_within
+from smdebug.rules.measurements import each_worker, step_in_mode, step_label, tensor_label
 from smdebug.rules.parameters import boolean, integer, is_given, number, strings
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.losses import is_gain, loss_of, mode_meant
 
 
@@ -92,7 +93,7 @@ class LossNotDecreasing(TensorRule):
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
         mode = self.mode or self._mode_with_losses(step)
-        now = step_within(trial, step, mode)
+        now = step_in_mode(trial, step, mode)
         if now is None:
             return
         for tensor, worker in each_worker(trial, self.selection.names(trial, step), step):
@@ -128,16 +129,16 @@ class LossNotDecreasing(TensorRule):
         if before is not None and not is_stuck(before, loss, self.limits):
             return Judged(tensor.name, worker)
         fallen = math.nan if before is None else improvement(before, loss)
-        told = f"{loss:.6g} at {step_told(now, mode)}"
+        told = f"{loss:.6g} at {step_label(now, mode)}"
         if before is not None and then is not None:
-            told += f", it was {before:.6g} at {step_told(then, mode)}"
+            told += f", it was {before:.6g} at {step_label(then, mode)}"
             if fallen and math.isfinite(fallen):
                 told += f" ({'down' if fallen > 0 else 'up'} {abs(fallen):.3g} %)"
         finding = Finding(
             statistic="percent by which the loss has fallen",
             value=fallen,
             threshold=self.limits.crossed_by(fallen),
-            message=f"{named(tensor.name, worker, self.base_trial)}: the loss is {told}",
+            message=f"{tensor_label(tensor.name, worker, self.base_trial)}: the loss is {told}",
             details={
                 "loss": loss,
                 "before": before,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
-from smdebug.rules.looking import TensorSelection, each_worker, reductions_of, single, value_of
+from smdebug.rules.measurements import each_worker, reductions_of, single, value_of
+from smdebug.rules.selection import TensorSelection
 
 MODES = {mode.name: mode for mode in ModeKeys}
 
@@ -124,5 +125,5 @@ def mode_meant(told: Any) -> ModeKeys | None:
         return None
     name = str(told).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
     if name not in MODES:
-        raise SMDebugValueError(f"mode has to be one of {', '.join(MODES)}, not {told!r}")
+        raise SMDebugValueError(f"mode must be one of {', '.join(MODES)}, not {told!r}")
     return MODES[name]

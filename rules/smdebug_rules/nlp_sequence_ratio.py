@@ -11,8 +11,9 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.numbers.conditions import is_numeric
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import Seen, TensorSelection, look, named, single
+from smdebug.rules.measurements import WorkerValue, read_values, single, tensor_label
 from smdebug.rules.parameters import numbers
+from smdebug.rules.selection import TensorSelection
 
 _EMBEDDING = ".*embedding0_input_0"
 
@@ -40,7 +41,7 @@ class NLPSequenceRatio(TensorRule):
             raise SMDebugValueError("token_values and token_thresholds_percent must not be empty")
         if any(not 0 <= limit <= 100 for limit in limits):
             raise SMDebugValueError(
-                f"token_thresholds_percent has to be between 0 and 100, not {limits}"
+                f"token_thresholds_percent must be between 0 and 100, not {limits}"
             )
         if len(limits) == 1:
             limits *= len(tokens)
@@ -53,7 +54,7 @@ class NLPSequenceRatio(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in look(trial, self.selection.names(trial, step), step):
+        for seen in read_values(trial, self.selection.names(trial, step), step):
             percents = [_percent_of(seen, token) for token, _ in self.limits]
             if None in percents:
                 reason = "how often a token is in it cannot be told from what was saved of it"
@@ -71,14 +72,14 @@ class NLPSequenceRatio(TensorRule):
                     statistic=f"percent of token {token:g}",
                     value=percent,
                     threshold=limit,
-                    message=f"{named(seen.name, seen.worker, trial)}: {percent:.4g} % of the tokens "
+                    message=f"{tensor_label(seen.name, seen.worker, trial)}: {percent:.4g} % of the tokens "
                     f"are {token:g}, more than {limit:g} %",
                     details={"token": token},
                 )
                 yield Judged(seen.name, seen.worker, finding, badness=by)
 
 
-def _percent_of(seen: Seen, token: float) -> float | None:
+def _percent_of(seen: WorkerValue, token: float) -> float | None:
     if seen.value is not None:
         if seen.value.size == 0 or not is_numeric(seen.value):
             return None

@@ -11,8 +11,9 @@ import numpy as np
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric
 from smdebug.rules import Finding, Rule
-from smdebug.rules.looking import TensorSelection, look, measure, named
+from smdebug.rules.measurements import measure, read_values, tensor_label
 from smdebug.rules.parameters import integer, number
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.losses import loss_selection, losses_at, mean_loss
 
 _RELU = ".*relu_input"
@@ -77,7 +78,7 @@ class PoorWeightInitialization(Rule):
             if ratio > self.threshold:
                 found.append((-ratio, worker, least, low, most, high))
         for ratio, worker, least, low, most, high in sorted(found):
-            where = f"{named(high, worker, trial)}: the variance is {most:.4g}"
+            where = f"{tensor_label(high, worker, trial)}: the variance is {most:.4g}"
             told = f"{-ratio:.4g} times that of {low}, {least:.4g}; the limit is {self.threshold:g}"
             if least == 0:
                 told = f"that of {low} is 0"
@@ -90,14 +91,14 @@ class PoorWeightInitialization(Rule):
                 step=step,
                 message=f"{where}, {told}"
                 if most
-                else f"{named(low, worker, trial)}: the variance is 0",
+                else f"{tensor_label(low, worker, trial)}: the variance is 0",
                 details={"smallest": low},
             )
 
     def _flat_gradients(self, step: int) -> Iterator[Finding]:
         trial = self.base_trial
         found = []
-        for seen in look(trial, self.gradients.names(trial, step), step):
+        for seen in read_values(trial, self.gradients.names(trial, step), step):
             if seen.value is not None and seen.value.size == 1:
                 self.skipped[seen.name] = "one value has no range"
                 continue
@@ -116,7 +117,7 @@ class PoorWeightInitialization(Rule):
                 threshold=self.distribution_range,
                 worker=worker,
                 step=step,
-                message=f"{named(name, worker, trial)}: from the 5th to the 95th percentile there is "
+                message=f"{tensor_label(name, worker, trial)}: from the 5th to the 95th percentile there is "
                 f"{spread:.4g}, less than {self.distribution_range:g}",
             )
 

@@ -84,7 +84,7 @@ _CHOICES: dict[str, str] = {
     "AllZero": "Without `threshold`, all values have to be zero.",
     "UnchangedTensor": "This step is compared with each of the others; another shape is a change.",
     "LossNotDecreasing": "At the default, a loss that stays the same is found. With `increase_threshold_percent`, "
-    "a rise up to that is tolerated, and a fall still has to be `min_difference`. A loss that is not finite is found. "
+    "a rise up to that is tolerated, and a fall still must be `min_difference`. A loss that is not finite is found. "
     "Of the collections, metrics such as `validation-auc`, which are the better the larger, are passed over.",
     "PoorWeightInitialization": "Any one sign is enough. A layer without any variance is found. A gradient "
     "of a single value, as of the bias of one output, has no range, and is passed over.",

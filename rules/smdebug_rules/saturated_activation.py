@@ -7,8 +7,9 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import TensorSelection, look, named
+from smdebug.rules.measurements import read_values, tensor_label
 from smdebug.rules.parameters import is_given, number, numbers
+from smdebug.rules.selection import TensorSelection
 from smdebug_rules.activity import judged_layer, percent_inactive
 
 _BOTH = ".*tanh_input|.*sigmoid_input"
@@ -55,7 +56,7 @@ class SaturatedActivation(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in look(trial, self.selection.names(trial, step), step):
+        for seen in read_values(trial, self.selection.names(trial, step), step):
             limits = self._limits_of(seen.name)
             if limits is None:
                 reason = "its name has neither tanh nor sigmoid in it"
@@ -63,7 +64,7 @@ class SaturatedActivation(TensorRule):
                 continue
             saturated = percent_inactive(seen, *limits, self.threshold_inactivity)
             yield judged_layer(
-                named(seen.name, seen.worker, trial),
+                tensor_label(seen.name, seen.worker, trial),
                 seen,
                 saturated,
                 word="saturated",
@@ -86,12 +87,12 @@ def _limits(name: str, both: Any, least: Any, most: Any) -> tuple[float, float]:
     if is_given(both):
         told = numbers(name, both)
         if len(told) != 2:
-            raise SMDebugValueError(f"{name} has to be two numbers, not {both!r}")
+            raise SMDebugValueError(f"{name} must be two numbers, not {both!r}")
         if limits not in (_DEFAULTS[name], tuple(told)):
             raise SMDebugValueError(f"{name} is {name}_min and {name}_max, and differs from them")
         limits = told[0], told[1]
     if limits[0] >= limits[1]:
         raise SMDebugValueError(
-            f"{name}_min ({limits[0]:g}) has to be below {name}_max ({limits[1]:g})"
+            f"{name}_min ({limits[0]:g}) must be below {name}_max ({limits[1]:g})"
         )
     return limits

@@ -12,16 +12,16 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close, is_numeric, max_abs_difference
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import (
-    Seen,
-    TensorSelection,
-    look,
-    named,
+from smdebug.rules.measurements import (
+    WorkerValue,
+    read_values,
     reduction_of,
     reductions_of,
+    tensor_label,
     value_of,
 )
 from smdebug.rules.parameters import boolean, number, patterns
+from smdebug.rules.selection import TensorSelection
 
 
 class SimilarAcrossRuns(TensorRule):
@@ -74,7 +74,7 @@ class SimilarAcrossRuns(TensorRule):
         if not others:
             yield from (Judged(name, "", skipped="no other run has the step") for name in names)
             return
-        for seen in look(trial, names, step):
+        for seen in read_values(trial, names, step):
             verdicts = [self._judged(seen, other, step) for other in others]
             # It is all right if it is the same in every run that has it.
             yield from (
@@ -90,7 +90,7 @@ class SimilarAcrossRuns(TensorRule):
             return False
         return True
 
-    def _judged(self, seen: Seen, other: Any, step: int) -> Judged:
+    def _judged(self, seen: WorkerValue, other: Any, step: int) -> Judged:
         if not other.has_tensor(seen.name):
             return self._lacking(seen, other, step)
         theirs = other.tensor(seen.name)
@@ -115,7 +115,7 @@ class SimilarAcrossRuns(TensorRule):
                 return _difference(self, seen, other, value, mine, statistic)
         return Judged(seen.name, seen.worker) if compared else self._lacking(seen, other, step)
 
-    def _reductions(self, seen: Seen, theirs: Any, step: int) -> list[Any]:
+    def _reductions(self, seen: WorkerValue, theirs: Any, step: int) -> list[Any]:
         """The reductions that both have, or can compute; those that were saved by one of the two."""
         mine = seen.reductions
         saved = reductions_of(theirs, step, ModeKeys.GLOBAL, seen.worker)
@@ -124,11 +124,11 @@ class SimilarAcrossRuns(TensorRule):
             return sorted(saved.items())
         return sorted((key, one) for key, one in mine.items() if has_value or key in saved)
 
-    def _lacking(self, seen: Seen, other: Any, step: int) -> Judged:
+    def _lacking(self, seen: WorkerValue, other: Any, step: int) -> Judged:
         if not self.strict:
             reason = f"run {other.name} does not have it"
             return Judged(seen.name, seen.worker, skipped=reason)
-        where = named(seen.name, seen.worker, self.base_trial)
+        where = tensor_label(seen.name, seen.worker, self.base_trial)
         finding = Finding(
             statistic="missing",
             message=f"{where}: run {other.name} does not have it at step {step}",
@@ -138,9 +138,14 @@ class SimilarAcrossRuns(TensorRule):
 
 
 def _difference(
-    rule: SimilarAcrossRuns, seen: Seen, other: Any, theirs: Any, mine: Any, statistic: str = ""
+    rule: SimilarAcrossRuns,
+    seen: WorkerValue,
+    other: Any,
+    theirs: Any,
+    mine: Any,
+    statistic: str = "",
 ) -> Judged:
-    where = named(seen.name, seen.worker, rule.base_trial)
+    where = tensor_label(seen.name, seen.worker, rule.base_trial)
     subject = f"{where}: its {statistic}" if statistic else f"{where}:"
     if mine.shape != theirs.shape:
         largest, told = np.inf, f"shape {mine.shape} is {theirs.shape} in run {other.name}"

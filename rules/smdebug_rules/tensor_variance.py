@@ -9,8 +9,9 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import Measured, TensorSelection, measure, named
+from smdebug.rules.measurements import WorkerStatistics, measure, tensor_label
 from smdebug.rules.parameters import is_given, number
+from smdebug.rules.selection import TensorSelection
 
 
 class TensorVariance(TensorRule):
@@ -54,7 +55,7 @@ class TensorVariance(TensorRule):
                 )
                 yield Judged(seen.name, seen.worker, skipped=reason)
                 continue
-            where = named(seen.name, seen.worker, trial)
+            where = tensor_label(seen.name, seen.worker, trial)
             yield Judged(seen.name, seen.worker, *self._verdict(where, variance))
 
     def _verdict(self, where: str, variance: float) -> tuple[Finding | None, float]:
@@ -70,7 +71,7 @@ class TensorVariance(TensorRule):
         ), badness
 
 
-def _variance(seen: Measured) -> float | None:
+def _variance(seen: WorkerStatistics) -> float | None:
     if seen.statistics is not None:
         return seen.statistics.variance
     saved = seen.saved("variance")

@@ -9,7 +9,7 @@ from typing import Any
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import MISSING, each_worker, measure, named, value_of
+from smdebug.rules.measurements import MISSING, each_worker, measure, tensor_label, value_of
 from smdebug.rules.parameters import number
 
 _NODE = "trees/Node"
@@ -64,8 +64,8 @@ class TreeDepth(TensorRule):
                     statistic="depth",
                     value=depth,
                     threshold=self.depth,
-                    message=f"{named(tensor.name, worker, trial)}: the tree is {depth} deep {how}, more "
-                    f"than {self.depth:g}",
+                    message=f"{tensor_label(tensor.name, worker, trial)}: the tree is {depth} deep {how}, "
+                    f"more than {self.depth:g}",
                 )
             yield Judged(tensor.name, worker, finding, badness=depth)
 

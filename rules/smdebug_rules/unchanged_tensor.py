@@ -10,8 +10,9 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import TensorSelection, each_worker, named, value_of
+from smdebug.rules.measurements import each_worker, tensor_label, value_of
 from smdebug.rules.parameters import boolean, integer, number
+from smdebug.rules.selection import TensorSelection
 
 
 class UnchangedTensor(TensorRule):
@@ -64,7 +65,7 @@ class UnchangedTensor(TensorRule):
                     value=self.num_steps,
                     threshold=self.num_steps,
                     details={"steps": steps},
-                    message=f"{named(tensor.name, worker, trial)}: the same at steps "
+                    message=f"{tensor_label(tensor.name, worker, trial)}: the same at steps "
                     f"{', '.join(map(str, steps))}",
                 )
             yield Judged(tensor.name, worker, finding)

@@ -7,7 +7,7 @@ from typing import Any
 
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import Measured, measure, named, single
+from smdebug.rules.measurements import WorkerStatistics, measure, single, tensor_label
 from smdebug.rules.parameters import number
 
 # No mean of magnitudes is larger than any of these.
@@ -48,13 +48,13 @@ class VanishingGradient(TensorRule):
                     statistic="mean of |x|",
                     value=mean,
                     threshold=self.threshold,
-                    message=f"{named(seen.name, seen.worker, trial)}: the mean of |gradient| is "
+                    message=f"{tensor_label(seen.name, seen.worker, trial)}: the mean of |gradient| is "
                     f"{'at most ' if known is None else ''}{mean:.4g}, below {self.threshold:g}",
                 )
             yield Judged(seen.name, seen.worker, finding, badness=-mean)
 
 
-def _abs_mean(seen: Measured) -> float | None:
+def _abs_mean(seen: WorkerStatistics) -> float | None:
     saved = seen.saved("mean", abs=True)
     if saved is not None:
         return saved

@@ -11,12 +11,12 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import is_numeric, mean_abs, mean_abs_difference
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
-from smdebug.rules.looking import (
+from smdebug.rules.measurements import (
     each_worker,
-    named,
-    step_told,
-    step_within,
+    step_in_mode,
+    step_label,
     steps_between,
+    tensor_label,
     value_of,
 )
 from smdebug.rules.parameters import integer, number
@@ -67,7 +67,7 @@ class WeightUpdateRatio(TensorRule):
             return
         names = trial.tensor_names(step=step, collection="weights")
         mode = self._mode(names, step)
-        now = step_within(trial, step, mode)
+        now = step_in_mode(trial, step, mode)
         if now is None:
             return
         before: dict[str, int | None] = {}
@@ -84,7 +84,7 @@ class WeightUpdateRatio(TensorRule):
             if mode is not ModeKeys.GLOBAL:  # steps of other modes are not looked at
                 looked_at = tensor.prev_steps(now, 2, mode)[0]
                 details["last_good_step"] = trial.global_step(mode, looked_at)
-            finding = self._finding(named(tensor.name, worker, trial), ratio, mode, details)
+            finding = self._finding(tensor_label(tensor.name, worker, trial), ratio, mode, details)
             yield Judged(tensor.name, worker, finding, _badness(ratio, self.large_threshold))
 
     def _mode(self, names: Iterable[str], step: int) -> ModeKeys:
@@ -119,7 +119,7 @@ class WeightUpdateRatio(TensorRule):
     def _finding(
         self, name: str, ratio: float, mode: ModeKeys, details: Mapping[str, Any]
     ) -> Finding | None:
-        where = f"{name}: the update since {step_told(details['since'], mode)}"
+        where = f"{name}: the update since {step_label(details['since'], mode)}"
         if self.small_threshold <= ratio <= self.large_threshold:
             return None
         if math.isnan(ratio):

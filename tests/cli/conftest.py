@@ -15,6 +15,7 @@ import pytest
 from moto import mock_aws
 
 from smdebug.cli.main import main
+from smdebug.files.names import event_key
 from smdebug.mode_keys import ModeKeys
 from tests.rules.made_runs import MadeRun
 
@@ -51,7 +52,7 @@ def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return asked
 
 
-def ill_run(place: Any = None, *, steps: int = 10, workers: int = 1) -> MadeRun:
+def failing_run(place: Any = None, *, steps: int = 10, workers: int = 1) -> MadeRun:
     """A run whose gradients vanish from step 40 on, and whose loss stays."""
     run = MadeRun(place, workers=workers)
     for step in range(0, 10 * steps, 10):
@@ -67,9 +68,17 @@ def ill_run(place: Any = None, *, steps: int = 10, workers: int = 1) -> MadeRun:
 
 
 @pytest.fixture
-def ill(tmp_path: Path) -> Path:
-    ill_run(tmp_path / "ill")
-    return tmp_path / "ill"
+def failing(tmp_path: Path) -> Path:
+    failing_run(tmp_path / "failing")
+    return tmp_path / "failing"
+
+
+def flip_a_bit(failing: Path) -> None:
+    """Flip a bit in the loss of step 20."""
+    file = failing / event_key(20, "worker_0")
+    data = bytearray(file.read_bytes())
+    data[data.index(np.float32(1.8).tobytes())] ^= 1
+    file.write_bytes(data)
 
 
 @pytest.fixture

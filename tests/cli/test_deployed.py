@@ -14,7 +14,7 @@ import pytest
 
 from functions.adapters.dynamodb import DynamoItems
 from smdebug.service.records import RuleStatus, RunState
-from tests.cli.conftest import ill_run
+from tests.cli.conftest import failing_run
 from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
 from tests.service.test_client_on_aws import OUTPUTS, RESOURCES
 
@@ -225,26 +225,26 @@ def put(job: dict, place: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "why"),
     [
-        (HOOK, [], "must be an object, not a list: []"),
-        (f"{HOOK}.S3OutputPath", 5, "must be a string, not a number: 5"),
-        (f"{HOOK}.HookParameters", "x", "must be an object, not a string: 'x'"),
+        (HOOK, [], "has to be an object, not a list: []"),
+        (f"{HOOK}.S3OutputPath", 5, "has to be a text, not a number: 5"),
+        (f"{HOOK}.HookParameters", "x", "has to be an object, not a text: 'x'"),
         (f"{HOOK}.HookParameters.save_interval", "abc", "must be a whole number, not 'abc'"),
-        (f"{HOOK}.HookParameters.save_interval", 100, "must be a string, not a number: 100"),
+        (f"{HOOK}.HookParameters.save_interval", 100, "has to be a text, not a number: 100"),
         (f"{HOOK}.HookParameters.save_interval", "0", "must be at least 1, not 0"),
         (f"{HOOK}.HookParameters.eval.save_steps", "1,b", "must be a whole number, not 'b'"),
         (f"{HOOK}.HookParameters.include_regex", "(", "include"),
-        (f"{HOOK}.CollectionConfigurations", {}, "must be a list, not an object: {}"),
-        (COLLECTION, "losses", "must be an object, not a string: 'losses'"),
-        (f"{COLLECTION}.CollectionName", None, "is missing: it must be a string"),
+        (f"{HOOK}.CollectionConfigurations", {}, "has to be a list, not an object: {}"),
+        (COLLECTION, "losses", "has to be an object, not a text: 'losses'"),
+        (f"{COLLECTION}.CollectionName", None, "is not there: it has to be a text"),
         (f"{COLLECTION}.CollectionParameters.reductions", "mann", "'mann' is not a reduction"),
         (f"{COLLECTION}.CollectionParameters.save_histogram", "x", "must be True or False"),
-        ("DebugRuleConfigurations", {}, "must be a list, not an object"),
-        (f"{FIRST_RULE}.RuleParameters", [], "must be an object, not a list"),
-        (f"{FIRST_RULE}.RuleParameters.threshold", 1e-6, "must be a string, not a number: 1e-06"),
+        ("DebugRuleConfigurations", {}, "has to be a list, not an object"),
+        (f"{FIRST_RULE}.RuleParameters", [], "has to be an object, not a list"),
+        (f"{FIRST_RULE}.RuleParameters.threshold", 1e-6, "has to be a text, not a number: 1e-06"),
         (f"{FIRST_RULE}.RuleParameters.threshold", True, "not true or false: True"),
-        (f"{FIRST_RULE}.RuleConfigurationName", ["x"], "must be a string, not a list: ['x']"),
-        ("TensorBoardOutputConfig", {"LocalPath": 1}, "LocalPath must be a string, not a number"),
-        ("TrainingJobName", 7, "must be a string, not a number: 7"),
+        (f"{FIRST_RULE}.RuleConfigurationName", ["x"], "has to be a text, not a list: ['x']"),
+        ("TensorBoardOutputConfig", {"LocalPath": 1}, "LocalPath has to be a text, not a number"),
+        ("TrainingJobName", 7, "has to be a text, not a number: 7"),
     ],
 )
 def test_a_job_that_the_hook_would_refuse_is_refused_by_its_place(ask, tmp_path, place, value, why):
@@ -300,7 +300,7 @@ def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
 
 def test_a_folder_to_import_to_that_is_a_file_is_said_to_be_one(ask, tmp_path):
     (tmp_path / "job.json").write_text(json.dumps(JOB))
-    for place, hint in (("job.json", "has to be a folder"), ("job.json/x", "part of that path")):
+    for place, hint in (("job.json", "must be a folder"), ("job.json/x", "Part of that path")):
         said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / place)
         assert (said.code, hint in said.err) == (3, True)
 
@@ -313,7 +313,7 @@ def test_a_file_that_is_no_job_is_said_to_be_none(ask, tmp_path, text):
 
 
 def test_a_report_tells_what_the_deployed_debugger_has_found(ask, stock, tmp_path):
-    ill_run(f"s3://{RUN}", steps=4)
+    failing_run(f"s3://{RUN}", steps=4)
     times = {"saved": "2026-11-21T12:00:00Z", "published": "2026-11-21T12:00:02.5Z"}
     stock.found(VANISHING, 30, times=times)
     said = ask("report", "teams/resnet", "--deployed", "-o", tmp_path / "r.html", "--json")

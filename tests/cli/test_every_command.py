@@ -9,23 +9,23 @@ import boto3
 import pytest
 
 from smdebug.cli.commands import COMMANDS
-from tests.cli.conftest import ill_run
+from tests.cli.conftest import failing_run
 from tests.cli.test_deployed import JOB, stock
 from tests.service.stocked import RUN
 
 __all__ = ["stock"]  # a fixture of both files
 
-# What each is called with; `{}` is a folder with an ill run, its twin, a rules.json and a job.json.
-WELL = {
-    "inspect": ("{}/ill",),
-    "tensor": ("{}/ill", "loss"),
-    "evaluate": ("{}/ill", "--rule", "VanishingGradient"),
+# What each is called with; `{}` is a folder with an failing run, its twin, a rules.json and a job.json.
+PASSED = {
+    "inspect": ("{}/failing",),
+    "tensor": ("{}/failing", "loss"),
+    "evaluate": ("{}/failing", "--rule", "VanishingGradient"),
     "rules": (),
-    "compare": ("{}/ill", "{}/twin"),
-    "verify": ("{}/ill",),
-    "report": ("{}/ill", "-o", "{}/report.html"),
-    "plot": ("{}/ill", "--tensor", "loss", "-o", "{}/loss.png"),
-    "export": ("npz", "{}/ill", "-o", "{}/values.npz"),
+    "compare": ("{}/failing", "{}/twin"),
+    "verify": ("{}/failing",),
+    "report": ("{}/failing", "-o", "{}/report.html"),
+    "plot": ("{}/failing", "--tensor", "loss", "-o", "{}/loss.png"),
+    "export": ("npz", "{}/failing", "-o", "{}/values.npz"),
     "runs": (),
     "status": (RUN,),
     "findings": (RUN,),
@@ -40,13 +40,13 @@ WELL = {
 FINDS_SOMETHING = {"evaluate", "report", "status", "findings"}
 BAD = {
     "inspect": (3, ("{}/nowhere",)),
-    "tensor": (2, ("{}/ill", "no_such_tensor")),
-    "evaluate": (2, ("{}/ill", "--rule", "NoSuchRule")),
+    "tensor": (2, ("{}/failing", "no_such_tensor")),
+    "evaluate": (2, ("{}/failing", "--rule", "NoSuchRule")),
     "rules": (2, ("NoSuchRule",)),
-    "compare": (3, ("{}/ill", "{}/nowhere")),
+    "compare": (3, ("{}/failing", "{}/nowhere")),
     "verify": (3, ("{}/nowhere",)),
-    "report": (3, ("{}/ill", "-o", "{}/rules.json/report.html")),
-    "plot": (2, ("{}/ill", "--tensor", "no_such_tensor", "-o", "{}/x.png")),
+    "report": (3, ("{}/failing", "-o", "{}/rules.json/report.html")),
+    "plot": (2, ("{}/failing", "--tensor", "no_such_tensor", "-o", "{}/x.png")),
     "export": (3, ("npz", "{}/nowhere", "-o", "{}/x.npz")),
     "runs": (3, ("--stack", "nope")),
     "status": (3, ("no-such-run",)),
@@ -67,8 +67,8 @@ STARTED_ELSEWHERE = {"demo", "local", "run"}
 
 @pytest.fixture
 def folder(stock, tmp_path: Path) -> Path:
-    ill_run(tmp_path / "ill")
-    ill_run(tmp_path / "twin")
+    failing_run(tmp_path / "failing")
+    failing_run(tmp_path / "twin")
     (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": ["AllZero"]}))
     (tmp_path / "job.json").write_text(json.dumps(JOB))
     boto3.client("logs").create_log_stream(logGroupName="evaluate", logStreamName="one")
@@ -80,32 +80,32 @@ def filled(words: tuple[str, ...], folder: Path) -> list[str]:
 
 
 NAMING_FILES = {
-    "evaluate --rules": ("evaluate", "{}/ill", "--rules"),
-    "evaluate --rule-file": ("evaluate", "{}/ill", "--rule-file"),
-    "report --rules": ("report", "{}/ill", "--rules"),
+    "evaluate --rules": ("evaluate", "{}/failing", "--rules"),
+    "evaluate --rule-file": ("evaluate", "{}/failing", "--rule-file"),
+    "report --rules": ("report", "{}/failing", "--rules"),
     "attach": ("attach", RUN),
     "import-sagemaker": ("import-sagemaker",),
 }
 
 
 @pytest.mark.parametrize("what", sorted(NAMING_FILES))
-@pytest.mark.parametrize("file", ["{}/none.json", "{}/ill", ""])
+@pytest.mark.parametrize("file", ["{}/none.json", "{}/failing", ""])
 def test_a_file_that_is_named_and_is_none_is_a_mistake_of_the_command_line(ask, folder, what, file):
     said = ask(*filled((*NAMING_FILES[what], file), folder))
     (named,) = filled((file,), folder)
     assert (said.code, (named or "''") in said.err) == (2, True)
-    wanted = "is a folder" if file == "{}/ill" else "There is no file"
+    wanted = "is a folder" if file == "{}/failing" else "There is no file"
     assert wanted in said.err
 
 
 def test_there_is_none_that_is_not_called_here():
-    assert set(WELL) == set(COMMANDS) - STARTED_ELSEWHERE
+    assert set(PASSED) == set(COMMANDS) - STARTED_ELSEWHERE
     assert set(BAD) == set(COMMANDS) - {"run"}
 
 
-@pytest.mark.parametrize("name", sorted(WELL))
+@pytest.mark.parametrize("name", sorted(PASSED))
 def test_it_answers_with_one_document(ask, folder, name):
-    said = ask(name, *filled(WELL[name], folder), "--json")
+    said = ask(name, *filled(PASSED[name], folder), "--json")
     assert (said.code, said.err) == (1 if name in FINDS_SOMETHING else 0, "")
     assert said.json is not None
 

@@ -12,7 +12,7 @@ from smdebug_rules.create_xgboost_report import REPORT
 from tests.functions.small_world import SmallWorld
 from tests.rules.made_runs import MadeRun
 from tests.smdebug_rules.support import fires_at
-from tests.trainings.illnesses import ILLNESSES, Illness
+from tests.trainings.failures import FAILURES, Failure
 from tests.trainings.trees import boosted
 
 ACCUMULATING = {
@@ -24,7 +24,7 @@ ACCUMULATING = {
     "CheckInputImages",
     "PoorWeightInitialization",
 }
-CASES = [case for case in ILLNESSES if case.rule in ACCUMULATING and isinstance(case, Illness)]
+CASES = [case for case in FAILURES if case.rule in ACCUMULATING and isinstance(case, Failure)]
 
 
 def woken_by(run: MadeRun, rule: str, parameters: dict) -> SmallWorld:
@@ -53,7 +53,7 @@ def _in_order(key: str) -> tuple[int, int, str]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_a_rule_that_accumulates_finds_the_same_when_it_is_woken_by_each_step(case):
-    run = case.ill(5)
+    run = case.failing(5)
     parameters = {name: str(value) for name, value in case.parameters.items()}
     straight = fires_at(CATALOG[case.rule].load()(run.trial(), **parameters))
     small = woken_by(run, case.rule, parameters)

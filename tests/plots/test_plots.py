@@ -11,15 +11,15 @@ import pytest
 from PIL import Image
 
 from smdebug import plots
-from smdebug.cli import telling
+from smdebug.cli import progress
 from smdebug.cli.main import main
 from smdebug.exceptions import SMDebugValueError
-from tests.cli.conftest import ill_run
+from tests.cli.conftest import failing_run
 from tests.rules.made_runs import made_run
 
 
 def trial(**options):
-    return ill_run(**options).trial()
+    return failing_run(**options).trial()
 
 
 def test_a_curve_goes_where_the_numbers_go():
@@ -110,9 +110,9 @@ def test_a_picture_tells_how_far_it_has_come(tmp_path):
 
 
 def test_who_waits_at_a_terminal_sees_values_read_and_frames_drawn(tmp_path, monkeypatch, capsys):
-    ill_run(tmp_path / "a")
-    monkeypatch.setattr(telling, "_PATIENCE", -1.0)
-    monkeypatch.setattr(telling, "_PAUSE", 0.0)
+    failing_run(tmp_path / "a")
+    monkeypatch.setattr(progress, "_DELAY", -1.0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     words = ["plot", str(tmp_path / "a"), "--tensor", "fc", "--kind", "histogram"]
     assert main([*words, "-o", str(tmp_path / "x.gif")]) == 0
@@ -162,8 +162,8 @@ def test_a_notebook_shows_a_picture_and_pyplot_is_not_touched():
     "kind", ["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]
 )
 def test_the_command_draws_every_kind(kind, tmp_path, capsys):
-    ill_run(tmp_path / "a")
-    ill_run(tmp_path / "b")
+    failing_run(tmp_path / "a")
+    failing_run(tmp_path / "b")
     place = tmp_path / "x.png"
     words = ["plot", str(tmp_path / "a"), "--tensor", "fc", "--kind", kind, "-o", str(place)]
     assert main(words) == 0
@@ -174,7 +174,7 @@ def test_the_command_draws_every_kind(kind, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["x.svg", "x.pdf", "x.html", "x.gif"])
 def test_the_end_of_a_name_says_what_is_written(name, tmp_path, capsys):
-    ill_run(tmp_path / "a", steps=3)
+    failing_run(tmp_path / "a", steps=3)
     words = [
         "plot",
         str(tmp_path / "a"),
@@ -202,7 +202,7 @@ def test_the_command_counts_saturated_units_beside_the_dead_ones(tmp_path, capsy
 
 
 def test_asking_wrongly_is_told(tmp_path, capsys):
-    ill_run(tmp_path / "a", steps=3)
+    failing_run(tmp_path / "a", steps=3)
     run = str(tmp_path / "a")
     assert (
         main(["plot", run, "--tensor", "fc", "--kind", "ridge", "-o", str(tmp_path / "x.gif")]) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from smdebug.reports import write_report
 from smdebug.trials import create_trial
-from tests.cli.conftest import ill_run
+from tests.cli.conftest import failing_run
 from tests.reports.browser import PROBE, Tab, visit
 
 pytestmark = pytest.mark.browser
@@ -54,8 +54,8 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    ill_run(folder / "ill", workers=2)
-    ill_run(folder / "short", workers=2, steps=5)
+    failing_run(folder / "ill", workers=2)
+    failing_run(folder / "short", workers=2, steps=5)
     write_report(folder / "ill", folder / "page.html", other=folder / "short", jobs=1)
     return folder
 

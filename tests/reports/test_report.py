@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from smdebug.cli import telling
+from smdebug.cli import progress
 from smdebug.reports import gather, of_results, page_of, write_report, writing
 from smdebug.reports.gathering import (
     MOST_POINTS,
@@ -27,8 +27,8 @@ from smdebug.reports.verdicts import latency_of
 from smdebug.runs.evaluating import evaluate
 from smdebug.runs.opening import open_run
 from smdebug.service.costs import PRICED_IN, Cost
-from smdebug.service.findings import finding_event
-from tests.cli.conftest import ill_run
+from smdebug.service.reading import finding_event
+from tests.cli.conftest import failing_run
 from tests.rules.made_runs import MadeRun, made_run
 
 
@@ -45,7 +45,7 @@ def data_in(page: str) -> dict:
 
 
 def test_the_verdict_comes_first_with_its_evidence_in_words():
-    page = page_for(ill_run(), "VanishingGradient", "ExplodingTensor")
+    page = page_for(failing_run(), "VanishingGradient", "ExplodingTensor")
     assert "1 of 2 rules found something" in page
     assert page.index('id="verdict"') < page.index('id="curves"') < page.index('id="tensors"')
     assert page.index("VanishingGradient") < page.index("ExplodingTensor")
@@ -63,7 +63,7 @@ def test_a_run_in_order_says_so_and_one_without_rules_too():
 
 
 def test_findings_are_marked_in_the_drawings_of_their_tensors():
-    data = data_in(page_for(ill_run(), "VanishingGradient"))
+    data = data_in(page_for(failing_run(), "VanishingGradient"))
     assert data["marks"] == [{"rule": "VanishingGradient", "steps": [40, 50, 60, 70, 80, 90]}]
     marks = {one["name"]: one["marks"] for one in data["series"]}
     assert marks == {"fc.weight": [], "gradient/fc": [40, 50, 60, 70, 80, 90]}
@@ -73,7 +73,7 @@ def test_findings_are_marked_in_the_drawings_of_their_tensors():
 def test_numbers_in_the_page_are_those_of_the_run():
     import base64
 
-    run = ill_run()
+    run = failing_run()
     data = data_in(page_for(run))
     trial = open_run(run.storage)
     assert data["steps"] == trial.steps()
@@ -148,7 +148,7 @@ def test_a_long_run_admits_that_rules_saw_only_some_steps(tmp_path, monkeypatch)
 
 def test_a_page_stays_small_however_many_tensors_there_are():
     """As many series as are ever drawn, all full of numbers that nothing makes shorter."""
-    found = gather(open_run(ill_run().storage))
+    found = gather(open_run(failing_run().storage))
     rng = np.random.default_rng(0)
     series = tuple(
         replace(
@@ -170,10 +170,10 @@ def test_a_page_stays_small_however_many_tensors_there_are():
 
 
 def test_workers_that_disagree_are_named():
-    page = page_for(ill_run(workers=2))
+    page = page_for(failing_run(workers=2))
     assert "Where workers disagree" in page
     assert "66.67%" in page  # 1 and 2 are apart by two thirds of their mean
-    assert "Where workers disagree" not in page_for(ill_run())
+    assert "Where workers disagree" not in page_for(failing_run())
 
 
 def test_layers_are_in_their_natural_order():
@@ -197,7 +197,7 @@ def test_the_deployed_debuggers_findings_and_times_are_told():
 
 
 def test_what_the_evaluation_costs_is_told_and_what_is_assumed():
-    trial = open_run(ill_run().storage)  # ten steps
+    trial = open_run(failing_run().storage)  # ten steps
     verdicts = of_results(evaluate(trial, ["ExplodingTensor"]))
     page = page_of(gather(trial, verdicts))
     told = f"Deployed, the evaluation of 10 saved steps of 1 worker would cost about <b>{Cost(10, 1)}</b>."
@@ -211,7 +211,7 @@ def test_what_the_evaluation_costs_is_told_and_what_is_assumed():
 
 
 def test_the_same_run_gives_the_same_page():
-    trial = open_run(ill_run().storage)
+    trial = open_run(failing_run().storage)
     made = datetime(2026, 1, 1, tzinfo=UTC)
     assert page_of(gather(trial), made=made) == page_of(gather(trial), made=made)
 
@@ -222,7 +222,7 @@ def test_an_empty_run_and_one_of_shapes_alone_have_a_page():
 
 
 def test_the_command_writes_the_page_and_says_what_was_found(ask, tmp_path):
-    ill_run(tmp_path / "ill")
+    failing_run(tmp_path / "ill")
     said = ask("report", tmp_path / "ill", "-o", tmp_path / "page.html", "--json")
     assert said.code == 1
     assert {one["name"] for one in said.json["verdicts"]} >= {
@@ -250,7 +250,7 @@ def test_the_command_writes_the_page_and_says_what_was_found(ask, tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_bar_is_measured_by_what_there_is_to_do(workers):
-    trial = open_run(ill_run(workers=workers).storage)
+    trial = open_run(failing_run(workers=workers).storage)
     done: list[int] = []
     verdicts = writing.evaluated(trial, jobs=1, progress=done.append)
     looks = writing.looks_of(trial, None, None)
@@ -262,9 +262,9 @@ def test_a_bar_is_measured_by_what_there_is_to_do(workers):
 
 
 def test_who_waits_at_a_terminal_sees_a_bar(ask, tmp_path, monkeypatch):
-    ill_run(tmp_path / "ill")
-    monkeypatch.setattr(telling, "_PATIENCE", -1.0)
-    monkeypatch.setattr(telling, "_PAUSE", 0.0)
+    failing_run(tmp_path / "ill")
+    monkeypatch.setattr(progress, "_DELAY", -1.0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     said = ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "-j", 1)
     assert "\r\033[Kevaluating █" in said.err
@@ -273,6 +273,6 @@ def test_who_waits_at_a_terminal_sees_a_bar(ask, tmp_path, monkeypatch):
 
 
 def test_the_libraries_that_draw_come_with_their_licences():
-    page = page_for(ill_run())
+    page = page_for(failing_run())
     assert "Mike Bostock" in page
     assert "Observable, Inc." in page

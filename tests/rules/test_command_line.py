@@ -52,7 +52,7 @@ def test_what_a_rule_finds_is_told_and_the_exit_code_is_1(path, capsys):
     assert (code, errors) == (1, "")
     assert lines == [
         "step 2: gradient/w: the mean of |gradient| is 0, below 1e-07",
-        f"VanishingGradient looked at 4 steps (0 to 3) of {path} and found something at 1: 2.",
+        f"VanishingGradient on {path}: findings at 1 of 4 steps (0 to 3): 2.",
     ]
 
 
@@ -60,9 +60,8 @@ def test_the_exit_code_is_0_when_nothing_is_found(path, capsys):
     code, lines, errors = run(capsys, "--trial-dir", path, "--rule-name", "LossNotDecreasing")
     assert (code, errors) == (0, "")
     assert lines == [
-        f"LossNotDecreasing looked at 4 steps (0 to 3) of {path} and found nothing. "
-        "4 had nothing to look at.",
-        "Passed over at some step: loss: there is no loss of 10 steps before to compare with.",
+        f"LossNotDecreasing on {path}: nothing to check at 4 steps (0 to 3).",
+        "Skipped at some step: loss: there is no loss of 10 steps before to compare with.",
     ]
 
 
@@ -94,7 +93,7 @@ def test_steps_can_be_restricted(path, capsys):
     argv = ["--trial-dir", path, "--rule-name", "VanishingGradient"]
     code, lines, _ = run(capsys, *argv, "--start-step", "1", "--end-step", "2")
     assert code == 0
-    assert lines == [f"VanishingGradient looked at 1 step (1) of {path} and found nothing."]
+    assert lines == [f"VanishingGradient on {path}: passed at 1 step (1)."]
 
 
 def test_the_first_finding_can_be_the_last(rule_file, path, capsys):
@@ -127,7 +126,7 @@ def test_a_rule_of_ones_own_is_taken_from_its_file(path, rule_file, capsys):
     argv = ["--trial-dir", path, "--rule-file", rule_file, "--limit", "3.5"]
     code, lines, _ = run(capsys, *argv, "--rule-name", "myrule")
     assert code == 1
-    assert lines[:2] == ["step 0: loss: value is 5", "step 1: loss: value is 4"]
+    assert lines[:2] == ["step 0: loss: value 5", "step 1: loss: value 4"]
 
 
 def test_the_rules_are_listed_and_described(capsys):
@@ -147,13 +146,13 @@ def test_the_help_begins_with_the_command_and_has_examples_and_exit_codes(capsys
         "usage: python -m smdebug.rules.rule_invoker --trial-dir PATH --rule-name NAME "
         "[--PARAMETER VALUE ...]"
     )
-    codes = [line.split()[0] for line in lines[lines.index("exit code:") + 1 :] if line]
+    codes = [line.split()[0] for line in lines[lines.index("exit codes:") + 1 :] if line]
     assert codes == ["0", "1", "2", "3", "130"]
     assert any("--rule-name VanishingGradient --threshold 1e-6" in line for line in lines)
 
 
 ASKED_WRONGLY = {
-    "no rule": ([], "--rule-name is missing; --list shows the built-in rules"),
+    "no rule": ([], "--rule-name is missing; --list lists the built-in rules"),
     "no run": (["--rule-name", "AllZero"], "--trial-dir is missing"),
     "misspelt rule": (["--rule-name", "VanishingGradients"], "Did you mean VanishingGradient?"),
     "no such rule": (["--rule-name", "zzz"], "There are VanishingGradient, "),
@@ -163,7 +162,7 @@ ASKED_WRONGLY = {
     ),
     "bad value": (
         ["--rule-name", "VanishingGradient", "--threshold", "tiny", "--trial-dir", "RUN"],
-        "threshold has to be a number, not 'tiny'",
+        "threshold must be a number, not 'tiny'",
     ),
     "selector missing": (
         ["--rule-name", "AllZero", "--trial-dir", "RUN"],
@@ -175,7 +174,7 @@ ASKED_WRONGLY = {
     ),
     "bad flag": (
         ["--rule-name", "AllZero", "--raise-rule-eval-cond-exception", "maybe"],
-        "--raise-rule-eval-cond-exception has to be True or False, not 'maybe'",
+        "--raise-rule-eval-cond-exception must be True or False, not 'maybe'",
     ),
     "a stray value": (["--rule-name", "VanishingGradient", "5"], "'5' follows no option"),
     "other trial missing": (
@@ -184,7 +183,7 @@ ASKED_WRONGLY = {
     ),
     "no use for others": (
         ["--rule-name", "VanishingGradient", "--trial-dir", "RUN", "--other-trials", "RUN"],
-        "VanishingGradient looks at no other trials",
+        "VanishingGradient takes no other trials",
     ),
     "no number": (["--start-step", "x"], "invalid int value: 'x'"),
     "no file": (["--rule-file", "/no/such/rule.py"], "There is no file /no/such/rule.py"),
@@ -192,7 +191,7 @@ ASKED_WRONGLY = {
     "parameter missing": (["--rule-file", "FILE", "--trial-dir", "RUN"], "MyRule needs --limit"),
     "bad value of a custom rule": (
         ["--rule-file", "FILE", "--trial-dir", "RUN", "--limit", "x"],
-        "MyRule cannot be made: could not convert string to float: 'x'",
+        "MyRule cannot be created: could not convert string to float: 'x'",
     ),
     "bad action": (
         ["--rule-name", "VanishingGradient", "--trial-dir", "RUN", "--action_json", "{"],
@@ -240,4 +239,4 @@ def test_a_rule_that_breaks_is_exit_code_3_after_the_summary(path, tmp_path, cap
     code, lines, errors = run(capsys, "--trial-dir", path, "--rule-file", str(file))
     assert code == 3
     assert errors == "error: Breaking failed: ZeroDivisionError: division by zero\n"
-    assert lines == [f"Breaking looked at 2 steps (0 to 1) of {path} and found nothing."]
+    assert lines == [f"Breaking on {path}: passed at 2 steps (0 to 1)."]

@@ -6,7 +6,7 @@ import numpy as np
 
 from smdebug.rules import Finding, restore_state, save_state
 from smdebug.rules.evidence import MOST_REMEMBERED, Judged, TensorRule
-from smdebug.rules.looking import measure
+from smdebug.rules.measurements import measure
 from tests.rules.made_runs import MadeRun, made_run
 from tests.smdebug_rules.support import findings_by_step, looked_at
 
@@ -49,8 +49,8 @@ def test_what_is_found_is_told_with_since_when_and_when_all_was_still_well():
         7: [("b", 5, None), ("a", 7, 6)],
     }
     assert [str(one) for one in found[7]] == [
-        "b: max is 60, the limit is 10, since step 5",
-        "a: max is 40, the limit is 10",
+        "b: max 60 (limit 10), since step 5",
+        "a: max 40 (limit 10)",
     ]
 
 
@@ -171,7 +171,7 @@ def test_what_is_passed_over_is_said_and_is_no_look():
     tensors = {"text": np.array(["x"]), "empty": np.zeros(0, np.float32)}
     rule = TooLarge(made_run({0: tensors, 1: {"a": np.float32([1])}}).trial())
     assert looked_at(rule, 0) is False
-    assert rule.skipped == {"text": "its values are no numbers", "empty": "it is empty"}
+    assert rule.skipped == {"text": "its values are not numbers", "empty": "it is empty"}
     assert looked_at(rule, 1) is True
     assert rule.skipped == {}
 

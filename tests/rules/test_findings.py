@@ -11,9 +11,7 @@ from smdebug.rules.findings import Finding, as_findings
 
 def test_a_finding_tells_itself_in_a_sentence():
     finding = Finding("gradient/w", "mean of |x|", np.float32(1.5e-9), 1e-7, worker="worker_1")
-    assert str(finding) == (
-        "gradient/w (worker worker_1): mean of |x| is 1.5e-09, the limit is 1e-07"
-    )
+    assert str(finding) == ("gradient/w (worker worker_1): mean of |x| 1.5e-09 (limit 1e-07)")
     assert str(Finding("w", message="said otherwise")) == "said otherwise"
     assert str(Finding("w")) == "w"
 

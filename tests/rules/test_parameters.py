@@ -66,17 +66,17 @@ def test_a_large_whole_number_is_exact():
 @pytest.mark.parametrize(
     ("parse", "told", "complaint"),
     [
-        (boolean, "maybe", "flag has to be True or False, not 'maybe'"),
-        (boolean, None, "flag has to be True or False"),
-        (number, "much", "flag has to be a number, not 'much'"),
-        (number, None, "flag has to be a number"),
-        (number, "nan", "flag has to be a number, not NaN"),
-        (integer, "3.5", "flag has to be a whole number"),
-        (integer, "inf", "flag has to be a whole number"),
-        (strings, 5, "flag has to be a list of strings"),
-        (strings, "[1, 2]", "flag has to be a list of strings"),
-        (numbers, "[1, [2]]", r"flag has to be a number, not \[2\]"),
-        (numbers, "1, two", "flag has to be a number, not 'two'"),
+        (boolean, "maybe", "flag must be True or False, not 'maybe'"),
+        (boolean, None, "flag must be True or False"),
+        (number, "much", "flag must be a number, not 'much'"),
+        (number, None, "flag must be a number"),
+        (number, "nan", "flag must be a number, not NaN"),
+        (integer, "3.5", "flag must be a whole number"),
+        (integer, "inf", "flag must be a whole number"),
+        (strings, 5, "flag must be a list of strings"),
+        (strings, "[1, 2]", "flag must be a list of strings"),
+        (numbers, "[1, [2]]", r"flag must be a number, not \[2\]"),
+        (numbers, "1, two", "flag must be a number, not 'two'"),
         (patterns, 5, "flag must be one regex or a list of them"),
         (patterns, "a(", "flag: The pattern 'a\\(' is not a valid regex"),
         (patterns, "a{1,2}(", "write the list as JSON"),
@@ -89,7 +89,7 @@ def test_what_cannot_be_parsed_is_named(parse, told, complaint):
 
 
 def test_limits_are_named():
-    with pytest.raises(SMDebugValueError, match="p has to be at most 100, not 101"):
+    with pytest.raises(SMDebugValueError, match="p must be at most 100, not 101"):
         number("p", "101", minimum=0, maximum=100)
-    with pytest.raises(SMDebugValueError, match="n has to be at least 1, not 0"):
+    with pytest.raises(SMDebugValueError, match="n must be at least 1, not 0"):
         integer("n", "0", minimum=1)

@@ -171,7 +171,7 @@ def test_a_rule_that_passed_over_all_that_it_looks_at_is_warned_of_with_the_reas
     ):
         with pytest.raises(NoMoreData):
             invoke_rule(rule)
-        told = f"what matches 'loss'. Saved were: loss. Passed over: loss ({reason}"
+        told = f"tensors matching 'loss'. Saved tensors: loss. Skipped: loss ({reason}"
         assert told in capsys.readouterr().out
 
 
@@ -184,14 +184,15 @@ def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_sa
     invoke_rule(VanishingGradient(trial), end_step=5)
     said = capsys.readouterr().out
     assert (
-        "Rule AllZero had nothing to look at in any of 4 steps. It looks at what is in the collections "
-        "gradients or matches 'grad'. Saved were: loss." in said
+        "Rule AllZero had nothing to check at any of 4 steps. It checks tensors in the collections "
+        "gradients or matching 'grad'. Saved tensors: loss." in said
     )
     assert (
-        "Rule VanishingGradient had nothing to look at in any of 3 steps. Saved were: loss." in said
+        "Rule VanishingGradient had nothing to check at any of 3 steps. Saved tensors: loss."
+        in said
     )
     invoke_rule(AllZero(trial, tensor_regex="loss"), end_step=5)
-    assert "nothing to look at" not in capsys.readouterr().out
+    assert "nothing to check" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("module", ["smdebug.rules.rule_invoker", "tornasole.rules.rule_invoker"])

@@ -145,8 +145,8 @@ def test_an_attribute_that_is_no_plain_data_is_named_once_and_left_out(capsys):
     assert state.left_out == ("opened", "nested")
     assert read_state(state) == {"kept": [1, 2]}
     said = capsys.readouterr().out
-    assert said.count("attribute opened is not remembered between steps, because a BytesIO is") == 1
-    assert said.count("attribute nested is not remembered between steps") == 1
+    assert said.count("attribute opened is not kept between steps: it holds a BytesIO, which") == 1
+    assert said.count("attribute nested is not kept between steps") == 1
 
 
 def test_a_trial_is_left_out_without_a_word(capsys):
@@ -168,7 +168,7 @@ def test_something_that_contains_itself_is_left_out():
 
 def test_a_state_above_64_mb_is_refused_with_a_word_what_to_do():
     rule = Remembering(TRIAL, everything=[np.zeros(1 << 20) for _ in range(9)])
-    with pytest.raises(SMDebugValueError, match=r"Remembering is larger than 64 MB.*not all of it"):
+    with pytest.raises(SMDebugValueError, match=r"Remembering exceeds 64 MB.*not the whole tensor"):
         save_state(rule)
 
 

@@ -40,7 +40,7 @@ def test_one_of_the_selectors_is_needed():
 
 @pytest.mark.parametrize("threshold", ["-1", "101", "all"])
 def test_a_percentage_that_is_none_is_refused(threshold):
-    with pytest.raises(SMDebugValueError, match="threshold has to be"):
+    with pytest.raises(SMDebugValueError, match="threshold must be"):
         AllZero(made_run(STEPS).trial(), tensor_regex=".*", threshold=threshold)
 
 

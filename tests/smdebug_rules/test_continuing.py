@@ -10,7 +10,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules import restore_state, save_state
 from smdebug_rules.catalog import CATALOG
 from tests.rules.made_runs import STANDARD_COLLECTIONS, MadeRun
-from tests.smdebug_rules.ill_parameters import COLLECTIONS, NAMES, TENSORS, made, value
+from tests.smdebug_rules.failing_parameters import COLLECTIONS, NAMES, TENSORS, made, value
 from tests.smdebug_rules.support import findings_by_step
 
 STEPS = st.lists(

@@ -111,7 +111,7 @@ def test_text_alone_is_nothing_to_look_at():
 
 def test_a_parameter_that_makes_no_sense_is_refused():
     trial = made_run(STEPS).trial()
-    with pytest.raises(SMDebugValueError, match="only_nan has to be True or False, not 'nan'"):
+    with pytest.raises(SMDebugValueError, match="only_nan must be True or False, not 'nan'"):
         ExplodingTensor(trial, only_nan="nan")
     with pytest.raises(SMDebugValueError, match="is not a valid regex"):
         ExplodingTensor(trial, tensor_regex="*")

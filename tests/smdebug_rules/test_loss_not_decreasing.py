@@ -225,11 +225,11 @@ def test_before_the_first_evaluation_the_training_loss_counts():
     ("parameters", "complaint"),
     [
         ({"use_losses_collection": "False"}, "needs use_losses_collection, collection_names or"),
-        ({"num_steps": "0"}, "num_steps has to be at least 1, not 0"),
-        ({"min_difference": "101"}, "min_difference has to be at most 100"),
+        ({"num_steps": "0"}, "num_steps must be at least 1, not 0"),
+        ({"min_difference": "101"}, "min_difference must be at most 100"),
         ({"min_difference": 1, "diff_percent": 2}, "are the same parameter, and differ: 1 and 2"),
-        ({"increase_threshold_percent": "-1"}, "increase_threshold_percent has to be at least 0"),
-        ({"mode": "SLEEP"}, "mode has to be one of TRAIN, EVAL, PREDICT, GLOBAL, not 'SLEEP'"),
+        ({"increase_threshold_percent": "-1"}, "increase_threshold_percent must be at least 0"),
+        ({"mode": "SLEEP"}, "mode must be one of TRAIN, EVAL, PREDICT, GLOBAL, not 'SLEEP'"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters, complaint):

@@ -48,7 +48,7 @@ def test_saved_extremes_tell_what_is_not_in_it():
     [
         ({"token_values": "0,1,2", "token_thresholds_percent": "1,2"}, "3 numbers and .* 2"),
         ({"token_values": ""}, "must not be empty"),
-        ({"token_values": "pad"}, "has to be a number"),
+        ({"token_values": "pad"}, "must be a number"),
         ({"token_thresholds_percent": "150"}, "between 0 and 100"),
     ],
 )

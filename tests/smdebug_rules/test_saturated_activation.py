@@ -46,8 +46,8 @@ def test_both_limits_of_a_function_may_be_given_at_once_as_they_were_at_first(bo
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
-        ({"threshold_tanh": "5"}, "threshold_tanh has to be two numbers"),
-        ({"threshold_tanh": "a,b"}, "threshold_tanh has to be a number"),
+        ({"threshold_tanh": "5"}, "threshold_tanh must be two numbers"),
+        ({"threshold_tanh": "a,b"}, "threshold_tanh must be a number"),
         ({"threshold_sigmoid": (5, -5)}, "threshold_sigmoid_min"),
         ({"threshold_tanh": (-5, 5), "threshold_tanh_min": -6}, "differs from them"),
     ],
@@ -90,5 +90,5 @@ def test_a_name_that_does_not_tell_the_function_is_passed_over():
 
 
 def test_limits_the_wrong_way_round_are_refused():
-    with pytest.raises(SMDebugValueError, match="has to be below"):
+    with pytest.raises(SMDebugValueError, match="must be below"):
         SaturatedActivation(made_run({}).trial(), threshold_tanh_min="1", threshold_tanh_max="-1")

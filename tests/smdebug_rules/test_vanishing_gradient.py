@@ -33,7 +33,7 @@ def test_the_threshold_arrives_as_text():
     trial = made_run({0: {"gradient/a": [0.4]}}).trial()
     assert fires_at(VanishingGradient(trial, threshold="0.5")) == [0]
     assert fires_at(VanishingGradient(trial, 0.3)) == []
-    with pytest.raises(SMDebugValueError, match="threshold has to be a number, not 'small'"):
+    with pytest.raises(SMDebugValueError, match="threshold must be a number, not 'small'"):
         VanishingGradient(trial, threshold="small")
 
 

@@ -23,9 +23,9 @@ from smdebug.rules import Rule, restore_state, save_state
 from smdebug.storage.memory import MemoryStorage
 from smdebug_rules.catalog import CATALOG
 from tests.rules.made_runs import STANDARD_COLLECTIONS
-from tests.smdebug_rules.ill_parameters import COLLECTIONS as MORE_COLLECTIONS
-from tests.smdebug_rules.ill_parameters import TENSORS, value
-from tests.smdebug_rules.ill_parameters import made as made_with_parameters
+from tests.smdebug_rules.failing_parameters import COLLECTIONS as MORE_COLLECTIONS
+from tests.smdebug_rules.failing_parameters import TENSORS, value
+from tests.smdebug_rules.failing_parameters import made as made_with_parameters
 from tests.trials.viewing import FarStorage, Recorder, view_of, written_by
 from tests.trials.writing import begin, open_trial, write_step
 

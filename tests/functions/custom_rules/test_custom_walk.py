@@ -33,7 +33,7 @@ def test_a_rule_that_somebody_wrote_is_woken_by_what_is_saved_and_its_finding_is
             "statistic": "count",
             "value": 4,
             "threshold": 3,
-            "message": "gradient/fc: count is 4, the limit is 3",
+            "message": "gradient/fc: count 4 (limit 3)",
         }
     ]
     assert found["mode"] == "TRAIN"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from smdebug.cli.completing import complete_rule_or_file
-from smdebug.cli.named_files import read_named
+from smdebug.cli.completers import complete_rule_or_file
+from smdebug.cli.inputs import read_file
+from smdebug.cli.output import output_options, print_json, print_line, print_note
 from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import json_option, note, say, tell_json
 
 
 @click.command("attach")
@@ -17,7 +17,7 @@ from smdebug.cli.telling import json_option, note, say, tell_json
 @click.argument("rules", shell_complete=complete_rule_or_file)
 @click.option("--replace", is_flag=True, help="Have these rules, and no others, watch the run.")
 @stack_option
-@json_option
+@output_options
 def command(run: str, rules: str, replace: bool, stack: str | None, as_json: bool) -> None:
     """Have RULES watch RUN from its first step: a rules.json, or the name of a built-in rule.
 
@@ -30,7 +30,7 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
       smdebug attach resnet-50 ExplodingTensor
       smdebug attach resnet-50 rules.json --replace
     """
-    from smdebug.cli.doubts import doubts_about
+    from smdebug.cli.rule_warnings import warnings_about
     from smdebug.rules.generic import find_rule
     from smdebug.service.rules_file import parse_rules
 
@@ -38,11 +38,11 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
     if rules.isidentifier() and not Path(rules).exists():
         wanted = parse_rules([find_rule(rules).name], file="the rules given")
     else:
-        wanted = parse_rules(read_named(rules), file=rules)
-    for doubt in doubts_about(wanted):
-        note(doubt)
+        wanted = parse_rules(read_file(rules), file=rules)
+    for doubt in warnings_about(wanted):
+        print_note(doubt)
     now = chosen.set_rules(wanted) if replace else chosen.attach(wanted)
     if as_json:
-        tell_json([one.to_dict() for one in now])
+        print_json([one.to_dict() for one in now])
         return
-    say(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")
+    print_line(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")

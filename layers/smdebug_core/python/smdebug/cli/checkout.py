@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from smdebug.cli.outcomes import DEFECT, INTERRUPTED
+from smdebug.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED
 
 # Not -m: the package may have imported the module already, and Python would warn of that. A Ctrl-C
 # waits until the process can tell of it: until then it is blocked. Its lifeline is a pipe that closes when
@@ -77,7 +77,7 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
         module=module,
         function=function,
         interrupted=INTERRUPTED,
-        defect=DEFECT,
+        defect=INTERNAL_ERROR,
         debug="--debug" in sys.argv,
     )
     stopping = {signal.SIGINT, signal.SIGTERM}

@@ -13,7 +13,8 @@ try:
 except ImportError:  # a layer, or a copy of the sources: the library alone is there
     sys.exit("The smdebug command needs click: pip install smdebug-serverless")
 
-from smdebug.cli import outcomes
+from smdebug.cli import exit_codes
+from smdebug.cli.error_messages import ErrorMessage, message_for, message_for_usage
 
 # In the order in which help lists them: a module of this package each, loaded when it is called.
 COMMANDS = {
@@ -178,26 +179,26 @@ def answer(argv: Sequence[str]) -> int:
         return done.exit_code
     except _NobodyListens:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - flushed at exit
-        return outcomes.WELL
+        return exit_codes.PASSED
     except SystemExit as end:
         if _COMPLETION in os.environ:
             raise  # it is how click ends when it has told a shell what fits
         by = f"Something that this command has called ended it, by exit({end.code!r})."
-        return _complain(outcomes.Outcome(outcomes.CANNOT_LOOK, by), asked, end)
+        return _report_error(ErrorMessage(exit_codes.FAILED, by), asked, end)
     except click.ClickException as error:
-        return _complain(outcomes.of_usage(error), asked, error)
+        return _report_error(message_for_usage(error), asked, error)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user is told in a sentence
-        return _complain(outcomes.of_error(error), asked, error)
-    return code if isinstance(code, int) else outcomes.WELL
+        return _report_error(message_for(error), asked, error)
+    return code if isinstance(code, int) else exit_codes.PASSED
 
 
-def _complain(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> int:
+def _report_error(message: ErrorMessage, asked: Asked, error: BaseException) -> int:
     with suppress(OSError):  # where nothing can be told, the code still tells it
-        _tell(outcome, asked, error)
-    return outcome.code
+        _print_error(message, asked, error)
+    return message.code
 
 
-def _tell(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> None:
+def _print_error(message: ErrorMessage, asked: Asked, error: BaseException) -> None:
     if asked.debug:
         import traceback
 
@@ -205,21 +206,21 @@ def _tell(outcome: outcomes.Outcome, asked: Asked, error: BaseException) -> None
     if asked.json:
         import json
 
-        told = {"error": outcome.sentence, "hint": outcome.hint, "exit_code": outcome.code}
+        told = {"error": message.sentence, "hint": message.hint, "exit_code": message.code}
         click.echo(json.dumps(told, ensure_ascii=False), err=True)
         return
     click.echo(
-        click.style("error: ", fg="red", bold=True) + outcome.sentence,
+        click.style("error: ", fg="red", bold=True) + message.sentence,
         err=True,
         color=_wants_colour(),
     )
-    if outcome.hint:
-        click.echo(click.style("hint: ", bold=True) + outcome.hint, err=True, color=_wants_colour())
+    if message.hint:
+        click.echo(click.style("hint: ", bold=True) + message.hint, err=True, color=_wants_colour())
 
 
 def _interrupted() -> int:
     click.echo("interrupted", err=True)
-    return outcomes.INTERRUPTED
+    return exit_codes.INTERRUPTED
 
 
 def _wants_colour() -> bool | None:

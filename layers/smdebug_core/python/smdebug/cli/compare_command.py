@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place
-from smdebug.cli.gaps import code_over, noted_gaps
-from smdebug.cli.telling import (
+from smdebug.cli import exit_codes
+from smdebug.cli.completers import complete_place
+from smdebug.cli.inputs import open_path
+from smdebug.cli.output import (
     bad,
     faint,
     good,
-    heading,
-    json_option,
     number,
-    opened,
+    output_options,
     plural,
-    progress,
-    say,
-    table,
-    tell_json,
+    print_heading,
+    print_json,
+    print_line,
+    print_table,
 )
+from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
+from smdebug.cli.progress import progress
 
 if TYPE_CHECKING:
     from smdebug.runs.comparing import Comparison
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--tensors", "regexes", multiple=True, metavar="REGEX", help="Tensors that match.")
 @click.option("--collection", metavar="NAME", help="The tensors of a collection.")
 @click.option("--nan-differs", is_flag=True, help="NaN is not the same as NaN.")
-@json_option
+@output_options
 def command(
     one: str,
     other: str,
@@ -63,7 +63,7 @@ def command(
 
     if regexes and collection:
         raise click.UsageError("Choose by --tensors or by --collection, not by both")
-    runs = [opened(one), opened(other)]
+    runs = [open_path(one), open_path(other)]
     found = compare(
         *runs,
         rtol=rtol,
@@ -74,30 +74,30 @@ def command(
         progress=progress("comparing"),
     )
     chosen = runs[0].tensor_names(regex=list(regexes) or None, collection=collection)
-    gaps = [gap for run in runs for gap in noted_gaps(run, tensors=chosen)]
+    gaps = [gap for run in runs for gap in warn_of_unread_files(run, tensors=chosen)]
     if as_json:
-        tell_json({**found.to_dict(), "left_out": gaps})
+        print_json({**found.to_dict(), "left_out": gaps})
     else:
-        _tell(found)
-    return code_over(gaps, outcomes.WELL if found.is_same else outcomes.FOUND)
+        _print(found)
+    return code_despite(gaps, exit_codes.PASSED if found.is_same else exit_codes.FOUND)
 
 
-def _tell(found: Comparison) -> None:
+def _print(found: Comparison) -> None:
     if found.first is not None:
-        say(bad("✗ ") + f"they part at {found.first}")
+        print_line(bad("✗ ") + f"they part at {found.first}")
     elif found.is_same:
-        say(
+        print_line(
             good("✓ ")
             + f"the same: {plural(found.compared, 'value')} at {plural(found.steps, 'step')}"
         )
     elif not found.steps:
-        say(bad("✗ ") + "they have no step in common")
+        print_line(bad("✗ ") + "they have no step in common")
     else:
-        say(bad("✗ ") + f"what both have is the same: {plural(found.compared, 'value')}")
+        print_line(bad("✗ ") + f"what both have is the same: {plural(found.compared, 'value')}")
     for told, steps in ((found.one, found.only_in_one), (found.other, found.only_in_other)):
         if steps:
             shown = ", ".join(map(str, steps[:10])) + ("…" if len(steps) > 10 else "")
-            say(f"only {told} has {plural(len(steps), 'step')}: {shown}")
+            print_line(f"only {told} has {plural(len(steps), 'step')}: {shown}")
     tensors = (
         (found.one, found.tensors_only_in_one),
         (found.other, found.tensors_only_in_other),
@@ -105,10 +105,10 @@ def _tell(found: Comparison) -> None:
     for told, names in tensors:
         if names:
             shown = ", ".join(names[:5]) + ("…" if len(names) > 5 else "")
-            say(f"only {told} has {plural(len(names), 'tensor')}: {shown}")
+            print_line(f"only {told} has {plural(len(names), 'tensor')}: {shown}")
     if found.collections:
-        heading("Collections")
-        table(
+        print_heading("Collections")
+        print_table(
             (
                 "collection",
                 "tensors",
@@ -128,11 +128,11 @@ def _tell(found: Comparison) -> None:
             ],
         )
     if len(found.differences) > 1:
-        heading("Differences")
+        print_heading("Differences")
         for one in found.differences[:10]:
-            say(f"  {one}")
+            print_line(f"  {one}")
         if found.number_different > 10:
-            say(
+            print_line(
                 faint(
                     f"  … and {found.number_different - 10} more; --json tells a thousand of them"
                 )

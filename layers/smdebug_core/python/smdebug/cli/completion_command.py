@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from smdebug.cli.telling import json_option, tell_json
+from smdebug.cli.output import output_options, print_json
 
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@json_option
+@output_options
 def command(shell: str, as_json: bool) -> None:
     """Print what makes SHELL complete commands, options and the names of rules.
 
@@ -31,6 +31,6 @@ def command(shell: str, as_json: bool) -> None:
     made = kind(smdebug, {}, "smdebug", "_SMDEBUG_COMPLETE")
     text = made.source_template % made.source_vars()
     if as_json:
-        tell_json({"shell": shell, "script": text})
+        print_json({"shell": shell, "script": text})
     else:
         click.echo(text)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from smdebug.cli.checkout import run_from_checkout
-from smdebug.cli.completing import complete_folder
-from smdebug.cli.telling import json_option
+from smdebug.cli.completers import complete_folder
+from smdebug.cli.output import output_options
 
 
 @click.command("demo")
@@ -18,7 +18,7 @@ from smdebug.cli.telling import json_option
     metavar="FOLDER",
     help="Leave the two runs there, to look at them afterwards.",
 )
-@json_option
+@output_options
 def command(keep: str | None, as_json: bool) -> int:
     """Train something ill and its healthy twin on a local stack, and watch the rules find out why.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import json_option, say, tell_json
 
 
 @click.command("detach")
 @click.argument("run")
 @click.argument("rules", nargs=-1, required=True)
 @stack_option
-@json_option
+@output_options
 def command(run: str, rules: tuple[str, ...], stack: str | None, as_json: bool) -> None:
     """Have the RULES, by their names, watch RUN no longer. What they have found stays.
 
@@ -24,6 +24,6 @@ def command(run: str, rules: tuple[str, ...], stack: str | None, as_json: bool) 
     chosen = watched_run(stack, run)
     now = chosen.detach(rules)
     if as_json:
-        tell_json([one.to_dict() for one in now])
+        print_json([one.to_dict() for one in now])
         return
-    say(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")
+    print_line(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")

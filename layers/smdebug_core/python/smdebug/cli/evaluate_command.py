@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place, complete_rule_or_all
-from smdebug.cli.gaps import code_over, noted_gaps
-from smdebug.cli.named_files import read_named
-from smdebug.cli.telling import Progress, bad, faint, good, json_option, opened, say, tell_json
+from smdebug.cli import exit_codes
+from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.inputs import open_path, read_file
+from smdebug.cli.output import bad, faint, good, output_options, print_json, print_line
+from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
+from smdebug.cli.progress import Progress
 
 if TYPE_CHECKING:
     from smdebug.runs.evaluating import RuleResult
@@ -68,7 +69,7 @@ _MOST_STEPS = 10
 @click.option("--end-step", type=click.IntRange(0), metavar="N", help="First step to leave out.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
 @click.option("--all-steps", is_flag=True, help=f"Tell every step, not the first {_MOST_STEPS}.")
-@json_option
+@output_options
 def command(
     path: str,
     rules: tuple[str, ...],
@@ -101,7 +102,7 @@ def command(
     """
     from smdebug.runs.evaluating import evaluate
 
-    trial = opened(path)
+    trial = open_path(path)
     with redirect_stdout(sys.stderr):  # what a rule prints is not among the answers
         wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
         wanted = [_within(one, start_step, end_step) for one in wanted]
@@ -112,33 +113,35 @@ def command(
             bar.clear()
     asked_for = range(start_step, sys.maxsize if end_step is None else end_step)
     compared_with = dict.fromkeys(place for one in wanted for place in one.other_trials)
-    looked_at = [trial, *map(opened, compared_with)]
-    gaps = [gap for one in looked_at for gap in noted_gaps(one, steps=asked_for)]
+    looked_at = [trial, *map(open_path, compared_with)]
+    gaps = [gap for one in looked_at for gap in warn_of_unread_files(one, steps=asked_for)]
     if as_json:
-        tell_json([{**one.to_dict(), "left_out": gaps} for one in results])
+        print_json([{**one.to_dict(), "left_out": gaps} for one in results])
     else:
         for one in results:
-            _tell(one, None if all_steps else _MOST_STEPS)
+            _print(one, None if all_steps else _MOST_STEPS)
     if any(one.error for one in results):
-        return outcomes.CANNOT_LOOK
+        return exit_codes.FAILED
     found = any(one.has_found for one in results)
-    return code_over(gaps, outcomes.FOUND if found else outcomes.WELL)
+    return code_despite(gaps, exit_codes.FOUND if found else exit_codes.PASSED)
 
 
-def _tell(result: RuleResult, most: int | None) -> None:
+def _print(result: RuleResult, most: int | None) -> None:
     shown = result.found[:most]
     if result.has_found or result.error:
         mark = bad("✗")
     else:
         mark = good("✓") if result.has_seen else faint("–")
-    say(f"{mark} {result.summary()}")
+    print_line(f"{mark} {result.summary()}")
     for one in shown:
         findings = one.findings or ({"message": "the condition is met"},)
         more = f" (and {one.count - 1} more)" if one.count > 1 else ""
-        say(f"    step {one.step}: {findings[0]['message']}{more}")
+        print_line(f"    step {one.step}: {findings[0]['message']}{more}")
     left = len(result.steps_found) - len(shown)
     if left:
-        say(faint(f"    … and {left} more steps; --all-steps tells them, --json tells everything"))
+        print_line(
+            faint(f"    … and {left} more steps; --all-steps tells them, --json tells everything")
+        )
 
 
 def wanted_rules(
@@ -150,6 +153,7 @@ def wanted_rules(
     other_runs: tuple[str, ...],
 ) -> list[RuleConfiguration]:
     """The rules that the options name, or else those of the run's rules.json."""
+    from smdebug.rules.loading import rules_in_file
     from smdebug.runs.evaluating import configurations
     from smdebug.service.rules_file import RULES_FILE, parse_rules
 
@@ -158,12 +162,12 @@ def wanted_rules(
             raise click.UsageError(
                 "--rules names the rules and what they take: leave out --rule and --set"
             )
-        return list(parse_rules(read_named(rules_file), file=rules_file))
+        return list(parse_rules(read_file(rules_file), file=rules_file))
     names = list(rules)
     if rule_file is not None:
-        read_named(rule_file)
+        read_file(rule_file)
     if rule_file is not None and not names:
-        names = _classes_in(rule_file)
+        names = list(rules_in_file(rule_file))
     if not names:
         if settings:
             raise click.UsageError("--set goes with --rule: which rule is meant?")
@@ -197,31 +201,21 @@ def _as_named(name: str) -> str:
     return find_rule(name).name
 
 
-def _classes_in(rule_file: str) -> list[str]:
-    from smdebug.rules.command_line import load_rule_file, rules_in
-
-    found = list(rules_in(load_rule_file(rule_file)))
-    if not found:
-        raise click.UsageError(
-            f"{rule_file} defines no rule: a class derived from smdebug.rules.Rule"
-        )
-    return found
-
-
 def _takes_runs(name: str, rule_file: str | None) -> bool:
-    from smdebug.rules.making import accepted_by
+    from smdebug.rules.construction import accepted_parameters
     from smdebug.runs.evaluating import rule_class
 
     return bool(
-        {"other_trial", "other_trials"} & set(accepted_by(rule_class(name, rule_file)).names)
+        {"other_trial", "other_trials"}
+        & set(accepted_parameters(rule_class(name, rule_file)).names)
     )
 
 
 def _that_need_nothing(trial: Trial) -> list[str]:
     """The built-in rules that can be made without a parameter."""
     from smdebug.exceptions import SMDebugError
+    from smdebug.rules.construction import make_rule
     from smdebug.rules.generic import catalog
-    from smdebug.rules.making import make_rule
 
     found = []
     for name, entry in catalog().items():

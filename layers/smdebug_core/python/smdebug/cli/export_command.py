@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place
-from smdebug.cli.gaps import code_over, noted_gaps
-from smdebug.cli.telling import json_option, opened, plural, progress, say, tell_json
+from smdebug.cli import exit_codes
+from smdebug.cli.completers import complete_place
+from smdebug.cli.inputs import open_path
+from smdebug.cli.output import output_options, plural, print_json, print_line
+from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
+from smdebug.cli.progress import progress
 
 _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 
@@ -27,7 +29,7 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 @click.option("--step", "steps", type=int, multiple=True, metavar="N", help="These steps alone.")
 @click.option("--worker", metavar="NAME", help="That worker alone.")
 @click.option("--values", is_flag=True, help="parquet: the values too, not their statistics alone.")
-@json_option
+@output_options
 def command(
     form: str,
     path: str,
@@ -57,7 +59,7 @@ def command(
         raise click.UsageError("Choose by --tensors or by --collection, not by both")
     if values and form != "parquet":
         raise click.UsageError("--values goes with parquet: the other forms hold values anyway")
-    trial = opened(path)
+    trial = open_path(path)
     output = output or _place(trial.name, form)
     selection = Selection(regexes or None, collection, steps or None, worker)
     bar = progress("exporting")
@@ -69,19 +71,19 @@ def command(
         count = export.export_npz(trial, output, selection, progress=bar)
     else:
         count = export.export_safetensors(trial, output, selection, progress=bar)
-    gaps = noted_gaps(
+    gaps = warn_of_unread_files(
         trial,
         steps=set(selection.steps_of(trial)) if steps else None,
         worker=worker,
         tensors=selection.names(trial),
     )
-    code = code_over(gaps, outcomes.WELL)
+    code = code_despite(gaps, exit_codes.PASSED)
     if as_json:
-        tell_json({"form": form, "output": output, "values": count, "left_out": gaps})
+        print_json({"form": form, "output": output, "values": count, "left_out": gaps})
         return code
-    say(f"{plural(count, 'value')} written to {output}")
+    print_line(f"{plural(count, 'value')} written to {output}")
     if form == "tensorboard":
-        say(f"look at them with: tensorboard --logdir {output}")
+        print_line(f"look at them with: tensorboard --logdir {output}")
     return code
 
 

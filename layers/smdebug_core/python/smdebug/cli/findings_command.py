@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from smdebug.cli import outcomes
+from smdebug.cli import exit_codes
+from smdebug.cli.output import output_options, print_json, print_line, print_table
 from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import json_option, say, table, tell_json
 
 
 @click.command("findings")
@@ -15,7 +15,7 @@ from smdebug.cli.telling import json_option, say, table, tell_json
 @click.option("--since", type=click.IntRange(0), metavar="STEP", help="Those from that step on.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The last N of them.")
 @stack_option
-@json_option
+@output_options
 def command(
     run: str,
     rule: str | None,
@@ -36,15 +36,15 @@ def command(
     """
     found = watched_run(stack, run).findings(rule, since_step=since, limit=last)
     if as_json:
-        tell_json(found.to_dict())
+        print_json(found.to_dict())
     elif not found:
-        say("Nothing was found.")
+        print_line("Nothing was found.")
     else:
-        table(
+        print_table(
             ("step", "mode", "rule", "found", "worst", "statistic", "value"),
             [
                 (one.step, one.mode, one.name, one.count, one.tensor, one.statistic, one.value)
                 for one in found
             ],
         )
-    return outcomes.FOUND if found else outcomes.WELL
+    return exit_codes.FOUND if found else exit_codes.PASSED

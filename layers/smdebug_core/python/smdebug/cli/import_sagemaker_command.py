@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from smdebug.cli.completing import complete_folder, complete_place
-from smdebug.cli.named_files import read_named
-from smdebug.cli.telling import json_option, note, say, tell_json
+from smdebug.cli.completers import complete_folder, complete_place
+from smdebug.cli.inputs import read_file
+from smdebug.cli.output import output_options, print_json, print_line, print_note
 
 
 @click.command("import-sagemaker")
@@ -24,7 +24,7 @@ from smdebug.cli.telling import json_option, note, say, tell_json
     help="Where to write.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-@json_option
+@output_options
 def command(job: str, output: str, force: bool, as_json: bool) -> None:
     """Turn a SageMaker training job's DebugHookConfig and DebugRuleConfigurations into our files.
 
@@ -45,7 +45,7 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
 
     file = Path(job).expanduser()
     if file.exists() or job.endswith(".json") or "/" in job:
-        told = read_training_job(read_named(job), file=job)
+        told = read_training_job(read_file(job), file=job)
     else:
         told = describe_training_job(job)
     imported = import_training_job(told, name=file.stem)
@@ -59,7 +59,7 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
     for name, place in places.items():
         place.write_text(imported.files[name], encoding="utf-8")
     if as_json:
-        tell_json(
+        print_json(
             {
                 "job": imported.job,
                 "files": [str(place) for place in places.values()],
@@ -69,19 +69,19 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
         )
         return
     for one in notes:
-        note(one)
+        print_note(one)
     for place in places.values():
-        say(f"wrote {place}")
+        print_line(f"wrote {place}")
     if HOOK_FILE in places:
-        say(f"\nexport SMDEBUG_CONFIG_FILE_PATH={places[HOOK_FILE]}   # before the training")
+        print_line(f"\nexport SMDEBUG_CONFIG_FILE_PATH={places[HOOK_FILE]}   # before the training")
     if imported.rules:
-        say(f"smdebug attach RUN {folder / 'rules.json'}   # or copy it beside the run")
+        print_line(f"smdebug attach RUN {folder / 'rules.json'}   # or copy it beside the run")
 
 
 def _doubts(files: Mapping[str, str]) -> list[str]:
-    from smdebug.cli.doubts import doubts_about
+    from smdebug.cli.rule_warnings import warnings_about
     from smdebug.service.rules_file import RULES_FILE, parse_rules
 
     if RULES_FILE not in files:
         return []
-    return list(doubts_about(parse_rules(files[RULES_FILE].encode(), file=RULES_FILE)))
+    return list(warnings_about(parse_rules(files[RULES_FILE].encode(), file=RULES_FILE)))

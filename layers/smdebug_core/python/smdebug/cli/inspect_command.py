@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from smdebug.cli.completing import complete_place
-from smdebug.cli.telling import (
+from smdebug.cli.completers import complete_place
+from smdebug.cli.inputs import open_path
+from smdebug.cli.output import (
     bad,
     faint,
-    heading,
-    json_option,
     moment,
     number,
-    opened,
+    output_options,
     plural,
-    progress,
-    say,
+    print_heading,
+    print_json,
+    print_line,
+    print_table,
     size,
-    table,
-    tell_json,
 )
+from smdebug.cli.progress import progress
 
 if TYPE_CHECKING:
     from smdebug.runs.overview import Overview, TensorOverview
@@ -33,7 +33,7 @@ _MOST_TENSORS = 40
 @click.argument("path", shell_complete=complete_place)
 @click.option("--tensors", "all_tensors", is_flag=True, help="List all tensors, however many.")
 @click.option("--no-values", is_flag=True, help="Read index files alone: no value, no statistics.")
-@json_option
+@output_options
 def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> None:
     """Tell what the run at PATH holds: steps, modes, workers, collections, tensors, sizes, statistics.
 
@@ -47,49 +47,51 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
     """
     from smdebug.runs.overview import overview_of
 
-    run = overview_of(opened(path), with_values=not no_values, progress=progress("reading tensors"))
+    run = overview_of(
+        open_path(path), with_values=not no_values, progress=progress("reading tensors")
+    )
     if as_json:
-        tell_json(run.to_dict())
+        print_json(run.to_dict())
         return
-    _tell(run, None if all_tensors else _MOST_TENSORS)
+    _print(run, None if all_tensors else _MOST_TENSORS)
 
 
-def _tell(run: Overview, most: int | None) -> None:
+def _print(run: Overview, most: int | None) -> None:
     from smdebug.runs.statistics import sparkline
 
     state = "ended" if run.ended else "has not ended"
     workers = plural(run.num_workers, "worker")
     if len(run.workers) != run.num_workers:
         workers += f" ({len(run.workers)} of them have saved something)"
-    say(click.style(run.path, bold=True))
-    say(
+    print_line(click.style(run.path, bold=True))
+    print_line(
         f"{state}, {workers}, {plural(run.num_steps, 'step')}, {plural(len(run.tensors), 'tensor')}, "
         f"{size(run.bytes)} in {plural(run.index_files, 'event file')}"
     )
     if run.first_saved and run.last_saved:
         each = run.seconds_per_step
         pace = f", {number(each)} s from one to the next" if each is not None else ""
-        say(f"saved from {moment(run.first_saved)} to {moment(run.last_saved)}{pace}")
+        print_line(f"saved from {moment(run.first_saved)} to {moment(run.last_saved)}{pace}")
     if run.incomplete_steps:
         shown = ", ".join(map(str, run.incomplete_steps[:10]))
-        say(f"{plural(len(run.incomplete_steps), 'step')} some workers still owe: {shown}")
+        print_line(f"{plural(len(run.incomplete_steps), 'step')} some workers still owe: {shown}")
     for key, problem in run.damaged.items():
-        say(bad("damaged: ") + f"{key}: {problem}")
+        print_line(bad("damaged: ") + f"{key}: {problem}")
     if run.damaged:
-        say(faint(f"smdebug verify {run.path} tells more"))
+        print_line(faint(f"smdebug verify {run.path} tells more"))
     if run.steps:
-        heading("Steps")
-        table(
+        print_heading("Steps")
+        print_table(
             ("mode", "steps", "first", "last", "every"),
             [(one.mode, one.count, one.first, one.last, one.interval) for one in run.steps],
         )
     collections = {name: count for name, count in run.collections.items() if count}
     if collections:
-        heading("Collections")
-        table(("collection", "tensors"), collections.items())
+        print_heading("Collections")
+        print_table(("collection", "tensors"), collections.items())
     if run.losses:
-        heading("Losses")
-        table(
+        print_heading("Losses")
+        print_table(
             ("loss", "first", "last", "course"),
             [
                 (name, points[0][1], points[-1][1], sparkline([value for _, value in points]))
@@ -97,15 +99,15 @@ def _tell(run: Overview, most: int | None) -> None:
             ],
         )
     if run.tensors:
-        heading("Tensors")
-        say(faint("min to std are of the last step saved"))
-        table(
+        print_heading("Tensors")
+        print_line(faint("min to std are of the last step saved"))
+        print_table(
             ("tensor", "steps", "shape", "type", "size", "min", "max", "mean", "std", "not finite"),
             [_row(one) for one in run.tensors],
-            most=most,
+            limit=most,
         )
         if most is not None and len(run.tensors) > most:
-            say(faint("--tensors lists them all"))
+            print_line(faint("--tensors lists them all"))
 
 
 def _row(one: TensorOverview) -> tuple[Any, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from smdebug.cli.checkout import run_from_checkout
-from smdebug.cli.telling import json_option
+from smdebug.cli.output import output_options
 
 
 @click.command("local")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of its AWS (any free one).")
-@json_option
+@output_options
 def command(port: int, as_json: bool) -> int:
     """Keep a local stack up for a training in another terminal, and print what to set there.
 

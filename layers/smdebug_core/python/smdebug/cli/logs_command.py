@@ -6,8 +6,8 @@ import re
 
 import click
 
+from smdebug.cli.output import bad, faint, moment, output_options, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import bad, faint, json_option, moment, say, tell_json
 from smdebug.service.tables import cell
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -30,7 +30,7 @@ def _span(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
 @click.argument("rule")
 @click.option("--since", callback=_span, metavar="SPAN", help="The last 30s, 15m, 2h, 7d (all).")
 @stack_option
-@json_option
+@output_options
 def command(run: str, rule: str, since: float | None, stack: str | None, as_json: bool) -> None:
     """Tell what RULE has logged on RUN.
 
@@ -41,12 +41,12 @@ def command(run: str, rule: str, since: float | None, stack: str | None, as_json
     """
     lines = watched_run(stack, run).logs(rule, since=since)
     if as_json:
-        tell_json(lines.to_dict())
+        print_json(lines.to_dict())
         return
     if not lines:
-        say(f"{rule} has said nothing.")
+        print_line(f"{rule} has said nothing.")
     for line in lines:
         loud = line.level in ("ERROR", "CRITICAL")
         level = bad(f"{line.level:<8}") if loud else faint(f"{line.level:<8}")
         step = "" if line.step is None else f"step {line.step}  "
-        say(f"{faint(moment(line.time))}  {level}  {step}{cell(line.message)}")
+        print_line(f"{faint(moment(line.time))}  {level}  {step}{cell(line.message)}")

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place
-from smdebug.cli.gaps import code_over, noted_gaps
-from smdebug.cli.telling import Progress, json_option, opened, say, size, tell_json, waiting
+from smdebug.cli import exit_codes
+from smdebug.cli.completers import complete_place
+from smdebug.cli.inputs import open_path
+from smdebug.cli.output import output_options, print_json, print_line, size
+from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
+from smdebug.cli.progress import Progress, waiting
 
 if TYPE_CHECKING:
     from smdebug.plots import Picture
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
     help="Another run, drawn beside it.",
 )
 @click.option("--worker", metavar="NAME", help="That worker (the first that saved it).")
-@json_option
+@output_options
 def command(
     run: str,
     regexes: tuple[str, ...],
@@ -95,12 +97,12 @@ def command(
         raise click.UsageError("A .gif is an animation of histograms: --kind histogram")
     if saturated_at is not None and kind != "dead-units":
         raise click.UsageError("--saturated-at belongs to --kind dead-units")
-    runs = {"": opened(run)}
+    runs = {"": open_path(run)}
     if other is not None:
         one, another = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
         if one == another:
             one, another = "one", "other"
-        runs = {one: runs[""], another: opened(other)}
+        runs = {one: runs[""], another: open_path(other)}
     regex = list(regexes)
     where = runs if other is not None else runs[""]
     reading = Progress("reading", None)
@@ -130,13 +132,13 @@ def command(
     gaps = [
         gap
         for one in runs.values()
-        for gap in noted_gaps(one, worker=worker, tensors=one.tensor_names(regex=regex))
+        for gap in warn_of_unread_files(one, worker=worker, tensors=one.tensor_names(regex=regex))
     ]
     if as_json:
-        tell_json({"output": output, "bytes": written, "left_out": gaps})
+        print_json({"output": output, "bytes": written, "left_out": gaps})
     else:
-        say(f"{size(written)} written to {output}")
-    return code_over(gaps, outcomes.WELL)
+        print_line(f"{size(written)} written to {output}")
+    return code_despite(gaps, exit_codes.PASSED)
 
 
 def _animate(values: Values, output: str) -> None:

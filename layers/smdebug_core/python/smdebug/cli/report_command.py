@@ -7,23 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place, complete_rule_or_all
+from smdebug.cli import exit_codes
+from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.evaluate_command import wanted_rules
-from smdebug.cli.gaps import code_over, noted_gaps, told_of
+from smdebug.cli.inputs import open_path
+from smdebug.cli.output import bad, faint, good, output_options, print_json, print_line, size
+from smdebug.cli.partial_reads import code_despite, unread_file_warnings, warn_of_unread_files
+from smdebug.cli.progress import Progress, progress
 from smdebug.cli.service_options import stack_option
-from smdebug.cli.telling import (
-    Progress,
-    bad,
-    faint,
-    good,
-    json_option,
-    opened,
-    progress,
-    say,
-    size,
-    tell_json,
-)
 
 if TYPE_CHECKING:
     from smdebug.reports import Verdict
@@ -71,7 +62,7 @@ if TYPE_CHECKING:
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
 @click.option("--open", "open_it", is_flag=True, help="Show it in the browser.")
 @stack_option
-@json_option
+@output_options
 def command(
     run: str,
     output: str | None,
@@ -123,12 +114,12 @@ def command(
     verdicts: tuple[Verdict, ...] = ()
     notes: list[str] = []
     gaps: list[LeftOut] = []
-    against = None if other is None else opened(other)  # before the rules take their time
+    against = None if other is None else open_path(other)  # before the rules take their time
     try:
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
         else:
-            trial = opened(run)
+            trial = open_path(run)
             if not no_rules:
                 wanted = (
                     wanted_rules(trial, rules, settings, None, rules_file, ()) if asked else None
@@ -140,9 +131,9 @@ def command(
                 )
                 notes = notes_on(trial, verdicts, most)
         for one in (trial, *(() if against is None else (against,))):
-            gaps_of_one = noted_gaps(one)
+            gaps_of_one = warn_of_unread_files(one)
             gaps += gaps_of_one
-            notes += told_of(gaps_of_one, one.path)
+            notes += unread_file_warnings(gaps_of_one, one.path)
         comparison = (
             None if against is None else compare(trial, against, progress=progress("comparing"))
         )
@@ -168,15 +159,15 @@ def command(
             for one in verdicts
         ]
         written = {"output": str(place), "bytes": place.stat().st_size}
-        tell_json({**written, "verdicts": told, "left_out": gaps})
+        print_json({**written, "verdicts": told, "left_out": gaps})
     else:
         for one in verdicts:
             mark = bad("✗ ") if one.is_bad else good("✓ ") if one.has_seen else faint("– ")
-            say(mark + one.sentence)
-        say(f"{size(place.stat().st_size)} written to {place}")
+            print_line(mark + one.sentence)
+        print_line(f"{size(place.stat().st_size)} written to {place}")
     if open_it:
         click.launch(place.resolve().as_uri())
-    return code_over(gaps, outcomes.FOUND if issues else outcomes.WELL)
+    return code_despite(gaps, exit_codes.FOUND if issues else exit_codes.PASSED)
 
 
 def _deployed(

@@ -6,13 +6,20 @@ from typing import Any
 
 import click
 
-from smdebug.cli.completing import complete_rule
-from smdebug.cli.telling import faint, heading, json_option, say, table, tell_json
+from smdebug.cli.completers import complete_rule
+from smdebug.cli.output import (
+    faint,
+    output_options,
+    print_heading,
+    print_json,
+    print_line,
+    print_table,
+)
 
 
 @click.command("rules")
 @click.argument("name", required=False, shell_complete=complete_rule)
-@json_option
+@output_options
 def command(name: str | None, as_json: bool) -> None:
     """List the built-in rules, or tell what the rule NAME looks for and which parameters it takes.
 
@@ -27,27 +34,27 @@ def command(name: str | None, as_json: bool) -> None:
     if name is None:
         entries = list(catalog().values())
         if as_json:
-            tell_json([_entry(one) for one in entries])
+            print_json([_entry(one) for one in entries])
             return
-        table(("rule", "what it looks for"), [(one.name, one.sentence) for one in entries])
-        say(faint("\nsmdebug rules NAME tells what a rule takes."))
+        print_table(("rule", "what it looks for"), [(one.name, one.sentence) for one in entries])
+        print_line(faint("\nsmdebug rules NAME tells what a rule takes."))
         return
     rule = find_rule(name)
     if as_json:
-        tell_json(_entry(rule))
+        print_json(_entry(rule))
         return
-    say(click.style(rule.name, bold=True))
-    say(rule.sentence)
+    print_line(click.style(rule.name, bold=True))
+    print_line(rule.sentence)
     if rule.collections:
-        say(f"It looks at the collections: {', '.join(rule.collections)}.")
+        print_line(f"It looks at the collections: {', '.join(rule.collections)}.")
     if rule.parameters:
-        heading("Parameters")
-        table(
+        print_heading("Parameters")
+        print_table(
             ("parameter", "type", "default", "what it is"),
             [(one.name, one.type, _default(one), one.sentence) for one in rule.parameters],
         )
-    heading("Examples")
-    say(f"  smdebug evaluate ./my-run --rule {rule.name}{_example(rule)}")
+    print_heading("Examples")
+    print_line(f"  smdebug evaluate ./my-run --rule {rule.name}{_example(rule)}")
 
 
 def _entry(rule: Any) -> dict[str, Any]:

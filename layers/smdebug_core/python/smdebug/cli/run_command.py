@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from smdebug.cli.completing import complete_place
+from smdebug.cli.completers import complete_place
 
 
 def run_script(arguments: Sequence[str]) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
+from smdebug.cli.output import bad, moment, output_options, print_json, print_line, print_table
 from smdebug.cli.service_options import debugger_at, stack_option
-from smdebug.cli.telling import bad, json_option, moment, say, table, tell_json
 from smdebug.service.tables import cell
 
 
 @click.command("runs")
 @click.option("--watched", is_flag=True, help="Those alone that have not finished.")
 @stack_option
-@json_option
+@output_options
 def command(watched: bool, stack: str | None, as_json: bool) -> None:
     """List the runs that the deployed debugger has seen, the newest first.
 
@@ -23,12 +23,12 @@ def command(watched: bool, stack: str | None, as_json: bool) -> None:
     """
     runs = debugger_at(stack).runs(watched=watched)
     if as_json:
-        tell_json(runs.to_dict())
+        print_json(runs.to_dict())
         return
     if not runs:
-        say("No run was seen yet.")
+        print_line("No run was seen yet.")
         return
-    table(
+    print_table(
         ("run", "state", "since", "workers", "evaluated through", "rules", "open issues"),
         [
             (
@@ -40,4 +40,4 @@ def command(watched: bool, stack: str | None, as_json: bool) -> None:
     )
     for one in runs:
         if one.trouble:
-            say(bad(f"{one.run}: ") + one.trouble)
+            print_line(bad(f"{one.run}: ") + one.trouble)

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import (
+from smdebug.cli import exit_codes
+from smdebug.cli.output import (
     Styled,
     bad,
     good,
-    json_option,
-    say,
-    table,
-    tell_json,
-    tell_json_line,
+    output_options,
+    print_json,
+    print_json_line,
+    print_line,
+    print_table,
 )
+from smdebug.cli.service_options import stack_option, watched_run
 
 if TYPE_CHECKING:
-    from smdebug.service.news import News
-    from smdebug.service.run_status import RuleStatusOf, RunSnapshot
+    from smdebug.service.reading import News, RuleStatusOf, RunSnapshot
 
 
 @click.command("status")
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     "--timeout", type=float, metavar="SECONDS", help="With --watch: not longer than that."
 )
 @stack_option
-@json_option
+@output_options
 def command(
     run: str, watch: bool, until: str, timeout: float | None, stack: str | None, as_json: bool
 ) -> int:
@@ -64,9 +63,9 @@ def command(
     else:
         seen = chosen.look()
         if as_json:
-            tell_json(seen.to_dict())
+            print_json(seen.to_dict())
         else:
-            _tell(seen)
+            _print(seen)
     return _code(seen)
 
 
@@ -74,20 +73,20 @@ def _code(seen: RunSnapshot) -> int:
     from smdebug.service.records import RuleStatus
 
     if seen.has_found_something:
-        return outcomes.FOUND
+        return exit_codes.FOUND
     if any(one.status is RuleStatus.ERROR for one in seen.statuses):
-        return outcomes.CANNOT_LOOK
-    return outcomes.WELL
+        return exit_codes.FAILED
+    return exit_codes.PASSED
 
 
-def _tell(seen: RunSnapshot) -> None:
-    from smdebug.service.run_status import headline
+def _print(seen: RunSnapshot) -> None:
+    from smdebug.service.reading import headline
 
-    say(click.style(headline(seen.summary), bold=True))
+    print_line(click.style(headline(seen.summary), bold=True))
     if not seen.statuses:
-        say("No rule watches it.")
+        print_line("No rule watches it.")
         return
-    table(
+    print_table(
         ("rule", "status", "issue since", "last found", "last good", "through", "why"),
         [
             (
@@ -107,8 +106,8 @@ def _status(one: RuleStatusOf) -> str:
 
 
 def _tell_news(news: News) -> None:
-    say(str(news))
+    print_line(str(news))
 
 
 def _tell_news_in_json(news: News) -> None:
-    tell_json_line(news.to_dict())
+    print_json_line(news.to_dict())

@@ -6,8 +6,8 @@ import sys
 
 import click
 
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
-from smdebug.cli.telling import json_option, say, tell_json
 
 
 @click.command("stop")
@@ -16,7 +16,7 @@ from smdebug.cli.telling import json_option, say, tell_json
 @click.option("--at-step", type=click.IntRange(0), metavar="N", help="Not before that step.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask whether that is meant.")
 @stack_option
-@json_option
+@output_options
 def command(
     run: str, reason: str, at_step: int | None, yes: bool, stack: str | None, as_json: bool
 ) -> None:
@@ -32,7 +32,7 @@ def command(
         click.confirm(f"Stop the training of {chosen.location}?", abort=True, err=True)
     told = chosen.stop(reason, stop_at_step=at_step)
     if as_json:
-        tell_json({"run": chosen.location, **told})
+        print_json({"run": chosen.location, **told})
         return
     when = "at the next step that it saves" if at_step is None else f"at step {at_step}"
-    say(f"{chosen.location} is asked to stop {when}")
+    print_line(f"{chosen.location} is asked to stop {when}")

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from smdebug.cli.completing import complete_place
-from smdebug.cli.gaps import noted_gaps
-from smdebug.cli.telling import faint, json_option, opened, progress, say, table, tell_json
+from smdebug.cli.completers import complete_place
+from smdebug.cli.inputs import open_path
+from smdebug.cli.output import faint, output_options, print_json, print_line, print_table
+from smdebug.cli.partial_reads import warn_of_unread_files
+from smdebug.cli.progress import progress
 
 if TYPE_CHECKING:
     from smdebug.mode_keys import ModeKeys
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     "--worker", metavar="NAME", help="The value of that worker (the first that saved it)."
 )
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The last N steps alone.")
-@json_option
+@output_options
 def command(
     path: str,
     name: str,
@@ -53,13 +55,13 @@ def command(
     """
     from smdebug.mode_keys import str_to_mode_keys
 
-    trial = opened(path)
+    trial = open_path(path)
     if not trial.has_tensor(name):
         raise click.UsageError(_unknown(name, trial.tensor_names()))
     if worker is not None and worker not in trial.workers():
         known = ", ".join(trial.workers()[:8])
         raise click.UsageError(f"No worker {worker!r} has saved anything in this run, but {known}")
-    gaps = noted_gaps(trial, worker=worker, tensors={name})
+    gaps = warn_of_unread_files(trial, worker=worker, tensors={name})
     tensor = trial.tensor(name)
     its_mode = str_to_mode_keys(mode.upper())
     if step is None:
@@ -93,15 +95,15 @@ def _course(
             }
             for step, workers, seen, problem in told
         ]
-        tell_json({"tensor": tensor.name, "mode": mode.name, "steps": lines, "left_out": gaps})
+        print_json({"tensor": tensor.name, "mode": mode.name, "steps": lines, "left_out": gaps})
         return
-    say(click.style(tensor.name, bold=True))
+    print_line(click.style(tensor.name, bold=True))
     means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen, _ in told if seen]
     if len(means) > 1:
-        say(f"mean {sparkline(means, 60)}")
+        print_line(f"mean {sparkline(means, 60)}")
     several = any(len(workers) > 1 for _, workers, *_ in told)
     columns = ["step", *(["workers"] if several else []), "shape", "type"]
-    table(
+    print_table(
         (*columns, "min", "max", "mean", "std", "mean |x|", "zeros", "NaN", "infinite"),
         [
             (
@@ -115,7 +117,7 @@ def _course(
         ],
     )
     if not told:
-        say(faint(f"it was saved at no step of mode {mode.name}"))
+        print_line(faint(f"it was saved at no step of mode {mode.name}"))
 
 
 def _seen(
@@ -153,11 +155,11 @@ def _value(tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_jso
         if numbers.dtype.kind == "c":
             numbers = np.stack([numbers.real, numbers.imag], axis=-1)
         told = {"tensor": tensor.name, "step": step, "mode": mode.name}
-        tell_json({**told, **seen.to_dict(), "value": numbers.tolist()})
+        print_json({**told, **seen.to_dict(), "value": numbers.tolist()})
         return
-    say(f"{click.style(tensor.name, bold=True)} at step {step}, {seen.dtype} {value.shape}")
+    print_line(f"{click.style(tensor.name, bold=True)} at step {step}, {seen.dtype} {value.shape}")
     with np.printoptions(linewidth=100, threshold=200, edgeitems=4):
-        say(str(value))
+        print_line(str(value))
 
 
 def _unknown(name: str, known: list[str]) -> str:

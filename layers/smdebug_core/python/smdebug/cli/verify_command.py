@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import click
 
-from smdebug.cli import outcomes
-from smdebug.cli.completing import complete_place
-from smdebug.cli.telling import (
+from smdebug.cli import exit_codes
+from smdebug.cli.completers import complete_place
+from smdebug.cli.output import (
     bad,
     faint,
     good,
-    json_option,
+    output_options,
     plural,
-    progress,
-    say,
+    print_json,
+    print_line,
     size,
-    tell_json,
 )
+from smdebug.cli.progress import progress
 
 
 @click.command("verify")
 @click.argument("path", shell_complete=complete_place)
 @click.option("--quick", is_flag=True, help="Do not read the records, look at sizes alone.")
-@json_option
+@output_options
 def command(path: str, quick: bool, as_json: bool) -> int:
     """Hold every checksum and every index entry of the run at PATH against the bytes that are there.
 
@@ -38,22 +38,22 @@ def command(path: str, quick: bool, as_json: bool) -> int:
 
     found = verify(path, quick=quick, progress=progress("looking at index files"))
     if as_json:
-        tell_json(found.to_dict())
-        return outcomes.WELL if found.is_sound else outcomes.FOUND
+        print_json(found.to_dict())
+        return exit_codes.PASSED if found.is_sound else exit_codes.FOUND
     for problem in found.problems:
-        say(bad("damaged  ") + str(problem))
+        print_line(bad("damaged  ") + str(problem))
     for note in found.notes:
-        say(faint(f"note     {note}"))
+        print_line(faint(f"note     {note}"))
     how = "their sizes alone" if quick else _how(found.records, found.checksummed)
-    say(
+    print_line(
         f"{plural(found.index_files, 'index file')}, {plural(found.event_files, 'event file')}, "
         f"{plural(found.records, 'record')}, {size(found.bytes)}; {how}"
     )
     if found.is_sound:
-        say(good("The run is sound."))
-        return outcomes.WELL
-    say(bad(f"{plural(len(found.problems), 'problem')} found."))
-    return outcomes.FOUND
+        print_line(good("The run is sound."))
+        return exit_codes.PASSED
+    print_line(bad(f"{plural(len(found.problems), 'problem')} found."))
+    return exit_codes.FOUND
 
 
 def _how(records: int, checksummed: int) -> str:

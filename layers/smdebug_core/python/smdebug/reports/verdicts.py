@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smdebug.runs.evaluating import RuleResult
-    from smdebug.service.findings import FindingEvent
-    from smdebug.service.run_status import RuleStatusOf
+    from smdebug.service.reading import FindingEvent, RuleStatusOf
 
 MOST_FINDINGS = 40  # that are told of one rule
 MOST_MARKS = 400  # steps of one rule that are marked in curves

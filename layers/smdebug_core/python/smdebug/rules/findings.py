@@ -1,4 +1,4 @@
-"""What a rule saw: which tensor, which number, which limit."""
+"""The evidence of a rule: which tensor, which number, which limit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from smdebug.exceptions import SMDebugTypeError
 
 @dataclass(frozen=True)
 class Finding:
-    """The evidence for one thing that a rule found: leave a list of these in `self.findings`.
+    """The evidence for one problem that a rule found: put a list of these in `self.findings`.
 
-    Everything is optional. `message` is the sentence for a human; without one it is put together from
-    the rest. `details` holds whatever else is worth keeping, as plain data.
+    Every field is optional. `message` is the sentence for a human; without it, the sentence is made from
+    the other fields. `details` holds anything else worth keeping, as plain data.
     """
 
     tensor: str | None = None
@@ -32,55 +32,59 @@ class Finding:
         return self.message or _sentence(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as JSON has it: numbers for numpy's numbers, "NaN" and "Infinity" as text."""
-        told = {name: plain(getattr(self, name)) for name in _FIELDS}
-        told["message"] = str(self)
-        return {name: value for name, value in told.items() if value is not None and value != {}}
+        """Return the finding as JSON: numpy numbers as numbers, "NaN" and "Infinity" as text."""
+        payload = {name: plain(getattr(self, name)) for name in _FIELDS}
+        payload["message"] = str(self)
+        return {name: value for name, value in payload.items() if value is not None and value != {}}
 
 
 _FIELDS = tuple(field.name for field in fields(Finding))
 
 
-def as_finding(seen: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False) -> Finding:
-    """What a rule left in `self.findings`, as a `Finding`.
+def as_finding(
+    evidence: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False
+) -> Finding:
+    """Return an item of `self.findings` as a `Finding`.
 
-    A string is the name of a tensor, if there is one of that name, or else the message; a mapping has
-    the fields of a finding, and what it has besides goes into `details`.
+    A string is the name of a tensor, if one has that name, or else the message; a mapping has the fields
+    of a finding, and its other keys go into `details`.
     """
-    if isinstance(seen, Finding):
-        return seen
-    if isinstance(seen, str):
-        return Finding(tensor=seen) if names_a_tensor(seen) else Finding(message=seen)
-    if isinstance(seen, Mapping):
-        known = {key: value for key, value in seen.items() if key in _FIELDS}
-        rest = {str(key): value for key, value in seen.items() if key not in _FIELDS}
+    if isinstance(evidence, Finding):
+        return evidence
+    if isinstance(evidence, str):
+        return Finding(tensor=evidence) if names_a_tensor(evidence) else Finding(message=evidence)
+    if isinstance(evidence, Mapping):
+        known = {key: value for key, value in evidence.items() if key in _FIELDS}
+        rest = {str(key): value for key, value in evidence.items() if key not in _FIELDS}
         details = known.pop("details", None)
         rest = {**details, **rest} if isinstance(details, Mapping) else rest
         known["message"] = str(known.get("message") or "")
         return Finding(**known, details=rest)
     raise SMDebugTypeError(
-        f"A finding is a Finding, a string or a mapping, not {type(seen).__name__}: {seen!r:.80}"
+        f"A finding must be a Finding, a string or a mapping, not {type(evidence).__name__}: "
+        f"{evidence!r:.80}"
     )
 
 
 def as_findings(
-    seen: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False
+    evidence: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False
 ) -> list[Finding]:
-    """The findings in `seen`: none, one, or many, in their order."""
-    if seen is None:
+    """Return `self.findings` as a list of findings, in their order; a single one may stand alone."""
+    if evidence is None:
         return []
-    if isinstance(seen, (Finding, str, Mapping)):
-        seen = [seen]
-    if not isinstance(seen, Iterable):
+    if isinstance(evidence, (Finding, str, Mapping)):
+        evidence = [evidence]
+    if not isinstance(evidence, Iterable):
         raise SMDebugTypeError(
-            f"self.findings holds a list of findings, not {type(seen).__name__}: {seen!r:.80}"
+            f"self.findings must be a list of findings, not {type(evidence).__name__}: "
+            f"{evidence!r:.80}"
         )
-    return [as_finding(one, names_a_tensor=names_a_tensor) for one in seen]
+    return [as_finding(item, names_a_tensor=names_a_tensor) for item in evidence]
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it; small arrays as lists, the rest as text."""
-    np = sys.modules.get("numpy")  # who tells of findings need not load it: a value of numpy's has
+    """Return the value as JSON can hold it: small arrays as lists, anything unknown as text."""
+    np = sys.modules.get("numpy")  # not imported: if a value is numpy's, numpy is loaded
     if np is not None and isinstance(value, np.ndarray):
         value = value.tolist() if value.size <= 64 else repr(value)
     elif np is not None and isinstance(value, np.generic):
@@ -92,9 +96,9 @@ def plain(value: Any) -> Any:
             return value
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return str(value)
 
 
@@ -102,15 +106,15 @@ def _sentence(finding: Finding) -> str:
     subject = finding.tensor or "the run"
     if finding.worker is not None:
         subject += f" (worker {finding.worker})"
-    told = finding.statistic or ("value" if finding.value is not None else "")
+    evidence = finding.statistic or ("value" if finding.value is not None else "")
     if finding.value is not None:
-        told += f" is {number(finding.value)}"
+        evidence += f" {number(finding.value)}"
     if finding.threshold is not None:
-        told += f", the limit is {number(finding.threshold)}"
-    return f"{subject}: {told}" if told else subject
+        evidence += f" (limit {number(finding.threshold)})"
+    return f"{subject}: {evidence}" if evidence else subject
 
 
 def number(value: Any) -> str:
-    """A number as a sentence has it: four digits are enough."""
+    """Return the number as text, with four significant digits."""
     value = plain(value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)

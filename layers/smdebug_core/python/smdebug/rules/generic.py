@@ -1,6 +1,6 @@
 """The built-in rules by name: `from smdebug.rules.generic import VanishingGradient`.
 
-They live in the package `smdebug_rules` and are loaded when they are asked for.
+They live in the package `smdebug_rules` and are loaded on first use.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def catalog() -> Mapping[str, RuleEntry]:
-    """What there is to know of every built-in rule, by its name."""
+    """Return the catalog entry of every built-in rule, by its name."""
     from smdebug_rules.catalog import CATALOG
 
     return CATALOG
 
 
 def find_rule(name: str) -> RuleEntry:
-    """The built-in rule of that name, in any case; `SMDebugValueError` names the nearest one."""
+    """Return the built-in rule of that name, in any case; `SMDebugValueError` suggests the closest name."""
     rules = catalog()
     wanted = name.strip().lower()
     for entry in rules.values():
@@ -31,8 +31,8 @@ def find_rule(name: str) -> RuleEntry:
     from difflib import get_close_matches
 
     close = get_close_matches(wanted, [known.lower() for known in rules], n=1, cutoff=0.5)
-    nearest = next((known for known in rules if known.lower() in close), None)
-    hint = f"Did you mean {nearest}?" if nearest else f"There are {', '.join(rules)}."
+    closest = next((known for known in rules if known.lower() in close), None)
+    hint = f"Did you mean {closest}?" if closest else f"There are {', '.join(rules)}."
     raise SMDebugValueError(f"There is no built-in rule {name!r}. {hint}")
 
 

@@ -1,4 +1,4 @@
-"""The tensors a rule says it needs, so that they are fetched together before it looks."""
+"""The tensors that a rule requires, fetched together before it is evaluated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RequiredTensorsForTrial:
-    """What is needed of one trial."""
+    """The tensors required of one trial."""
 
     def __init__(self, trial: Trial):
         self.trial = trial
@@ -23,13 +23,13 @@ class RequiredTensorsForTrial:
     def add(self, name: str, steps: Iterable[int], should_match_regex: bool = False) -> None:
         names = self.trial.tensor_names(regex=name) if should_match_regex else [name]
         wanted = list(steps)
-        for one in names:
-            if one not in self._tensors:
-                if not self.trial.has_tensor(one):
-                    raise TensorUnavailable(one)
-                self._tensors[one] = self.trial.tensor(one)
-                self._steps[one] = []
-            known = self._steps[one]
+        for required in names:
+            if required not in self._tensors:
+                if not self.trial.has_tensor(required):
+                    raise TensorUnavailable(required)
+                self._tensors[required] = self.trial.tensor(required)
+                self._steps[required] = []
+            known = self._steps[required]
             known.extend(step for step in dict.fromkeys(wanted) if step not in known)
 
     def get(self) -> list[Tensor]:
@@ -41,7 +41,7 @@ class RequiredTensorsForTrial:
     def get_tensor_steps(self, name: str) -> list[int]:
         if name not in self._steps:
             raise SMDebugValueError(
-                f"Tensor {name} is not among those required: {', '.join(self._tensors) or 'none is'}"
+                f"Tensor {name} is not required. Required: {', '.join(self._tensors) or 'none'}"
             )
         return list(self._steps[name])
 
@@ -60,11 +60,11 @@ class RequiredTensorsForTrial:
         wanted = [
             (self._tensors[name], step) for name in self._tensors for step in self._steps[name]
         ]
-        # The trial keeps the bytes: the rule's own look at them costs no request any more.
-        self.trial.in_parallel(_touch, wanted)
+        # The trial caches the bytes, so the rule's own read makes no request.
+        self.trial.in_parallel(_read, wanted)
 
 
-def _touch(wanted: tuple[Tensor, int]) -> None:
+def _read(wanted: tuple[Tensor, int]) -> None:
     tensor, step = wanted
     try:
         tensor.value(step)
@@ -76,8 +76,8 @@ def _touch(wanted: tuple[Tensor, int]) -> None:
 class RequiredTensors:
     """Tensors required of the base trial and of others, by name and global step.
 
-    `add` them in `set_required_tensors(step)`: before `invoke_at_step` runs they have been waited for
-    and fetched together. `trial=None` means the base trial.
+    `add` them in `set_required_tensors(step)`: they are waited for and fetched together before
+    `invoke_at_step` runs. `trial=None` means the base trial.
     """
 
     def __init__(self, base_trial: Trial, other_trials: Sequence[Trial] | None = None):
@@ -94,35 +94,35 @@ class RequiredTensors:
         trial: Trial | None = None,
         should_match_regex: bool = False,
     ) -> None:
-        """Require `name` at these steps; as a pattern, every tensor of the trial that it matches.
+        """Require `name` at these steps; as a pattern, every tensor of the trial whose name matches.
 
         `TensorUnavailable` if the trial has no tensor of that name; a pattern may match nothing.
         """
         self._of(trial).add(name, steps, should_match_regex)
 
     def get(self, trial: Trial | None = None) -> list[Tensor]:
-        """The required tensors of a trial."""
+        """Return the required tensors of a trial."""
         return self._of(trial).get()
 
     def get_names(self, trial: Trial | None = None) -> list[str]:
-        """The names of the required tensors of a trial."""
+        """Return the names of the required tensors of a trial."""
         return self._of(trial).get_names()
 
     def get_tensor_steps(self, name: str | None = None, trial: Trial | None = None) -> list[int]:
-        """The steps at which a tensor is required; without a name, those of any tensor of the trial."""
+        """Return the steps at which a tensor is required; without a name, those of any tensor."""
         required = self._of(trial)
         return required.get_steps() if name is None else required.get_tensor_steps(name)
 
     def clear(self) -> None:
-        """Require nothing any more."""
+        """Remove all requirements."""
         for required in self._required:
             required.clear()
 
     def fetch(self) -> None:
-        """Wait for all the steps required, then read every value.
+        """Wait for all the required steps, then read every value.
 
-        `StepUnavailable`, `NoMoreData` or `TensorUnavailableForStep` if one of them will never come. A
-        tensor of which only reductions were saved is there: ask it for those.
+        `StepUnavailable`, `NoMoreData` or `TensorUnavailableForStep` if one will never arrive. Reductions
+        alone are enough: the tensor counts as saved.
         """
         for required in self._required:
             required.fetch()

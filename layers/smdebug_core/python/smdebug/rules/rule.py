@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Rule(ABC):
-    """A question asked of every step of a run: implement `invoke_at_step`, return True if it is met.
+    """Checks every step of a run: implement `invoke_at_step`, and return True if the condition is met.
 
         class LargeLoss(Rule):
             def __init__(self, base_trial, limit=10.0):
@@ -32,11 +32,11 @@ class Rule(ABC):
                         self.findings.append(Finding(name, "mean", loss, self.limit))
                 return bool(self.findings)
 
-    `self.findings` is the evidence, empty before each step. `self.looked` may be set to False to say
-    that a step had nothing to look at, so that not finding anything means nothing; `self.skipped` may say
-    which tensors were passed over, and why. Whatever else a rule keeps in its attributes, as plain data,
-    is remembered from step to step (`smdebug.rules.state`). A rule that judges several steps together may
-    implement `invoke_at_end` as well, for those that the end of the run cuts off.
+    `self.findings` is the evidence, empty before each step. Set `self.looked` to False at a step that has
+    nothing to check, so that it does not count as passed; `self.skipped` maps the names of skipped tensors
+    to the reason. Other attributes that hold plain data are kept from step to step
+    (`smdebug.rules.state`). A rule that evaluates several steps together may implement `invoke_at_end`,
+    for those that the end of the run cuts off.
     """
 
     base_trial: Trial
@@ -74,16 +74,16 @@ class Rule(ABC):
         self._actions = Actions(action_str, self.rule_name)
 
     def set_required_tensors(self, step: int) -> None:  # noqa: B027
-        """Optional: `self.req_tensors.add(...)` what this step needs, to have it fetched together."""
+        """Optional: call `self.req_tensors.add(...)` for what this step needs; it is fetched together."""
 
     @abstractmethod
     def invoke_at_step(self, step: int) -> bool:
-        """Is the condition met at this global step? Leave the evidence in `self.findings`."""
+        """Return whether the condition is met at this global step; put the evidence in `self.findings`."""
 
     def invoke_at_end(self, step: int) -> bool:
-        """Optional: the run has ended, and `step` was the last that this rule saw. Is the condition met?
+        """Optional: return whether the condition is met at the end of the run.
 
-        Asked once, after the last step; what is found belongs to that step.
+        Called once, after `step`, the last step that this rule saw; the findings belong to that step.
         """
         return False
 
@@ -94,26 +94,26 @@ class Rule(ABC):
         the step was not saved; `NoMoreData` if the training ended before it.
         """
         self.base_trial.wait_for_steps([step])
-        # What a trial shows does not change while a rule looks at it.
+        # The trial does not change while a rule reads it.
         with no_refresh(self.trials):
             self._begin_evidence()
             self.req_tensors.clear()
             self.set_required_tensors(step)
             # The name that tornasole documented for the same method.
-            older_name = getattr(self, "required_tensors", None)
-            if callable(older_name):
-                older_name(step)
+            old_method = getattr(self, "required_tensors", None)
+            if callable(old_method):
+                old_method(step)
             self.req_tensors.fetch()
             met = self.invoke_at_step(step)
             findings = self._normalised_findings(step) if met else ()
         if met:
-            self._tell(step, findings)
+            self._raise_met(step, findings)
 
     def invoke_end(self, step: int) -> None:
-        """Evaluate the rule at the end of a run, of which `step` was the last that it was invoked at.
+        """Evaluate the rule at the end of a run; `step` is the last step that it was invoked at.
 
-        `RuleEvaluationConditionMet` if the condition is met. A run may go on after its end: what the rule
-        remembers is afterwards what it remembered of the steps.
+        `RuleEvaluationConditionMet` if the condition is met. The rule's state is restored afterwards,
+        because a run may be resumed.
         """
         if not asks_at_end(type(self)):
             return
@@ -128,14 +128,14 @@ class Rule(ABC):
         finally:
             restore_state(self, before)
         if met:
-            self._tell(step, findings)
+            self._raise_met(step, findings)
 
     def _begin_evidence(self) -> None:
         self.findings = []
         self.looked = None
         self.skipped = {}
 
-    def _tell(self, step: int, findings: tuple[Finding, ...]) -> None:
+    def _raise_met(self, step: int, findings: tuple[Finding, ...]) -> None:
         self._actions.invoke(_summary(step, findings))
         error = RuleEvaluationConditionMet(self.rule_name, step)
         error.findings = findings
@@ -145,7 +145,7 @@ class Rule(ABC):
         try:
             found = as_findings(self.findings, names_a_tensor=self.base_trial.has_tensor)
         except SMDebugError as problem:
-            # Evidence that cannot be read takes nothing away from what was found.
+            # The rule fired, even if its evidence cannot be read.
             self.logger.warning("Rule %s, step %s: %s", self.rule_name, step, problem)
             found = [Finding(message=repr(self.findings)[:1000])]
         self.findings = found
@@ -153,7 +153,7 @@ class Rule(ABC):
 
 
 def asks_at_end(rule: type) -> bool:
-    """Does the rule have something to say at the end of a run?"""
+    """Return whether the rule implements `invoke_at_end`."""
     return getattr(rule, "invoke_at_end", Rule.invoke_at_end) is not Rule.invoke_at_end
 
 
@@ -164,9 +164,9 @@ def _as_list(trials: Any) -> list[Trial] | None:
 
 
 def _are_trials(value: Any) -> bool:
-    """Is this a trial, or a list of trials, rather than an action?"""
+    """Return whether this is a trial, or a list of trials, rather than an action."""
     if isinstance(value, (list, tuple)):
-        return all(_are_trials(one) for one in value)
+        return all(_are_trials(item) for item in value)
     return hasattr(value, "tensor_names") and hasattr(value, "tensor")
 
 

@@ -26,7 +26,7 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.rules.making import make_rule
+from smdebug.rules.construction import make_rule
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import evaluation_at_end, has_seen_all
 from smdebug.rules.state import RuleState, restore_state, save_state
@@ -187,8 +187,8 @@ def configurations(
 
 def rule_class(name: str, file: str | None) -> type[Rule]:
     """The rule of that name: a class in the file, or a built-in one."""
-    from smdebug.rules.command_line import load_rule_file, rules_in
     from smdebug.rules.generic import find_rule
+    from smdebug.rules.loading import load_rule_file, rules_in
 
     if file is not None:
         rules = rules_in(load_rule_file(file))

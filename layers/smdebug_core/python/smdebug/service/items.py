@@ -29,7 +29,6 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.service.item_reader import Item
 from smdebug.service.records import (
     NOTHING_EVALUATED,
     GroupRecord,
@@ -41,6 +40,8 @@ from smdebug.service.records import (
     RunState,
     StepRecord,
 )
+
+Item = dict[str, Any]
 
 RUNS = "RUNS"
 PAST_RUNS = "PAST"

@@ -12,8 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-BUILT_IN = "builtin"  # the group of all built-in rules
-LANE = "lane-"  # begins the name of a group in which one rule catches up
+BUILT_IN = "builtin"
 NOTHING_EVALUATED = -1
 
 
@@ -91,9 +90,6 @@ class RuleConfiguration:
 
 
 _EMPTY: tuple[Any, ...] = (None, {}, [], 0)
-
-RequestedRule = str | RuleConfiguration | Mapping[str, Any]
-"""The name of a built-in rule, a configuration, or an entry as rules.json has it."""
 
 
 @dataclass(frozen=True)

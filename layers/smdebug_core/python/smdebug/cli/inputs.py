@@ -1,0 +1,34 @@
+"""Open the files and runs that a command line names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from smdebug.cli.progress import waiting
+
+if TYPE_CHECKING:
+    from smdebug.trials import Trial
+
+
+def read_file(file: str) -> bytes:
+    """Return the content of the file; a missing or unreadable file is a usage error."""
+    path = Path(file).expanduser()
+    if not file or not path.exists():
+        raise click.UsageError(f"There is no file {file or repr(file)}")
+    if path.is_dir():
+        raise click.UsageError(f"{file} is a folder, but must be a file")
+    try:
+        return path.read_bytes()
+    except PermissionError as error:
+        raise click.UsageError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def open_path(path: str) -> Trial:
+    """Open the run at that path; a long run takes a while."""
+    from smdebug.runs.opening import open_run
+
+    with waiting(f"opening {path}"):
+        return open_run(path)

@@ -1,0 +1,181 @@
+"""Print what commands answer: sentences and tables for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from smdebug.cli.table_layout import lay_out
+from smdebug.service.tables import cell, plain
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MIN_COLUMNS = 20  # assumed of every terminal
+
+
+def output_options(function: F) -> F:
+    """Add `--json` and `--debug`, which every command has."""
+    function = click.option(
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        help="Show the library's log, and the traceback of an error.",
+    )(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON document on stdout."""
+    click.echo(_json_text(value, indent=2))
+
+
+def print_json_line(value: Any) -> None:
+    """Print one line of JSON, for commands that print several."""
+    click.echo(_json_text(value))
+
+
+def _json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON text, escaped if stdout's encoding lacks some of its characters."""
+    value = _json_value(value)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    if _can_be_encoded(text):
+        return text
+    return json.dumps(value, ensure_ascii=True, indent=indent, allow_nan=False)
+
+
+def _json_value(value: Any) -> Any:
+    """Return the value as JSON can hold it: numbers that are not finite, as text."""
+    value = plain(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {str(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json_value(item) for item in value]
+    return value
+
+
+def print_line(text: str = "") -> None:
+    """Print a line on stdout."""
+    click.echo(_printable(text))
+
+
+def print_heading(text: str) -> None:
+    click.echo()
+    click.secho(_printable(text), bold=True)
+
+
+def print_note(text: str) -> None:
+    """Print a remark beside the answer, on stderr."""
+    click.secho(_printable(text), dim=True, err=True)
+
+
+def good(text: str) -> str:
+    return click.style(text, fg="green")
+
+
+def bad(text: str) -> str:
+    return click.style(text, fg="red", bold=True)
+
+
+def faint(text: str) -> str:
+    return click.style(text, dim=True)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, limit: int | None = None
+) -> None:
+    """Print rows under their headings, numbers right-aligned; count the rows beyond `limit`.
+
+    On a terminal the table is fitted to its width. Elsewhere nothing is cut.
+    """
+    shown = [[cell_text(value) for value in row] for row in rows]
+    left_out = 0 if limit is None else max(0, len(shown) - limit)
+    shown = shown[: len(shown) - left_out]
+    head, lines = lay_out(columns, shown, _terminal_width(), mark=_printable("…"))
+    if head is not None:
+        click.echo(faint(_printable(head)))
+    for line in lines:
+        click.echo(_printable(line))
+    if left_out:
+        print_line(faint(f"… and {left_out} more"))
+
+
+def _terminal_width() -> int | None:
+    """Return the width of the terminal; None if stdout is not a terminal, or closed."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
+
+
+def cell_text(value: Any) -> str:
+    """Return the value as one line of text, without control characters."""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Styled):
+        return value
+    if isinstance(value, tuple | list) and all(isinstance(item, int) for item in value):
+        return "×".join(map(str, value)) if value else "scalar"
+    return cell(value)
+
+
+class Styled(str):
+    """Text that this program has coloured, and so is printed as it is."""
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return f"{value:.4g}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as text: `1.07 KB`."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.3g} {unit}"
+        amount /= 1000
+    return f"{amount:.3g} TB"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def moment(value: datetime | None) -> str:
+    return "" if value is None else value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _printable(text: str) -> str:
+    """Return the text with characters that stdout's encoding lacks replaced."""
+    if _can_be_encoded(text):
+        return text
+    encoding = _encoding()
+    return text.translate(_ASCII_FALLBACKS).encode(encoding, "replace").decode(encoding)
+
+
+def _can_be_encoded(text: str) -> bool:
+    try:
+        text.encode(_encoding())
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+_ASCII_FALLBACKS = str.maketrans(
+    {"…": "...", "×": "x", "█": "#", "░": ".", "–": "-", "≥": ">=", "✓": "+", "✗": "x"}
+) | {ord(block): ascii_ for block, ascii_ in zip("▁▂▃▄▅▆▇█", "_..--==#", strict=True)}

@@ -1,0 +1,114 @@
+"""`smdebug completion`: commands, rules and paths, in bash, zsh and fish."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import click
+import pytest
+
+from smdebug.cli.commands import COMMANDS
+from smdebug.cli.commands import smdebug as command_line
+from tests.cli.processes import PASSED_ON, in_a_shell, in_bash
+
+
+def test_the_shell_completes_commands_and_rules():
+    said = in_a_shell(
+        _SMDEBUG_COMPLETE="bash_complete",
+        COMP_WORDS="smdebug evaluate . --rule vanish",
+        COMP_CWORD="4",
+    )
+    assert (said.stdout.split(), said.stderr) == (["plain,VanishingGradient"], "")
+    for words in ("inspect ./my", "compare one ot", "attach run ru", "evaluate r --other-run x"):
+        said = in_a_shell(
+            _SMDEBUG_COMPLETE="bash_complete",
+            COMP_WORDS=f"smdebug {words}",
+            COMP_CWORD=str(len(words.split())),
+        )
+        # As the shell does it: with a completion of its own a command takes that away from it.
+        assert (said.stdout, said.stderr) == (f"file,{words.split()[-1]}\n", "")
+    for shell in ("bash", "zsh", "fish"):
+        assert "_SMDEBUG_COMPLETE" in in_a_shell("completion", shell).stdout
+
+
+NAMES_PLACES = {"PATH", "FILE", "FOLDER", "PLACE", "ONE", "OTHER", "JOB", "RULES"}
+IS_NO_PLACE = {("status", "run"), ("detach", "rules")}  # of a deployed debugger
+
+
+def offered_by(name: str, parameter: click.Parameter, incomplete: str) -> set[tuple[str, str]]:
+    command = command_line.get_command(None, name)  # type: ignore[arg-type]
+    found = parameter.shell_complete(click.Context(command, info_name=name), incomplete)
+    return {(one.type, one.value) for one in found}
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
+def test_whatever_takes_a_place_completes_paths_and_whatever_takes_a_rule_completes_rules(name):
+    command = command_line.get_command(None, name)  # type: ignore[arg-type]
+    asks_a_stack = any(one.name == "stack" for one in command.params)
+    for one in command.params:
+        named = one.metavar if isinstance(one, click.Option) else (one.name or "").upper()
+        if named in NAMES_PLACES and (name, one.name) not in IS_NO_PLACE:
+            assert {kind for kind, _ in offered_by(name, one, "x")} <= {"file", "dir"}, one.name
+            assert offered_by(name, one, "x"), one.name
+        if "--rule" in one.opts and not (asks_a_stack and name != "report"):
+            assert ("plain", "AllZero") in offered_by(name, one, "al")
+            assert ("plain", "all") in offered_by(name, one, "al")
+
+
+def completed(line: str, shell: str = "bash") -> list[str]:
+    asked = {"COMP_WORDS": line, "COMP_CWORD": "0", "_SMDEBUG_COMPLETE": f"{shell}_complete"}
+    said = in_a_shell(**asked)
+    assert said.stderr == ""
+    return said.stdout.splitlines()
+
+
+def test_bash_hands_over_the_line_as_it_stands_since_it_parts_words_at_colons():
+    assert completed("smdebug evaluate a --rule=vani") == ["plain,VanishingGradient"]
+    assert completed("smdebug compare s3://bucket/run ot") == ["file,ot"]
+    assert completed("smdebug evaluate a --set t=1 --rule vani") == ["plain,VanishingGradient"]
+    assert completed("smdebug report a --compare ") == ["file,"]
+    assert completed("smdebug insp") == ["plain,inspect"]
+    assert completed("smdebug attach run Vani") == ["file,Vani", "plain,VanishingGradient"]
+    assert completed("smdebug run --out") == ["plain,--out-dir"]
+    assert completed("smdebug run --out-dir x tr") == ["file,tr"]
+
+
+def test_bash_itself_completes_what_stands_behind_an_equals_sign():
+    script = (
+        f"smdebug() {{ {sys.executable} -m smdebug; }}; export -f smdebug\n"
+        f'eval "$({sys.executable} -m smdebug completion bash)"\n'
+        "compopt() { echo compopt $*; }\n"
+        "env() { export COMP_WORDS=${1#*=} _SMDEBUG_COMPLETE=bash_complete COMP_CWORD=0; smdebug; }\n"
+        "try() { COMPREPLY=(); COMP_LINE=$1; COMP_POINT=${#1}; _smdebug_completion smdebug; "
+        'echo "${COMPREPLY[@]}"; }\n'
+        "try 'smdebug evaluate s3://b/run --rule=vani'\n"
+        "try 'smdebug report a --compare=wi'\n"
+        "try 'smdebug attach run Vani'\n"
+        "try 'smdebug attach run ru'\n"
+    )
+    said = in_bash(script)
+    assert said.stdout.splitlines() == [
+        "VanishingGradient",
+        *("compopt -o default", ""),
+        *("compopt -o default", "VanishingGradient"),
+        *("compopt -o default", ""),
+    ]
+
+
+def test_the_scripts_of_click_are_those_that_are_put_right():
+    assert "${COMP_LINE:0:COMP_POINT}" in in_a_shell("completion", "bash").stdout
+    zsh, fish = (in_a_shell("completion", shell).stdout for shell in ("zsh", "fish"))
+    assert ("compset -P" in zsh, zsh.count('compadd -U -i "$IPREFIX"')) == (True, 1)
+    assert (fish.count('"$option'), fish.count("set -l option")) == (3, 1)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_script_for_a_shell_is_one_of_that_shell(shell, tmp_path):
+    place = tmp_path / "script"
+    place.write_text(in_a_shell("completion", shell).stdout)
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    said = subprocess.run([shell, "-n", place], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr) == (0, "")

@@ -1,0 +1,237 @@
+"""`smdebug evaluate` and `smdebug rules`: built-in rules and rules from files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import failing_run
+
+CUSTOM = """
+from smdebug.rules import Finding, Rule
+
+class LargeLoss(Rule):
+    def __init__(self, base_trial, limit="1.5"):
+        super().__init__(base_trial)
+        self.limit = float(limit)
+
+    def invoke_at_step(self, step):
+        loss = self.base_trial.tensor("loss").reduction_value(step, "mean")
+        if loss > self.limit:
+            self.findings.append(Finding("loss", "mean", loss, self.limit))
+        return bool(self.findings)
+
+class Broken(LargeLoss):
+    def invoke_at_step(self, step):
+        raise KeyError("it has no such thing")
+"""
+
+
+def test_rules_tell_what_they_find_and_the_exit_code_does_too(ask, failing):
+    said = ask("evaluate", failing, "--rule", "vanishinggradient")
+    assert said.code == 1
+    assert "found something at 6 of 10 steps, from step 40 to step 90" in said.out
+    assert "step 40: gradient/fc: the mean of |gradient| is 1e-09, below 1e-07" in said.out
+    well = ask("evaluate", failing, "--rule", "VanishingGradient", "--set", "threshold=1e-12")
+    assert (well.code, "✓" in well.out) == (0, True)
+    (result,) = ask(
+        "evaluate", failing, "--rule", "VanishingGradient", "--end-step", 60, "--json"
+    ).json
+    assert (result["status"], result["steps_found"]) == ("IssuesFound", [40, 50])
+
+
+def test_several_processes_find_what_one_finds(failing):
+    """LossNotDecreasing remembers steps, VanishingGradient does not: both come out the same."""
+    from smdebug.runs.evaluating import evaluate
+
+    rules = ["VanishingGradient", "LossNotDecreasing"]
+    alone = evaluate(failing, rules, jobs=1)
+    together = evaluate(failing, rules, jobs=2, worth_a_process=4)
+    assert [one.processes for one in together] == [2, 1]
+    for one, other in zip(alone, together, strict=True):
+        assert one.to_dict() | {"seconds": 0, "processes": 0} == other.to_dict() | {
+            "seconds": 0,
+            "processes": 0,
+        }
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, tmp_path, jobs):
+    from smdebug.mode_keys import ModeKeys
+    from tests.rules.made_runs import MadeRun
+
+    run = MadeRun(tmp_path / "run")
+    for step in range(40):
+        mode = ModeKeys.TRAIN if step < 38 else ModeKeys.EVAL
+        run.save(step, {"loss": np.float32(1 if step < 38 else 5)}, mode=mode)
+    asked = ("evaluate", tmp_path / "run", "--rule", "Overfit", "-j", jobs)
+    assert ask(*asked).code == 0  # it may go on
+    run.end()
+    said = ask(*asked)
+    assert said.code == 1
+    assert "found something at step 39, of 40 steps" in said.out
+    assert "step 39: the validation loss, 5, is 400.0% above the training loss" in said.out
+    assert ask(*asked, "--end-step", 39).code == 0
+
+
+def test_a_rule_that_begins_to_remember_late_is_asked_in_order(ask, failing, tmp_path):
+    """It is found out after processes have begun, and what they said of later steps does not count."""
+    from smdebug.runs.evaluating import evaluate
+
+    source = """
+from smdebug.rules import Rule
+
+class Counts(Rule):
+    def __init__(self, base_trial):
+        super().__init__(base_trial)
+        self.seen = 0
+
+    def invoke_at_step(self, step):
+        if step >= 50:
+            self.seen += 1
+        return self.seen >= 3
+"""
+    (tmp_path / "counts.py").write_text(source)
+    (found,) = evaluate(failing, ["Counts"], file=tmp_path / "counts.py", jobs=2, worth_a_process=4)
+    assert (found.processes, found.steps_found) == (2, (70, 80, 90))
+
+
+def test_rules_come_from_a_file_of_their_own(ask, failing, tmp_path):
+    (tmp_path / "own.py").write_text(CUSTOM)
+    found = ask(
+        "evaluate", failing, "--rule-file", tmp_path / "own.py", "--rule", "LargeLoss", "--json"
+    )
+    assert (found.code, found.json[0]["steps_found"]) == (1, [0, 10, 20, 30, 40])
+    broken = ask("evaluate", failing, "--rule-file", tmp_path / "own.py", "--rule", "Broken")
+    assert (broken.code, "Broken failed: KeyError at step 0" in broken.out) == (3, True)
+    missing = ask("evaluate", failing, "--rule-file", tmp_path / "none.py")
+    assert (missing.code, "There is no file" in missing.err) == (2, True)
+
+
+def test_rules_come_from_a_rules_json(ask, failing, tmp_path):
+    told = [
+        {"RuleConfigurationName": "fc", "RuleParameters": {"rule_to_invoke": "VanishingGradient"}}
+    ]
+    (tmp_path / "rules.json").write_text(json.dumps({"DebugRuleConfigurations": told}))
+    (named,) = ask("evaluate", failing, "--rules", tmp_path / "rules.json", "--json").json
+    assert (named["name"], named["status"]) == ("fc", "IssuesFound")
+    without = ask("evaluate", failing)
+    assert (without.code, "has no rules.json" in without.err) == (2, True)
+    shutil.copy(tmp_path / "rules.json", failing / "rules.json")
+    assert ask("evaluate", failing).code == 1
+
+
+def test_all_means_every_rule_that_needs_nothing(ask, failing):
+    results = ask("evaluate", failing, "--rule", "all", "--json").json
+    names = {one["rule"] for one in results}
+    assert {"VanishingGradient", "LossNotDecreasing"} <= names
+    assert "SimilarAcrossRuns" not in names
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rule", "VanishingGradients"], "Did you mean VanishingGradient?"),
+        (["--rule", "VanishingGradient", "--set", "treshold=1"], "Did you mean threshold?"),
+        (["--rule", "VanishingGradient", "--set", "threshold"], "takes NAME=VALUE"),
+        (
+            ["--rule", "VanishingGradient", "--rule", "AllZero", "--set", "threshold=1"],
+            "Of which rule",
+        ),
+        (["--set", "threshold=1"], "which rule is meant"),
+        (["--rule", "SimilarAcrossRuns"], "compares with another run"),
+        (["--rule", "VanishingGradient", "--end-step", "x"], "not a valid"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_in_a_sentence(ask, failing, options, said):
+    answer = ask("evaluate", failing, *options)
+    assert answer.code == 2
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_rule_can_be_told_another_run(ask, failing, tmp_path):
+    failing_run(tmp_path / "again")
+    options = [
+        "--rule",
+        "SimilarAcrossRuns",
+        "--set",
+        "include=.*",
+        "--other-run",
+        tmp_path / "again",
+    ]
+    assert ask("evaluate", failing, *options).code == 0
+
+
+def test_rules_are_listed_and_described(ask):
+    names = [one["name"] for one in ask("rules", "--json").json]
+    assert names[:1] == ["VanishingGradient"]
+    said = ask("rules", "lossnotdecreasing")
+    assert (said.code, "increase_threshold_percent" in said.out) == (0, True)
+    assert "smdebug evaluate ./my-run --rule LossNotDecreasing" in said.out
+    assert ask("rules", "Nope").code == 2
+
+
+def test_a_process_that_dies_is_told_and_not_waited_for(ask, failing, tmp_path):
+    source = """
+import os
+import smdebug
+from smdebug.rules import Rule
+
+class Kills(Rule):
+    def invoke_at_step(self, step):
+        if step >= 60:
+            os._exit(9)
+        return False
+"""
+    (tmp_path / "kills.py").write_text(source)
+    from smdebug.exceptions import SMDebugRuntimeError
+    from smdebug.runs.evaluating import evaluate
+
+    with pytest.raises(SMDebugRuntimeError, match="has died; there may be too little memory"):
+        evaluate(failing, ["Kills"], file=tmp_path / "kills.py", jobs=2, worth_a_process=2)
+
+
+def test_a_rule_that_exits_has_failed_and_a_file_that_does_cannot_be_loaded(ask, failing, tmp_path):
+    (tmp_path / "exits.py").write_text(
+        "import sys\nfrom smdebug.rules import Rule\n"
+        "class Exits(Rule):\n    def invoke_at_step(self, step):\n        sys.exit(0)\n"
+    )
+    said = ask("evaluate", failing, "--rule-file", tmp_path / "exits.py")
+    assert (said.code, "Exits failed: SystemExit at step 0" in said.out) == (3, True)
+    (tmp_path / "gone.py").write_text("import sys\nsys.exit(0)\n")
+    said = ask("evaluate", failing, "--rule-file", tmp_path / "gone.py")
+    assert (said.code, "gone.py cannot be loaded: SystemExit" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_rule_prints_is_not_in_the_document(failing, tmp_path, jobs):
+    (tmp_path / "prints.py").write_text(
+        "from smdebug.rules import Rule\nprint('loaded')\n"
+        "class Prints(Rule):\n    def invoke_at_step(self, step):\n        print('at', step)\n"
+    )
+    script = (
+        "import sys\nfrom smdebug.runs import evaluating\n"
+        "if __name__ == '__main__':\n"
+        "    evaluating.evaluate.__kwdefaults__['worth_a_process'] = 2\n"
+        "    from smdebug.cli.main import main\n"
+        f"    sys.exit(main(['evaluate', {str(failing)!r}, '--rule-file', "
+        f"{str(tmp_path / 'prints.py')!r}, '--json', '-j', '{jobs}']))\n"
+    )
+    (tmp_path / "asks.py").write_text(script)
+    said = subprocess.run(
+        [sys.executable, tmp_path / "asks.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    (result,) = json.loads(said.stdout)
+    assert (result["looked"], result["processes"]) == (10, jobs)
+    assert {"loaded", "at 0", "at 90"} <= set(said.stderr.splitlines())

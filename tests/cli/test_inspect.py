@@ -1,0 +1,132 @@
+"""`smdebug inspect` and `smdebug tensor`: over folders and buckets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smdebug.files.names import event_key, index_key
+from smdebug.trials import create_trial
+from tests.cli.conftest import failing_run, flip_a_bit
+from tests.rules.made_runs import made_run
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
+
+
+def test_a_run_is_told_at_a_glance(ask, failing):
+    said = ask("inspect", failing)
+    assert said.code == 0
+    assert "ended, 1 worker, 10 steps, 3 tensors" in said.out
+    assert "TRAIN" in said.out
+    assert "█▇" in said.out  # the course of the loss
+    told = ask("inspect", failing, "--json").json
+    assert told["steps"] == [{"mode": "TRAIN", "count": 10, "first": 0, "last": 90, "interval": 10}]
+    (weight,) = [one for one in told["tensors"] if one["name"] == "fc.weight"]
+    assert (weight["steps"], weight["last_step"], weight["latest"]["shape"]) == (10, 90, [2, 3])
+    assert weight["latest"]["maximum"] == pytest.approx(91.0)
+    assert told["collections"]["gradients"] == 1
+    assert told["bytes"] == sum(
+        (failing / event_key(step, "worker_0")).stat().st_size for step in range(0, 100, 10)
+    )
+
+
+def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, failing, bucket, tmp_path):
+    failing_run(f"s3://{bucket}/runs/failing")
+    far, near = (
+        ask("inspect", f"s3://{bucket}/runs/failing", "--json").json,
+        ask("inspect", failing, "--json").json,
+    )
+    for changing in ("path", "first_saved", "last_saved", "seconds_per_step"):
+        far.pop(changing), near.pop(changing)
+    assert far == near
+    assert ask("verify", f"s3://{bucket}/runs/failing").code == 0
+    page = tmp_path / "page.html"
+    assert ask("report", f"s3://{bucket}/runs/failing", "--no-rules", "-o", page).code == 0
+    assert f"s3://{bucket}/runs/failing" in page.read_text(encoding="utf-8")
+    assert (
+        ask(
+            "evaluate", f"s3://{bucket}/runs/failing", "--rule", "VanishingGradient", "-j", "1"
+        ).code
+        == 1
+    )
+
+
+@pytest.mark.parametrize("run", sorted(one.name for one in GOLDEN.iterdir() if one.is_dir()))
+def test_runs_of_the_old_library_are_read_and_sound(ask, run):
+    told = ask("inspect", GOLDEN / run, "--json").json
+    trial = create_trial(str(GOLDEN / run))
+    assert [one["name"] for one in told["tensors"]] == trial.tensor_names()
+    assert sum(one["count"] for one in told["steps"]) == len(trial.steps())
+    said = ask("verify", GOLDEN / run)
+    assert said.code == 0
+    assert "the old library wrote no checksum" in said.out
+
+
+def test_a_file_is_said_to_be_one(ask, failing):
+    file = failing / index_key(20, "worker_0")
+    for words in (("inspect",), ("verify",), ("tensor", "loss"), ("evaluate", "--rule", "all")):
+        said = ask(words[0], file, *words[1:])
+        assert (said.code, "that is a file." in said.err) == (3, True)
+        assert "A run is the folder" in said.err
+
+
+def test_a_place_without_a_run_says_what_is_there(ask, failing, tmp_path):
+    said = ask("inspect", tmp_path)
+    assert said.code == 3
+    assert "but below it there are failing" in said.err
+    assert said.err.count("\n") == 2  # an error, a hint, and no trace
+    assert ask("inspect", tmp_path / "nothing").code == 3
+    told = json.loads(ask("inspect", tmp_path / "nothing", "--json").err)
+    assert (told["exit_code"], "does not exist" in told["error"]) == (3, True)
+
+
+def test_a_tensor_is_told_over_its_steps_and_at_one(ask, failing):
+    told = ask("tensor", failing, "gradient/fc", "--json").json
+    assert [one["step"] for one in told["steps"]] == list(range(0, 100, 10))
+    assert told["steps"][-1]["abs_mean"] == pytest.approx(1e-9)
+    value = ask("tensor", failing, "fc.weight", "--step", 10, "--mode", "train", "--json").json[
+        "value"
+    ]
+    assert np.allclose(value, np.linspace(-1, 1, 6).reshape(2, 3) + 10)
+    assert len(ask("tensor", failing, "loss", "--last", 3, "--json").json["steps"]) == 3
+    wrong = ask("tensor", failing, "gradient/fd")
+    assert (wrong.code, "Did you mean gradient/fc?" in wrong.err) == (2, True)
+    assert ask("tensor", failing, "loss", "--step", 11).code == 2
+
+
+def test_what_is_not_finite_is_counted_and_told_as_json(ask, tmp_path):
+    made_run({0: {"w": [1.0, np.nan, np.inf]}}, tmp_path / "run")
+    (told,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
+    assert (told["latest"]["nan"], told["latest"]["infinite"], told["latest"]["mean"]) == (
+        1,
+        1,
+        1.0,
+    )
+    assert ask("tensor", tmp_path / "run", "w", "--step", 0, "--json").json["value"] == [
+        1.0,
+        "NaN",
+        "Infinity",
+    ]
+
+
+def test_a_tensor_that_is_damaged_is_told_as_that(ask, failing):
+    flip_a_bit(failing)
+    said = ask("tensor", failing, "loss")
+    assert (said.code, said.out.count("damaged")) == (0, 1)
+    steps = ask("tensor", failing, "loss", "--json").json["steps"]
+    assert [one["step"] for one in steps if "problem" in one] == [20]
+    assert ask("tensor", failing, "loss", "--step", 20).code == 3
+    for index in (failing / "index").rglob("*.json"):
+        if int(index.name[:12]) > 20:
+            index.unlink()
+    assert "damaged: " in ask("inspect", failing).out
+
+
+def test_a_worker_that_is_not_there_is_told_with_those_that_are(ask, failing, tmp_path):
+    said = ask("tensor", failing, "loss", "--worker", "worker_7")
+    assert (said.code, "worker_0" in said.err) == (2, True)
+    said = ask("export", "npz", failing, "--worker", "worker_7", "-o", tmp_path / "out.npz")
+    assert (said.code, (tmp_path / "out.npz").exists()) == (2, False)

@@ -1,0 +1,81 @@
+"""Output files: places that cannot be written to, and `smdebug report`'s options."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, failing, tmp_path):
+    for words in (("report", failing), ("export", "npz", failing)):
+        said = ask(*words, "-o", tmp_path)
+        assert (said.code, f"{tmp_path}: Is a directory" in said.err) == (3, True)
+        assert "add a file name" in said.err
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["failing"]
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        shutil.copytree(failing, odd)
+    except OSError:
+        return  # a file system whose names are text
+    assert ask("report", odd, "-o", tmp_path / "page.html").code == 1
+
+
+def test_a_report_without_rules_that_names_one_is_refused(ask, failing, tmp_path):
+    said = ask("report", failing, "--no-rules", "--rule", "AllZero", "-o", tmp_path / "page.html")
+    assert (said.code, "--no-rules" in said.err) == (2, True)
+
+
+def test_a_report_hears_that_the_other_run_is_none_before_rules_look(
+    ask, failing, tmp_path, monkeypatch
+):
+    from smdebug.reports import writing
+
+    monkeypatch.setattr(writing, "evaluated", lambda *_, **__: pytest.fail("too early"))
+    said = ask("report", failing, "--compare", tmp_path / "none", "-o", tmp_path / "page.html")
+    assert (said.code, "There is no run" in said.err) == (3, True)
+
+
+@pytest.fixture
+def mere_owner():
+    """Root writes everywhere, and reads everything; without these rights it is one user among others."""
+    if os.geteuid() != 0:
+        return lambda *words: words
+    drop = shutil.which("setpriv")
+    if drop is None:
+        pytest.skip("root may read and write everything")
+    rights = "-dac_override,-dac_read_search"
+    return lambda *words: (drop, "--bounding-set", rights, "--inh-caps", rights, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (("report", "{}/failing", "-o"), "page.html"),
+        (("export", "npz", "{}/failing", "-o"), "x.npz"),
+        (("export", "safetensors", "{}/failing", "-o"), "x.safetensors"),
+        (("export", "parquet", "{}/failing", "-o"), "x.parquet"),
+        (("export", "tensorboard", "{}/failing", "-o"), "board"),
+        (("plot", "{}/failing", "--tensor", "loss", "-o"), "x.png"),
+    ],
+)
+def test_a_place_that_cannot_be_written_to_is_told_as_it_was_named(
+    failing, tmp_path, mere_owner, words, place
+):
+    sealed = tmp_path / "sealed"
+    sealed.mkdir(mode=0o555)
+    named = [word.format(tmp_path) for word in words]
+    command = (sys.executable, "-m", "smdebug", *named, str(sealed / place))
+    said = subprocess.run(
+        mere_owner(*command),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert said.returncode == 3
+    assert said.stderr.startswith(f"error: {sealed / place}")
+    assert ".tmp" not in said.stderr

@@ -1,0 +1,109 @@
+"""What a terminal shows: colour, encodings, tables and progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import smdebug
+from smdebug.cli import commands, progress
+from smdebug.cli.output import print_table
+from smdebug.cli.progress import Progress
+from tests.cli.processes import in_a_shell
+
+
+def test_a_terminal_that_knows_no_unicode_gets_none(failing):
+    said = in_a_shell("inspect", str(failing), PYTHONIOENCODING="ascii")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.isascii()
+
+
+def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_path):
+    """Click takes a terminal of ASCII for one of UTF-8; one of Latin-1 it takes at its word."""
+    saved = [f"名_loss_{at}" for at in range(50)]
+    with smdebug.Hook(str(tmp_path / "run")) as hook, hook.step():
+        hook.record_all(dict.fromkeys(saved, 1.0))
+    latin = {"PYTHONIOENCODING": "latin-1"}
+    told = in_a_shell("inspect", str(tmp_path / "run"), "--json", **latin)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert [one["name"] for one in json.loads(told.stdout)["tensors"]] == sorted(saved)
+    told = in_a_shell("inspect", str(tmp_path / "run"), **latin)
+    assert (told.returncode, "... and 10 more" in told.stdout) == (0, True)
+
+
+def test_marks_can_be_told_apart_without_unicode(failing):
+    rules = ("--rule", "VanishingGradient", "--rule", "ExplodingTensor")
+    said = in_a_shell("evaluate", str(failing), *rules, PYTHONIOENCODING="latin-1").stdout
+    marks = [line[0] for line in said.splitlines() if not line.startswith(" ")]
+    assert marks == ["x", "+"]
+
+
+def test_colour_is_a_matter_of_the_environment(failing):
+    assert "\x1b[" not in in_a_shell("inspect", str(failing)).stdout
+    assert "\x1b[" in in_a_shell("inspect", str(failing), FORCE_COLOR="1").stdout
+    assert "\x1b[" not in in_a_shell("inspect", str(failing), FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_what_a_run_holds_cannot_command_the_terminal(capsys):
+    print_table(("tensor",), [("evil\x1b[2J\nname",)])
+    said = capsys.readouterr().out
+    assert "\x1b" not in said.splitlines()[1]
+    assert len(said.splitlines()) == 2
+
+
+def test_wide_letters_keep_the_columns(capsys):
+    print_table(("a", "b"), [("重み", "x"), ("abcd", "y")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].index("x") + 2 == lines[2].index("y")  # each of the two takes two columns
+
+
+def test_progress_is_for_terminals_and_for_those_who_wait(capsys):
+    bar = Progress("looking", 10)
+    bar._started -= 60
+    bar.advance(5)
+    bar.clear()
+    assert capsys.readouterr().err == ""
+    bar._visible = True
+    bar._updated -= 1
+    bar.advance(1)
+    assert "60%, 40 s left" in capsys.readouterr().err
+    bar.clear()
+    assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_progress_keeps_to_its_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    bar = Progress("looking at what is 長い", 10)
+    bar._visible = True
+    bar._started -= 60
+    bar._updated -= 1
+    bar.advance(5)
+    said = capsys.readouterr().err.removeprefix("\r\x1b[K")
+    assert (said.startswith("…"), said.endswith("50%, 60 s left"), len(said)) == (True, True, 39)
+
+
+def test_a_dumb_terminal_gets_neither_colour_nor_a_line_that_is_written_over(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert progress._can_overwrite()
+    monkeypatch.setenv("TERM", "dumb")
+    assert not progress._can_overwrite()
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert commands._wants_colour() is False
+
+
+def test_waiting_is_told_to_terminals_alone(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    with progress.waiting("opening it"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    written = progress.threading.Event()
+    echo = progress.click.echo
+    monkeypatch.setattr(progress.click, "echo", lambda *a, **k: (echo(*a, **k), written.set()))
+    with progress.waiting("opening it"):
+        assert written.wait(10)
+    said = capsys.readouterr().err
+    assert "opening it, 0 s" in said
+    assert said.endswith("\r\x1b[K")

@@ -1,0 +1,126 @@
+"""`smdebug verify`: what is damage, and what is not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+import smdebug
+from smdebug.files.names import END_MARKER, event_key, index_key
+from tests.cli.conftest import failing_run
+
+
+def test_a_flipped_bit_is_found_by_verify_and_by_nothing_quicker(ask, failing):
+    file = failing / event_key(20, "worker_0")
+    data = bytearray(file.read_bytes())
+    at = data.index(np.float32(1.8).tobytes())
+    data[at] ^= 1
+    file.write_bytes(data)
+    said = ask("verify", failing, "--json")
+    assert said.code == 1
+    (problem,) = said.json["problems"]
+    assert (problem["tensor"], problem["step"]) == ("loss", 20)
+    assert ask("verify", failing, "--quick").code == 0
+    file.write_bytes(data[:-9])
+    assert ask("verify", failing, "--quick").code == 1
+
+
+def test_every_kind_of_damage_is_told(ask, failing):
+    (failing / event_key(30, "worker_0")).unlink()
+    (failing / index_key(40, "worker_0")).write_text('{"meta": {}}')
+    shutil.copy(failing / index_key(50, "worker_0"), failing / index_key(55, "worker_0"))
+    (failing / index_key(60, "worker_0")).unlink()
+    found = ask("verify", failing, "--json").json
+    assert {one["step"] for one in found["problems"]} == {30, 40, 55, 60}
+    assert "000000000060_worker_0.json is missing" in found["problems"][-1]["problem"]
+    assert ask("inspect", failing).out.count("damaged: ") == 2
+
+
+def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):
+    run = failing_run(tmp_path / "two", workers=2, steps=2)
+    next(iter((tmp_path / "two" / "collections").rglob("worker_1*"))).unlink()
+    said = ask("verify", run.storage.location)
+    assert (said.code, "files of 1 workers, and the run has 2" in said.out) == (1, True)
+
+
+def test_the_last_step_of_a_worker_that_died_is_no_damage_and_a_lost_index_file_is(ask, tmp_path):
+    run = failing_run(tmp_path / "two", workers=2, steps=3)
+    (tmp_path / "two" / index_key(20, "worker_1")).unlink()
+    found = ask("verify", run.storage.location, "--json")
+    assert found.code == 0
+    assert any("its worker stopped" in one["problem"] for one in found.json["notes"])
+    (tmp_path / "two" / index_key(10, "worker_0")).unlink()
+    (problem,) = ask("verify", run.storage.location, "--json").json["problems"]
+    assert (problem["step"], "worker_0.json is missing" in problem["problem"]) == (10, True)
+
+
+def attempt(place: Path, steps: int, *, first: int = 0, crashes: bool = False) -> None:
+    """A training that saves each of these steps, and at the last one dies before the index file is there."""
+    every = smdebug.SaveConfig(save_interval=1)
+    with smdebug.Hook(str(place), save_config=every) as hook:
+        for step in range(first + steps):
+            with hook.step():
+                if step >= first:
+                    hook.record("loss", 1.0)
+    if crashes:
+        (place / index_key(first + steps - 1, "worker_0")).unlink()
+        (place / END_MARKER).unlink()
+
+
+def test_a_step_that_was_never_committed_is_no_damage(ask, tmp_path):
+    attempt(tmp_path / "run", 3, crashes=True)
+    assert ask("verify", tmp_path / "run").code == 0
+    attempt(tmp_path / "run", 3, first=3)
+    found = ask("verify", tmp_path / "run", "--json")
+    assert (found.code, found.json["is_sound"]) == (0, True)
+    (note,) = found.json["notes"]
+    assert (note["step"], note["harmless"]) == (2, True)
+    assert "the training was interrupted there and went on at step 3, or" in note["problem"]
+
+
+def test_a_step_that_a_process_went_on_without_is_no_damage(ask, tmp_path):
+    attempt(tmp_path / "run", 2)
+    (tmp_path / "run" / END_MARKER).unlink()
+    attempt(tmp_path / "run", 2, first=5)
+    uncommitted = tmp_path / "run" / event_key(1, "worker_0")
+    for step in (3, 7):  # the second after all that was committed
+        place = tmp_path / "run" / event_key(step, "worker_0")
+        place.parent.mkdir()
+        shutil.copy(uncommitted, place)
+    index = tmp_path / "run" / index_key(6, "worker_0")
+    told = json.loads(index.read_text())
+    told["meta"]["previous_step"] = 1
+    (tmp_path / "run" / index_key(5, "worker_0")).unlink()
+    index.write_text(json.dumps(told))
+    found = ask("verify", tmp_path / "run", "--json").json
+    notes = {one["step"]: one["problem"] for one in found["notes"]}
+    assert all("never committed" in notes[step] for step in (3, 5))
+    assert "step 6 followed step 1" in notes[3]
+    assert [one["step"] for one in found["problems"]] == [7]
+
+
+def test_an_index_file_that_was_there_and_is_not_is_damage(ask, tmp_path):
+    attempt(tmp_path / "run", 6)
+    for step in (2, 3, 5):
+        (tmp_path / "run" / index_key(step, "worker_0")).unlink()
+    found = ask("verify", tmp_path / "run", "--json")
+    assert (found.code, [one["step"] for one in found.json["problems"]]) == (1, [2, 3, 5])
+
+
+def test_the_last_step_of_a_training_that_went_on_and_saved_nothing_is_no_damage(ask, tmp_path):
+    attempt(tmp_path / "run", 3, crashes=True)
+    attempt(tmp_path / "run", 0, first=3)
+    found = ask("verify", tmp_path / "run", "--json")
+    assert (found.code, "its worker stopped" in found.json["notes"][0]["problem"]) == (0, True)
+
+
+def test_a_training_that_dies_in_its_first_step_is_no_damage_and_a_lost_folder_is(ask, tmp_path):
+    attempt(tmp_path / "run", 1, crashes=True)
+    assert ask("verify", tmp_path / "run").code == 0
+    attempt(tmp_path / "other", 2, crashes=True)
+    shutil.rmtree(tmp_path / "other" / "index")
+    said = ask("verify", tmp_path / "other")
+    assert (said.code, "no index files at all" in said.out) == (1, True)
