@@ -146,10 +146,8 @@ def test_the_handlers_can_run_in_this_process():
         "    debugger.attach('run', ['ExplodingTensor'])\n"
         "    Saver(debugger.storage('run')).begin().save(0, ILL)\n"
         "    debugger.wait('run', through=0)\n"
-        "    print([finding.rule for finding in debugger.findings('run')])
-"
-        "    print('functions.evaluation.built_in' in sys.modules)
-"
+        "    print([finding.rule for finding in debugger.findings('run')])\n"
+        "    print('functions.evaluation.built_in' in sys.modules)\n"
     )
     output, _ = started(program).communicate(timeout=120)
     assert output.splitlines()[-2:] == ["['ExplodingTensor']", "True"]
