@@ -24,10 +24,11 @@ import numpy as np
 
 from bench import idle
 from functions.adapters.in_memory import MemoryItems
-from functions.ports import ALWAYS, Item, Only
+from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
 from smdebug.service import items
 from smdebug.service.costs import POLLERS, PRICED_IN, PRICES
+from smdebug.service.item_reader import Item
 from smdebug.service.items import token_of
 from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage

@@ -1,4 +1,4 @@
-"""What MkDocs has to be told so that the pages are the same here as on GitHub: a hook of `mkdocs.yml`."""
+"""A hook of `mkdocs.yml` that renders the pages as GitHub does."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = ("ARCHITECTURE.md", "CHANGELOG.md")  # pages of the book that lie beside docs/
+BESIDE = ("ARCHITECTURE.md", "CHANGELOG.md")  # pages of the book outside docs/
 _LINK = re.compile(r"\[(?P<text>[^\[\]]*)\]\((?P<target>[^()\s#:]+)\)")
 _BLOCK = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:
-    """Headings get the anchors that GitHub gives them."""
+    """Give headings the anchors that GitHub gives them."""
     config["mdx_configs"]["toc"] = {
         **config["mdx_configs"].get("toc", {}),
         "permalink": True,
@@ -25,7 +25,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """The pages beside docs/ belong to the book, and the files that pages lead to come along."""
+    """Add the pages outside docs/, and the files that pages link to."""
     for name in BESIDE:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     for page in Path(config["docs_dir"]).glob("*.md"):
@@ -39,8 +39,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links lead to where things are in the book; a folder of the checkout is named, and no link."""
-    # What GitHub takes for a language and a remark, Python's Markdown takes for text.
+    """Point links into the book; a link to a folder of the checkout becomes text."""
+    # GitHub ignores words after the language of a fence; Python-Markdown then sees no fence.
     markdown = re.sub(r"^```(\w+) .*$", r"```\1", markdown, flags=re.MULTILINE)
     prose = _BLOCK.split(markdown)
     if page.file.src_uri in BESIDE:
@@ -51,12 +51,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def anchor_of(title: str, separator: str) -> str:
-    """As GitHub does it: words and dashes, and every blank a dash."""
+    """Return the anchor as GitHub forms it: words and dashes, each space a dash."""
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", separator)
 
 
 def _in_the_book(link: re.Match[str]) -> str:
-    """From docs/, which is the root of the book."""
+    """Return the link relative to docs/, the root of the book."""
     if (ROOT / "docs" / link["target"]).is_dir():
         return link["text"]
     return f"[{link['text']}]({link['target'].removeprefix('../')})"

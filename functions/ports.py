@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-Item = dict[str, Any]
+from smdebug.service.item_reader import Item, ItemReader
 
 
 class Refused(Exception):
@@ -44,22 +44,8 @@ class Change:
     only: Only = ALWAYS
 
 
-class ItemStore(Protocol):
+class ItemStore(ItemReader, Protocol):
     """A table of items under a partition key `pk` and a sort key `sk`. Reads see every earlier write."""
-
-    def get(self, pk: str, sk: str) -> Item | None:
-        """The item, or None."""
-
-    def query(
-        self,
-        pk: str,
-        *,
-        first: str = "",
-        last: str | None = None,
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> list[Item]:
-        """The items whose sort keys lie from `first` to `last`, both included, in their order."""
 
     def put(self, item: Item, only: Only = ALWAYS) -> None:
         """Write the item, replacing what was there. `Refused` if `only` does not hold."""

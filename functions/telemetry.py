@@ -47,16 +47,16 @@ def about_rule(run: str, rule: str, step: int, level: str | None = None) -> Iter
     from smdebug.logger import get_logger
 
     logger = get_logger()
-    before = logger.level, logger.handlers
+    before = logger.level, logger.handlers, logger.filters
     token = _about.set({"run": run, "rule": rule, "step": step})
-    logger.handlers = [_AsJson()]
+    logger.handlers, logger.filters = [_AsJson()], []  # a rule may log the same at every step
     if level:
         logger.setLevel(level.upper())
     try:
         yield
     finally:
         logger.setLevel(before[0])
-        logger.handlers = before[1]
+        logger.handlers, logger.filters = before[1:]
         _about.reset(token)
 
 

@@ -74,10 +74,15 @@ PURE = [
     "saving/save_plan.py",
     "service/attributes.py",
     "service/items.py",
-    "service/reading.py",
+    "service/findings.py",
+    "service/item_reader.py",
+    "service/log_lines.py",
+    "service/news.py",
     "service/records.py",
     "service/rules_file",
-    "service/statuses.py",
+    "service/run_status.py",
+    "service/sagemaker_statuses.py",
+    "service/step_status.py",
     "service/tables.py",
 ]
 IMPURE_MODULES = {"os", "time", "logging", "socket", "threading", "pathlib", "random", "boto3"}
@@ -259,7 +264,9 @@ def test_the_facades_of_the_old_library_hold_imports_and_one_sentence():
     }
     for path in modules(LAYER / "smdebug" / "core"):
         inside = path.relative_to(LAYER / "smdebug" / "core")
-        if inside.name in behaving or inside.parts[0] in {"access_layer", "tfevent", "tfrecord"}:
+        if inside.name in behaving or inside.parts[0] in {
+            *("access_layer", "tfevent", "tfrecord", "utils"),
+        }:
             continue
         body = ast.parse(path.read_text(encoding="utf-8")).body
         kinds = (ast.Import, ast.ImportFrom, ast.Assign)

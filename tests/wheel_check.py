@@ -1,9 +1,9 @@
-"""Install the wheel alone into an environment of its own, and use it as a stranger would.
+"""Install the wheel into an empty environment and use it.
 
     python tests/wheel_check.py dist
 
-It finds what only a checkout would hide: a package that was left out of the wheel, a dependency that was not
-declared, a module that needs an extra although it should not.
+This finds what a checkout hides: a package missing from the wheel, an undeclared dependency, a module
+that wrongly needs an extra.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ assert fired == [4], fired
 assert "boto3" not in sys.modules
 from smdebug.reports import write_report
 write_report(out, out + ".html", rules=["ExplodingTensor"])
-assert "d3js.org" in open(out + ".html").read(), "the report lacks what draws it"
-print("The wheel, alone, wrote a run, read it back and had a rule fire at step 4.")
+assert "d3js.org" in open(out + ".html").read(), "the report lacks its drawing library"
+print("The installed wheel saved a run, read it and evaluated a rule, which fired at step 4.")
 """
 
 
@@ -72,7 +72,7 @@ def main(dist: Path) -> None:
 
 
 def check_contents(wheel: Path) -> None:
-    """Every module of the checkout is in the wheel, and nothing else is."""
+    """Exit with a message unless the wheel holds exactly the modules of the checkout."""
     roots = [CHECKOUT / "layers/smdebug_core/python", CHECKOUT / "rules"]
     packages = {"smdebug", "tornasole", "tornasole_rules", "smdebug_rules"}
     expected = {
@@ -85,13 +85,13 @@ def check_contents(wheel: Path) -> None:
         modules = {name for name in archive.namelist() if name.endswith(".py")}
     if modules != expected:
         sys.exit(
-            f"{wheel.name} holds other modules than the checkout: "
-            f"missing {sorted(expected - modules)}, too many {sorted(modules - expected)}."
+            f"{wheel.name} and the checkout hold different modules: "
+            f"missing {sorted(expected - modules)}, unexpected {sorted(modules - expected)}."
         )
 
 
 def unhashed(pins: Path, place: Path) -> Path:
-    """The same pins as constraints, which may not carry hashes."""
+    """Write the pins as constraints, which cannot carry hashes; return the file."""
     lines = (line.strip() for line in pins.read_text(encoding="utf-8").splitlines())
     constraints = place / "constraints.txt"
     kept = [line.removesuffix("\\").strip() for line in lines if "==" in line]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from functions.ports import ALWAYS, Change, Item, Only, Refused, TooMuch
+from functions.ports import ALWAYS, Change, Only, Refused, TooMuch
 from smdebug.service.attributes import (
     as_attribute,
     as_attributes,
     item_in,
-    page_by_page,
-    range_request,
+    read_pages,
 )
+from smdebug.service.item_reader import Item, ItemReader, KeyRange
 
 _SLOW_DOWN = frozenset(
     {
@@ -25,7 +25,7 @@ _SLOW_DOWN = frozenset(
 )
 
 
-class DynamoItems:
+class DynamoItems(ItemReader):
     """The items of one table."""
 
     def __init__(self, table: str, client: Any):
@@ -36,17 +36,8 @@ class DynamoItems:
         answer = self._ask("get_item", Key=_key(pk, sk), ConsistentRead=True)
         return item_in(answer["Item"]) if "Item" in answer else None
 
-    def query(
-        self,
-        pk: str,
-        *,
-        first: str = "",
-        last: str | None = None,
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> list[Item]:
-        request = range_request(pk, first=first, last=last, newest_first=newest_first)
-        return page_by_page(lambda **page: self._ask("query", **page), request, limit)
+    def read_range(self, keys: KeyRange) -> list[Item]:
+        return read_pages(lambda **page: self._ask("query", **page), keys)
 
     def put(self, item: Item, only: Only = ALWAYS) -> None:
         words = _Words()

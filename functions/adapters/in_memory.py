@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from functions.ports import ALWAYS, Change, Item, Only, Refused
+from functions.ports import ALWAYS, Change, Only, Refused
 from smdebug.exceptions import ObjectMissing
+from smdebug.service.item_reader import Item, ItemReader, KeyRange
 
 
-class MemoryItems:
+class MemoryItems(ItemReader):
     """A table in memory."""
 
     def __init__(self) -> None:
@@ -25,22 +26,14 @@ class MemoryItems:
             item = partition.items.get(sk) if partition else None
             return None if item is None else _copy(item)
 
-    def query(
-        self,
-        pk: str,
-        *,
-        first: str = "",
-        last: str | None = None,
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> list[Item]:
+    def read_range(self, keys: KeyRange) -> list[Item]:
         with self._lock:
-            partition = self._partitions.get(pk)
+            partition = self._partitions.get(keys.pk)
             if partition is None:
                 return []
-            keys = partition.between(first, last)
-            ordered = reversed(keys) if newest_first else iter(keys)
-            return [_copy(partition.items[key.decode()]) for key in islice(ordered, limit)]
+            found = partition.between(keys.first, keys.last)
+            ordered = reversed(found) if keys.newest_first else iter(found)
+            return [_copy(partition.items[key.decode()]) for key in islice(ordered, keys.limit)]
 
     def put(self, item: Item, only: Only = ALWAYS) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ import pytest
 from smdebug.core.reader import FileReader
 from smdebug.core.writer import FileWriter
 from smdebug.exceptions import SMDebugNotImplementedError, SMDebugRuntimeError, SMDebugValueError
-from smdebug.files.events import record_spans
+from smdebug.files.event_reading import record_spans
 from smdebug.files.framing import frame
 from smdebug.files.wire import delimited
 from smdebug.mode_keys import ModeKeys

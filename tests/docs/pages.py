@@ -1,11 +1,11 @@
-"""The pages that a user reads, and what is in their fences.
+"""The pages of the documentation and their fenced blocks.
 
-A block of Python is run as it stands, one after the other on a page and in one namespace, in an empty folder:
+The Python blocks of a page run in order, unchanged, in one namespace and an empty folder:
 
-- one that begins with `# name.py` is also that file there;
-- one that begins with `# not run by the tests: why` is not run, and listed by `test_blocks.py`;
-- a fence marked `text output` holds what the block before it prints;
-- in a fence marked `console`, `$ ` precedes a command and its output follows.
+- A block that begins with `# name.py` is also written to that file.
+- A block that begins with `# not run by the tests: why` is skipped; `test_blocks.py` lists it.
+- A fence marked `text output` holds the output of the block before it.
+- A fence marked `console` holds commands after `$ `, each followed by its output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILE = re.compile(r"\A# (\w+\.py)\n")
 
 
 class Block(NamedTuple):
-    """What one fence holds, and where it begins."""
+    """The content of one fence, and the line where it begins."""
 
     page: Path
     line: int
@@ -50,7 +50,7 @@ class Block(NamedTuple):
 
 
 def name_of(page: Path) -> str:
-    """The page as its path from the top of the project."""
+    """Return the path of the page from the root of the project."""
     return page.relative_to(ROOT).as_posix()
 
 
@@ -59,7 +59,7 @@ def text_of(page: Path) -> str:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The fences of a page, in order."""
+    """Return the fences of a page, in order."""
     text = text_of(page)
     return [
         Block(page, text.count("\n", 0, found.start(3)) + 1, found[2].strip(), found[3])
@@ -68,11 +68,11 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def without_fences(page: Path) -> str:
-    """The page's prose."""
+    """Return the page without its fences."""
     return _FENCE.sub("", text_of(page))
 
 
 def commands_in(block: Block) -> list[tuple[str, str]]:
-    """Each command of a console block, with what it prints."""
+    """Return each command of a console block with its output."""
     found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE)
     return [(command, output) for command, output in found]

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md draws the rooms that are there."""
+"""ARCHITECTURE.md describes the rooms that exist."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.test_architecture import ARROWS
 PAGE = text_of(ROOT / "ARCHITECTURE.md")
 
 
-def test_every_room_has_its_sentence():
+def test_every_room_is_described():
     described = set(re.findall(r"^\| `(\w+)/?` \|", PAGE, re.MULTILINE))
     assert described >= set(ARROWS) - {"__main__"} | {"core"}
 
 
-def test_every_file_that_the_page_names_is_there():
+def test_every_file_that_the_page_names_exists():
     for room, module in re.findall(r"`(\w+)/(\w+\.py)`", PAGE):
         places = [
             ROOT / room / module,
@@ -26,5 +26,5 @@ def test_every_file_that_the_page_names_is_there():
         assert any(place.is_file() for place in places), f"{room}/{module}"
 
 
-def test_the_application_has_its_place():
+def test_the_application_has_one_section():
     assert PAGE.count("\n## The application\n") == 1

@@ -1,4 +1,4 @@
-"""Every block of code in the documentation is run, and prints what the page says it prints."""
+"""Every block of code in the documentation runs and prints what its page shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.rules.made_runs import made_run
 from tests.service.stocked import ill_run
 
 OLD_RUN = ROOT / "tests" / "golden" / "runs" / "single_worker"
-# Blocks that nobody runs, by page and reason: a new one has to be put here on purpose.
+# Blocks that are not run, by page and reason. Add a new one deliberately.
 NOT_RUN = [
     ("docs/asking.md", "needs an AWS account"),
     ("docs/asking.md", "needs the logs of a stack"),
@@ -30,7 +30,7 @@ NOT_RUN = [
     ("docs/deploy.md", "it needs the deployed stack"),
     ("docs/deploy.md", "it is part of a CDK app of yours"),
 ]
-# Its blocks need frameworks: tests/frameworks/test_page.py runs them.
+# These blocks need frameworks: tests/frameworks/test_page.py runs them.
 RUN_ELSEWHERE = {"docs/frameworks.md"}
 WITH_CODE = [
     page
@@ -44,15 +44,15 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(singleton, "_hook", None)  # no hook of another page or test
     names = given_names(tmp_path)
-    said = ""
+    printed = ""
     for block in blocks_of(page):
         if block.is_python and not block.not_run_because:
             names["out_dir"] = str(tmp_path / f"out-{block.line}")
             if block.file_name:
                 Path(block.file_name).write_text(block.text, encoding="utf-8")
-            said = said_by(block, names)
+            printed = output_of(block, names)
         elif block.kind == "text output":
-            assert said == block.text, f"{block.place} is not what the block before it prints"
+            assert printed == block.text, f"{block.place} is not the output of the block before it"
         elif block.kind == "console":
             for command, output in commands_in(block):
                 if is_ours(command):
@@ -60,7 +60,7 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatc
 
 
 def given_names(folder: Path) -> dict[str, Any]:
-    """What pages say their blocks are given: `run_path`, `old_run`, `debugger`, `out_dir`."""
+    """Return the names that pages may use: `run_path`, `old_run`, `debugger`, `out_dir`."""
     steps = {step: {"loss": [1.0], "dense_weight": [2.0]} for step in range(4)}
     made_run(steps, folder / "run")
     shutil.copytree(OLD_RUN, folder / "old_run")
@@ -72,8 +72,8 @@ def given_names(folder: Path) -> dict[str, Any]:
     }
 
 
-def said_by(block: Block, names: dict[str, Any]) -> str:
-    """Run the block, and give what it prints; a failure points into the page."""
+def output_of(block: Block, names: dict[str, Any]) -> str:
+    """Run the block and return its output; a traceback names the line of the page."""
     code = compile("\n" * (block.line - 1) + block.text, name_of(block.page), "exec")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -82,7 +82,7 @@ def said_by(block: Block, names: dict[str, Any]) -> str:
 
 
 def is_ours(command: str) -> bool:
-    """Does the command look at a run? Others install or build something."""
+    """Whether the command is part of the library; others install or build something."""
     words = shlex.split(command)
     return words[0].startswith("smdebug") or words[:2] == ["python", "-m"]
 
@@ -93,7 +93,7 @@ def run(command: str) -> str:
     done = subprocess.run(
         shlex.split(command),
         check=False,
-        timeout=120,  # a command that waits for somebody belongs into a block of kind sh
+        timeout=120,  # a command that waits for input belongs in a block of kind sh
         capture_output=True,
         text=True,
         env={**os.environ, "PATH": path, "PYTHONWARNINGS": "error"},
@@ -113,16 +113,16 @@ def not_run() -> Iterator[tuple[str, str]]:
                 yield name_of(page), block.not_run_because
 
 
-def test_what_is_not_run_is_known_here():
+def test_the_blocks_that_are_not_run_are_listed_here():
     assert list(not_run()) == NOT_RUN
 
 
-def test_there_are_pages_with_code():
+def test_the_main_guides_have_code():
     names = {name_of(page) for page in WITH_CODE}
     assert {"README.md", "docs/saving.md", "docs/trials.md", "docs/rules.md"} <= names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_fence_says_what_it_holds(page):
+def test_every_fence_has_a_known_kind(page):
     known = {"python", "json", "text", "text output", "console", "sh"}
     assert [block.place for block in blocks_of(page) if block.kind not in known] == []

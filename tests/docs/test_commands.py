@@ -1,4 +1,4 @@
-"""Commands, options and extras that the documentation names are there."""
+"""Commands, make targets and extras that the documentation names exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 
 
 def code_of(page: Path) -> str:
-    """What is set as code: in fences that hold commands, and within sentences."""
+    """Return the code of a page: command fences, and backquotes within sentences."""
     fences = [
         block.text
         for block in blocks_of(page)
@@ -29,32 +29,32 @@ def code_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_what_a_page_makes_can_be_made(page):
+def test_every_make_target_that_a_page_names_exists(page):
     named = set(re.findall(r"(?:^|\s)make ([a-z][a-z-]*)", code_of(page), re.MULTILINE))
     assert named <= TARGETS
 
 
-@pytest.mark.parametrize("whose", ["PYTHON", "VENV"])
-def test_a_python_that_is_too_old_is_told_before_anything_is_installed(whose, tmp_path):
+@pytest.mark.parametrize("variable", ["PYTHON", "VENV"])
+def test_a_python_that_is_too_old_is_refused_before_anything_is_installed(variable, tmp_path):
     old = tmp_path / "old"
     python = old / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.10.13\n")  # else it fails
     python.chmod(0o755)
-    given = {
+    assignments = {
         "PYTHON": [f"PYTHON={python}", f"VENV={tmp_path / 'new'}"],
         "VENV": [f"PYTHON={sys.executable}", f"VENV={old}"],
     }
-    said = subprocess.run(
-        ["make", "--no-print-directory", "setup", *given[whose]],
+    done = subprocess.run(
+        ["make", "--no-print-directory", "setup", *assignments[variable]],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert said.returncode != 0
-    assert "Python 3.10.13" in said.stdout
-    assert [each.name for each in tmp_path.rglob("*")] == ["old", "bin", "python"]
+    assert done.returncode != 0
+    assert "Python 3.10.13" in done.stdout
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "bin", "python"]
 
 
 def test_the_readme_names_the_two_commands():
@@ -72,7 +72,7 @@ def test_a_command_that_a_page_names_is_installed_with_the_library(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_an_extra_that_a_page_names_is_one(page):
+def test_every_extra_that_a_page_names_exists(page):
     text = text_of(page)
     named = re.findall(r"(?:smdebug-serverless|pip install \"?\.)\[([\w,]+)\]", text)
     wanted = {extra for extras in named for extra in extras.split(",")}
@@ -82,3 +82,8 @@ def test_an_extra_that_a_page_names_is_one(page):
 def test_the_readme_lists_every_extra_for_users():
     listed = set(re.findall(r"^\| `([a-z0-9]+)` \|", text_of(ROOT / "README.md"), re.MULTILINE))
     assert listed == set(PROJECT["optional-dependencies"]) - {"dev", "infra"}
+
+
+def test_the_folders_that_only_one_version_of_python_runs_exist():
+    (named,) = re.findall(r"^ONE_VERSION := (.+)$", MAKEFILE, re.MULTILINE)
+    assert [name for name in named.split() if not (ROOT / "tests" / name).is_dir()] == []

@@ -1,4 +1,4 @@
-"""Links of the documentation lead somewhere."""
+"""Every relative link of the documentation has a target."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def relative_links(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
+    """Return the anchors that GitHub gives to the headings of a page."""
     titles = re.findall(r"^#+ (.+)$", without_fences(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=name_of)
-def test_every_relative_link_leads_to_a_file_and_a_heading(page):
+def test_every_relative_link_has_a_file_and_a_heading(page):
     broken = []
     for link in relative_links(page):
         path, _, anchor = link.partition("#")
@@ -43,12 +43,12 @@ def test_every_page_of_the_folder_is_in_its_index():
     assert {page.name for page in index.parent.glob("*.md")} - {"README.md"} <= listed
 
 
-def test_the_readme_leads_to_every_guide_the_architecture_and_the_changes():
+def test_the_readme_links_to_every_guide():
     links = set(relative_links(ROOT / "README.md"))
-    assert {"ARCHITECTURE.md", "CHANGELOG.md", "LICENSE"} <= links
+    assert {"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"} <= links
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= links
 
 
-def test_no_page_names_a_place_of_somebodys_machine():
+def test_no_page_names_a_path_of_a_particular_machine():
     for page in PAGES:
         assert not re.search(r"/(home|Users|root|work)/", text_of(page)), name_of(page)

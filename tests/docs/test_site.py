@@ -1,4 +1,4 @@
-"""The pages as a book: all of them are in it, as they are, and no link leads nowhere."""
+"""The site that `make site` builds: it has every page, and a broken link fails the build."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def build(root: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """What the book is made of."""
+    """A copy of the files that the book is built from."""
     root = tmp_path_factory.mktemp("checkout")
     for folder in ("book", "docs", "examples"):
         shutil.copytree(ROOT / folder, root / folder)
@@ -43,7 +43,7 @@ def test_every_page_is_in_the_book_with_all_its_headings(checkout):
     assert (site / "examples" / "custom_rule" / "sudden_jump.py").exists()
 
 
-def test_the_book_asks_no_other_host_for_anything(checkout):
+def test_the_book_loads_nothing_from_other_hosts(checkout):
     assert build(checkout).returncode == 0
     for page in (checkout / "build" / "site").glob("*.html"):
         made = page.read_text(encoding="utf-8")
@@ -53,28 +53,27 @@ def test_the_book_asks_no_other_host_for_anything(checkout):
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1250])
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_book_is_read_on_a_phone_and_on_a_desk_in_the_light_and_in_the_dark(
-    checkout, width, dark
-):
+def test_the_book_is_legible_on_phone_and_desktop_in_light_and_dark(checkout, width, dark):
     assert build(checkout).returncode == 0
     there = "document.readyState === 'complete' && location.protocol === 'file:'"
     for page in ("index", "reports", "deploy"):
         file = checkout / "build" / "site" / f"{page}.html"
         with Tab(file, width=width, dark=dark, ready=there) as tab:
-            # Browsers let no page that lies in a folder have a worker, which the search is.
-            assert [one for one in tab.complaints if "search/worker.js" not in one] == []
+            # The search is a worker, which browsers refuse to a page from a file.
+            assert [line for line in tab.complaints if "search/worker.js" not in line] == []
             theme = tab.value("document.documentElement.getAttribute('data-bs-theme')")
             assert theme == ("dark" if dark else "light")
             seen = tab.value(PROBE)
         assert seen["wide"] == width, page
         assert len(seen["texts"]) > 40
-        assert [one for one in seen["texts"] if one["contrast"] < 4.5 or one["size"] < 12] == []
+        illegible = [text for text in seen["texts"] if text["contrast"] < 4.5 or text["size"] < 12]
+        assert illegible == []
 
 
 @pytest.mark.parametrize(
     "link", ["saving.md#nowhere", "nowhere.md", "../examples/nowhere.py", "../nowhere/"]
 )
-def test_a_link_that_leads_nowhere_is_found(checkout, tmp_path, link):
+def test_a_broken_link_fails_the_build(checkout, tmp_path, link):
     shutil.copytree(checkout, tmp_path / "checkout")
     page = tmp_path / "checkout" / "docs" / "rules-of-a-run.md"
     page.write_text(page.read_text(encoding="utf-8") + f"\n[there]({link})\n", encoding="utf-8")

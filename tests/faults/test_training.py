@@ -15,7 +15,7 @@ import smdebug
 from smdebug import SaveConfig, modes
 from smdebug.exceptions import ObjectMissing
 from smdebug.files import names
-from smdebug.files.events import read_value
+from smdebug.files.event_reading import read_value
 from smdebug.files.index import parse_index
 from smdebug.saving import hook as hook_module
 from smdebug.saving import patience

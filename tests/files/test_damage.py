@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from smdebug.exceptions import DamagedFile, IndexReaderException
 from smdebug.files.checksum import crc32c
 from smdebug.files.collections_file import parse_collections
-from smdebug.files.events import (
+from smdebug.files.event_reading import (
     decode_event,
-    encode_event,
     iterate_records,
     read_record,
     read_value,
     record_spans,
 )
+from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import frame
 from smdebug.files.index import parse_index
 from smdebug.files.wire import delimited, varint
@@ -279,10 +279,10 @@ def test_a_message_that_lies_is_refused(payload):
     [
         ("a negative dimension", "size -1"),
         ("too few strings", r"1 strings and shape \(2,\)"),
-        ("less content than the shape", r"shape \(3,\) of float32 takes 12 bytes, and there are 8"),
-        ("an unknown dtype", "no dtype number 99"),
+        ("less content than the shape", r"shape \(3,\) of float32 takes 12 bytes, but it has 8"),
+        ("an unknown dtype", "dtype number 99 does not exist"),
         ("very many dimensions", "more than 64 dimensions"),
-        ("a scalar of TensorBoard's", "'x' is no tensor"),
+        ("a scalar of TensorBoard's", "'x' is not a tensor"),
     ],
 )
 def test_the_problem_is_named(lie, problem):

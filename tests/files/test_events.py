@@ -8,17 +8,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError, SMDebugValueError
-from smdebug.files import events
+from smdebug.files import event_layouts
 from smdebug.files.checksum import CONSTANT_FOOTER, crc32c
-from smdebug.files.events import (
-    as_saved_array,
+from smdebug.files.event_reading import (
     decode_event,
-    encode_event,
     iterate_records,
     read_record,
     read_value,
     record_spans,
 )
+from smdebug.files.event_writing import as_saved_array, encode_event
 from smdebug.files.framing import frame
 from smdebug.files.index import parse_index
 from smdebug.files.proto.event_pb2 import Event as EventMessage
@@ -299,19 +298,20 @@ def test_a_small_value_is_the_callers_own():
     assert not read_value(buffer, file="f", name="own", step=3).any()
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
-    for memory in ("_templates", "_layouts"):
-        monkeypatch.setattr(events, memory, {})
-    monkeypatch.setattr(events, "_REMEMBERED", 10)
+def test_memory_of_templates_and_layouts_is_bounded(monkeypatch):
+    templates, layouts = event_layouts.templates, event_layouts.record_layouts
+    templates.clear()
+    layouts.clear()
+    monkeypatch.setattr(event_layouts, "_REMEMBERED", 10)
     for number in range(100):
         record = written(f"tensor {number}", np.zeros(3))
         read_value(record, file="f", name=f"tensor {number}", step=3)
-    assert len(events._templates) <= 10
-    assert 0 < len(events._layouts) <= 10
+    assert len(templates) <= 10
+    assert 0 < len(layouts) <= 10
 
-    monkeypatch.setattr(events, "_templates", {})
+    templates.clear()
     written("long" * 2000, np.zeros(3))
-    assert not events._templates
+    assert not templates
 
 
 def test_threads_do_not_mix_up_their_steps():

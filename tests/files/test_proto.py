@@ -65,7 +65,8 @@ def test_reading_and_writing_do_not_import_protobuf():
 import sys
 sys.path[:0] = {sys.path!r}
 import numpy as np
-from smdebug.files.events import encode_event, read_value, iterate_records
+from smdebug.files.event_writing import encode_event
+from smdebug.files.event_reading import read_value, iterate_records
 from smdebug.files import index, collections_file, tensorboard
 from smdebug.mode_keys import ModeKeys
 moment = dict(step=1, wall_time=1.0, mode=ModeKeys.TRAIN, mode_step=1)

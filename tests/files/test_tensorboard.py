@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 from tensorboard.compat.proto.event_pb2 import Event
 
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.files.events import iterate_records, record_spans
+from smdebug.files.event_reading import iterate_records, record_spans
 from smdebug.files.tensorboard import (
     clean_tag,
     default_edges,

@@ -15,8 +15,8 @@ from functions.decisions.messages import Arrival, NotUnderstood, arrivals_in, by
 from smdebug.exceptions import DamagedFile, IndexReaderException, RulesFileError
 from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.collections_file import encode_collections, parse_collections
-from smdebug.files.events import (
-    Event,
+from smdebug.files.event_parsing import Event
+from smdebug.files.event_reading import (
     decode_event,
     iterate_records,
     read_record,

@@ -27,7 +27,7 @@ from smdebug.reports.verdicts import latency_of
 from smdebug.runs.evaluating import evaluate
 from smdebug.runs.opening import open_run
 from smdebug.service.costs import PRICED_IN, Cost
-from smdebug.service.reading import finding_event
+from smdebug.service.findings import finding_event
 from tests.cli.conftest import failing_run
 from tests.rules.made_runs import MadeRun, made_run
 

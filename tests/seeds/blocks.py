@@ -1,8 +1,8 @@
-"""Every block of code in the documents that describe the original, and what becomes of it here.
+"""Every block of code in the documents of the original, and which test runs it.
 
-The blocks are in `text/`, as they stand in the documents. `CHANGES` holds what has to be changed before
-a block runs, `NOT_RUN` why one does not. Tests say with `@runs(...)` which blocks they run; the table
-in `docs/seeds.md` is made from all three by `python -m tests.seeds.table`.
+`text/` holds the blocks, unchanged. `CHANGES` lists the edits that a block needs to run, `NOT_RUN` the
+reasons for not running one, and a test declares with `@runs(...)` the blocks that it runs.
+`python -m tests.seeds.table` makes the table in `docs/seeds.md` from all three.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DOCUMENTS = {
 
 
 class Change(NamedTuple):
-    """Replace `old` by `new` in a block, and why."""
+    """An edit of a block: `old` becomes `new`, because of `why`."""
 
     old: str
     new: str
@@ -45,8 +45,8 @@ def _read() -> dict[str, str]:
 
 BLOCKS = _read()
 
-_OUR_RUN = "the path is that of a run made for the test"
-_INDENTATION = "the page has lost the indentation"
+_OUR_RUN = "the path of a run made for the test"
+_INDENTATION = "the document lost the indentation"
 _VANISHING_GRADIENT_RULE = """\
 from smdebug.rules import Rule
 class VanishingGradientRule(Rule):
@@ -67,26 +67,24 @@ _VANISHING_GRADIENT_CONDITION = """\
 
 CHANGES: dict[str, tuple[Change, ...]] = {
     "000-03": (Change("'/home/ubuntu/tornasole_outputs/train'", "run_path", _OUR_RUN),),
-    "000-22": (Change("trail.", "trial.", "a slip of the pen"),),
+    "000-22": (Change("trail.", "trial.", "a typing error"),),
     "002-11": (
-        Change("value(step) < 0.001:", "value(step)) < 0.001:", "a parenthesis is missing"),
-        Change("\n    return False", "\n        return False", "return is indented too little"),
+        Change("value(step) < 0.001:", "value(step)) < 0.001:", "a missing parenthesis"),
+        Change("\n    return False", "\n        return False", "a return that lacks indentation"),
     ),
     "002-12": (
         Change(
             "import utils\n",
             "from smdebug import plots as utils\n",
-            "what the notebook's own helper drew, the library draws",
+            "the library draws what the notebook's helper drew",
         ),
-        Change("from IPython.display import Image", "", "there is no notebook around it"),
+        Change("from IPython.display import Image", "", "it runs outside a notebook"),
     ),
     "003-02": (Change("'/home/ubuntu/smdebug_outputs/resnet'", "run_path", _OUR_RUN),),
     "003-29": (Change(BLOCKS["003-29"], _VANISHING_GRADIENT_RULE, _INDENTATION),),
     "003-30": (Change(BLOCKS["003-30"], _VANISHING_GRADIENT_CONDITION, _INDENTATION),),
     "003-32": (
-        Change(
-            BLOCKS["003-32"], "{" + BLOCKS["003-32"] + "}", "a part of a request, put in braces"
-        ),
+        Change(BLOCKS["003-32"], "{" + BLOCKS["003-32"] + "}", "part of a request, put in braces"),
     ),
     "003-36": (Change("\npass", "\n    pass", _INDENTATION),),
     "003-37": (Change("\npass", "\n    pass", _INDENTATION),),
@@ -96,7 +94,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
 
 _INSTALLS = "installs packages"
 _SAGEMAKER = "needs an AWS account and SageMaker's SDK"
-_PICTURE = "shows a picture in a notebook, as `examples/tensor_analysis/story.ipynb` does"
+_PICTURE = "shows an image in a notebook, as `examples/tensor_analysis/story.ipynb` does"
 _KERAS = "needs TensorFlow: `tests/frameworks/tensorflow/test_seed_004.py`"
 
 NOT_RUN: dict[str, str] = {
@@ -125,7 +123,7 @@ RUN_BY: dict[str, str] = {}
 
 
 def code_of(block: str) -> str:
-    """The block as it is run: with its changes."""
+    """Return the block with its changes."""
     code = BLOCKS[block]
     for change in CHANGES.get(block, ()):
         assert change.old in code, (block, change.old)
@@ -134,7 +132,7 @@ def code_of(block: str) -> str:
 
 
 def runs(*blocks: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Says which blocks a test runs; the test fails if it leaves one out."""
+    """Declare which blocks a test runs; the test fails if it does not run all of them."""
 
     def declare(test: Callable[..., None]) -> Callable[..., None]:
         for block in blocks:
@@ -142,12 +140,12 @@ def runs(*blocks: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             RUN_BY.setdefault(block, f"{test.__module__.rsplit('.', 1)[-1]}.py::{test.__name__}")
 
         @functools.wraps(test)
-        def telling(*args: Any, **kwargs: Any) -> None:
+        def checked(*args: Any, **kwargs: Any) -> None:
             _executed.clear()
             test(*args, **kwargs)
             assert _executed >= set(blocks), set(blocks) - _executed
 
-        return telling
+        return checked
 
     return declare
 
@@ -156,7 +154,7 @@ _executed: set[str] = set()
 
 
 class Story:
-    """Blocks run one after the other in one namespace, as the cells of a notebook are."""
+    """Blocks that run in order in one namespace, like the cells of a notebook."""
 
     def __init__(self, /, **given: Any):
         self.names: dict[str, Any] = dict(given)
@@ -165,7 +163,7 @@ class Story:
         return self.names[name]
 
     def run(self, *blocks: str) -> Any:
-        """Run the blocks; the value of the last one, if it is an expression."""
+        """Run the blocks; return the value of the last one if it ends with an expression."""
         value = None
         for block in blocks:
             _executed.add(block)
@@ -173,7 +171,7 @@ class Story:
         return value
 
     def run_as_class(self, head: str, *methods: str) -> None:
-        """Run a class whose methods are in blocks of their own."""
+        """Run a class whose methods are in separate blocks."""
         _executed.update((head, *methods))
         bodies = [code_of(block) for block in methods]
         bodies = [body if body.startswith("    ") else indent(body, "    ") for body in bodies]

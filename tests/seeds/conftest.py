@@ -1,4 +1,4 @@
-"""The runs that the documents talk about."""
+"""The runs that the documents describe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLLECTIONS = {**STANDARD_COLLECTIONS, "relu": ["relu"]}
 
 
 def write_resnet(path, steps=110):
-    """Of ten steps the fifth and the last evaluate, the others train."""
+    """Write a run in which every fifth step evaluates and the others train."""
     run = MadeRun(path, collections=COLLECTIONS)
     rng = np.random.default_rng(0)
     for step in range(steps):
@@ -43,7 +43,7 @@ def run_path(tmp_path_factory):
 
 @pytest.fixture
 def s3(monkeypatch):
-    """An S3 of our own, with the buckets of the documents."""
+    """S3 in moto, with the buckets of the documents."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

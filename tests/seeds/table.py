@@ -1,4 +1,4 @@
-"""The table of docs/seeds.md: `python -m tests.seeds.table` writes it."""
+"""Write the table of docs/seeds.md: `python -m tests.seeds.table`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.seeds.blocks import BLOCKS, CHANGES, DOCUMENTS, NOT_RUN, RUN_BY
 PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 TESTS = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
 INTRODUCTION = """\
-# The original's documents, run
+# The original's documents, tested
 
-smdebug and tornasole were described by five documents. Every block of code in them is run by a test, as
-it stands or with the change named here; what is not run says why. The blocks are in
-`tests/seeds/text/`. This page is written by `python -m tests.seeds.table`.
+Five documents described smdebug and tornasole. A test runs every block of their code, unchanged or with
+the change in the third column, unless the last column gives a reason not to. The blocks are in
+`tests/seeds/text/`; `python -m tests.seeds.table` writes this page.
 """
 
 
@@ -25,20 +25,20 @@ def page() -> str:
     for document, title in DOCUMENTS.items():
         blocks = [block for block in BLOCKS if block.startswith(document)]
         run = sum(block in RUN_BY for block in blocks)
-        parts.append(f"\n## {document}: {title}\n\n{run} of {len(blocks)} blocks are run.\n")
-        parts.append("\n| block | begins | changed | test |\n|---|---|---|---|\n")
+        parts.append(f"\n## {document}: {title}\n\nTests run {run} of {len(blocks)} blocks.\n")
+        parts.append("\n| block | first line | change | test |\n|---|---|---|---|\n")
         parts += map(_row, blocks)
     return "".join(parts)
 
 
 def _row(block: str) -> str:
-    begins = next(line.strip() for line in BLOCKS[block].splitlines() if line.strip())
-    if len(begins) > 60:
-        begins = begins[:59] + "…"
-    begins = begins.replace("`", "'").replace("|", "\\|")
+    first_line = next(line.strip() for line in BLOCKS[block].splitlines() if line.strip())
+    if len(first_line) > 60:
+        first_line = first_line[:59] + "…"
+    first_line = first_line.replace("`", "'").replace("|", "\\|")
     changed = "; ".join(change.why for change in CHANGES.get(block, ()))
     test = f"`{RUN_BY[block]}`" if block in RUN_BY else f"not run: {NOT_RUN[block]}"
-    return f"| {block} | `{begins}` | {changed} | {test} |\n"
+    return f"| {block} | `{first_line}` | {changed} | {test} |\n"
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def test_a_mode_counts_its_own_steps(tmp_path):
 
 
 @runs("000-09", "000-10", "000-11", "000-12", "000-13", "000-14", "000-15")
-def test_a_trial_tells_its_tensors_steps_and_modes(trial):
+def test_a_trial_lists_its_tensors_steps_and_modes(trial):
     story = Story(trial=trial)
     assert {"relu:0", "relu_activation:0", "gradient/conv_weight"} <= set(story.run("000-09"))
     assert story.run("000-10") == list(range(88))
@@ -70,7 +70,7 @@ def test_a_trial_tells_its_tensors_steps_and_modes(trial):
 
 
 @runs("000-16", "000-17", "000-18", "000-19", "000-20", "000-21")
-def test_a_tensor_tells_its_steps_and_values(trial):
+def test_a_tensor_has_steps_and_values(trial):
     story = Story(trial=trial)
     assert story.run("000-16").name == "relu_activation:0"
     assert story.run("000-17") == list(range(110))
@@ -92,7 +92,7 @@ def test_tensors_are_found_by_pattern_and_collection(trial):
 
 
 @runs("000-25", "000-26", "000-27")
-def test_refreshing_can_be_switched_and_exceptions_come_with_a_star(trial):
+def test_refreshing_can_be_switched_and_a_star_imports_the_exceptions(trial):
     story = Story(trials=[trial])
     story.run("000-25", "000-26", "000-27")
     assert story["NoMoreData"] is NoMoreData
@@ -122,7 +122,7 @@ def test_a_rule_is_written_and_invoked(trial):
 
 
 @runs("000-29", "000-30", "000-31", "000-32")
-def test_required_tensors_are_asked_for_from_within_a_rule(vanishing):
+def test_a_rule_requests_its_required_tensors(vanishing):
     rule = vanishing["rule"]
     story = Story(self=rule, tname="relu:0", step_num=3, name="relu:0")
     story.run("000-29")
@@ -151,7 +151,7 @@ def test_built_in_rules_are_invoked_from_the_command_line(tmp_path, monkeypatch,
 
 
 @runs("000-38", "000-39", "000-40", "000-41", "000-42", "000-43", "000-44")
-def test_the_first_party_rules_are_made_as_documented(trial, tmp_path):
+def test_the_first_party_rules_are_created_as_documented(trial, tmp_path):
     from tornasole.trials import create_trial
 
     other_trial = create_trial(str(write_resnet(tmp_path, steps=5)))

@@ -22,7 +22,7 @@ def trial():
 
 
 @runs("001-10", "001-11")
-def test_a_custom_rule_looks_at_the_tensors_of_a_collection(trial):
+def test_a_custom_rule_reads_the_tensors_of_a_collection(trial):
     story = Story()
     story.run_as_class("001-10", "001-11")
     rule = story["CustomGradientRule"]
@@ -32,7 +32,7 @@ def test_a_custom_rule_looks_at_the_tensors_of_a_collection(trial):
 
 
 @runs("001-12", "001-13", "001-14")
-def test_a_custom_rule_has_its_tensors_fetched_first(trial):
+def test_the_tensors_of_a_custom_rule_are_fetched_first(trial):
     story = Story()
     story.run_as_class("001-10", "001-13", "001-14")
     rule = story["CustomGradientRule"](trial, threshold="20.0")
@@ -44,7 +44,7 @@ def test_a_custom_rule_has_its_tensors_fetched_first(trial):
 
 
 @runs("001-15")
-def test_a_rules_specification_holds_what_the_rule_is_made_with(trial):
+def test_a_rule_specification_holds_the_arguments_of_the_rule(trial):
     story = Story()
     story.run("001-15")
     (specification,) = story["rules_specification"]
@@ -56,7 +56,7 @@ def test_a_rules_specification_holds_what_the_rule_is_made_with(trial):
 
 
 @runs("001-03", "001-04")
-def test_a_rules_file_is_uploaded_to_the_users_bucket(tmp_path, monkeypatch, s3):
+def test_a_rule_file_is_uploaded_to_the_bucket_of_the_user(tmp_path, monkeypatch, s3):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "my_custom_rule.py").write_text("# a rule\n")
     (tmp_path / "notebook").mkdir()
@@ -78,7 +78,7 @@ def test_a_rules_file_is_uploaded_to_the_users_bucket(tmp_path, monkeypatch, s3)
     assert body == b"# a rule\n"
 
 
-def test_the_first_block_makes_a_rule_only_with_a_condition(run_path):
+def test_the_first_block_is_a_rule_only_with_a_condition(run_path):
     story = Story()
     story.run("001-10")
     with pytest.raises(TypeError, match="invoke_at_step"):

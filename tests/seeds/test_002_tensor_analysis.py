@@ -1,4 +1,4 @@
-"""Tensor analysis using Amazon SageMaker Debugger: seven custom rules that gather what they see."""
+"""Tensor analysis using Amazon SageMaker Debugger: seven custom rules that collect tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = [0, 100, 200, 300]
 
 
 def write_mnist(path, scale):
-    """A run with the names that MXNet gives, saved every 100 steps."""
+    """Write a run with the names that MXNet uses, saved every 100 steps."""
     run = MadeRun(path, collections={"all": [".*"]})
     rng = np.random.default_rng(3)
     for step in STEPS:
@@ -51,7 +51,7 @@ def notebook(paths):
 
 
 @runs("002-02", "002-09", "002-10", "002-12", "002-33", "002-38")
-def test_the_trials_are_opened_and_their_steps_seen(paths):
+def test_the_trials_are_opened_and_list_their_steps(paths):
     story = Story(path=paths[0])
     story.run("002-02", "002-12", "002-09")
     assert story.run("002-10") == STEPS
@@ -62,7 +62,7 @@ def test_the_trials_are_opened_and_their_steps_seen(paths):
 
 
 @runs("002-11")
-def test_a_rule_that_looks_at_small_activations(notebook):
+def test_a_rule_checks_for_small_activations(notebook):
     notebook.run("002-11")
     assert fires_at(notebook["MyCustomRule"](notebook["trial1"])) == []
 
@@ -78,7 +78,7 @@ RULES = {
 
 
 @runs(*RULES)
-def test_each_rule_gathers_its_tensors_over_all_steps(notebook, capsys):
+def test_each_rule_collects_its_tensors_over_all_steps(notebook, capsys):
     for block, (_, names) in RULES.items():
         notebook.run(block)
         gathered = notebook["rule"].tensors
@@ -99,9 +99,7 @@ DRAWN = {
 
 
 @runs(*DRAWN)
-def test_what_a_rule_has_gathered_is_drawn_with_a_frame_for_each_step(
-    notebook, tmp_path, monkeypatch
-):
+def test_collected_tensors_are_drawn_with_a_frame_for_each_step(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for drawing, (rule, name) in DRAWN.items():
         notebook.run(rule, drawing)

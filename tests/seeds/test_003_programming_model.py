@@ -33,7 +33,7 @@ def test_trials_are_opened_in_a_folder_and_in_a_bucket(run_path, s3):
 
 
 @runs("003-04", "003-05", "003-06", "003-07", "003-08", "003-09")
-def test_tensor_names_are_asked_for_in_every_documented_way(story):
+def test_tensor_names_are_listed_in_every_documented_way(story):
     everything = story.run("003-05")
     assert len(everything) == 9
     assert story.run("003-04") == everything
@@ -44,7 +44,7 @@ def test_tensor_names_are_asked_for_in_every_documented_way(story):
 
 
 @runs("003-10", "003-11", "003-12", "003-13", "003-14", "003-15", "003-16", "003-17")
-def test_the_trial_tells_tensors_steps_modes_and_workers(story):
+def test_the_trial_lists_tensors_steps_modes_and_workers(story):
     story.names["tname"] = "relu:0"
     assert story.run("003-10").name == "relu:0"
     assert story.run("003-11") is True
@@ -57,7 +57,7 @@ def test_the_trial_tells_tensors_steps_modes_and_workers(story):
 
 
 @runs("003-18", "003-19", "003-20", "003-21")
-def test_the_trial_tells_collections_and_what_is_available(story):
+def test_the_trial_lists_collections_and_available_data(story):
     story.names.update(coll_name="gradients", required_steps=[0, 5], step=7)
     assert "losses" in story.run("003-18")
     assert story.run("003-19").name == "gradients"
@@ -66,7 +66,7 @@ def test_the_trial_tells_collections_and_what_is_available(story):
 
 
 @runs("003-22", "003-23", "003-24", "003-25", "003-26", "003-27", "003-28", "003-35")
-def test_the_tensor_tells_steps_values_reductions_and_workers(story):
+def test_the_tensor_has_steps_values_reductions_and_workers(story):
     story.names.update(name="relu:0", step_num=3, reduction_name="mean", step=50, n=3)
     assert story.run("003-22") == list(range(110))
     value = story.run("003-23")
@@ -90,7 +90,7 @@ def test_a_rule_is_written_and_invoked_until_the_end(story, s3):
 
 
 @runs("003-32")
-def test_a_rule_configuration_holds_what_a_rule_is_made_with(story):
+def test_a_rule_configuration_holds_the_arguments_of_the_rule(story):
     (configuration,) = story.run("003-32")["DebugRuleConfigurations"]
     parameters = configuration["RuleParameters"]
     from smdebug.rules.generic import find_rule
@@ -100,7 +100,7 @@ def test_a_rule_configuration_holds_what_a_rule_is_made_with(story):
 
 
 @runs("003-34", "003-36", "003-37")
-def test_exceptions_come_with_a_star_and_refreshing_can_be_switched(story):
+def test_a_star_imports_the_exceptions_and_refreshing_can_be_switched(story):
     story.names["trials"] = [story["trial"]]
     story.run("003-34", "003-36", "003-37")
     assert story["MissingCollectionFiles"] is MissingCollectionFiles

@@ -13,7 +13,7 @@ from tests.seeds.blocks import Story, runs
 
 @pytest.fixture
 def smd():
-    """What `import smdebug.<framework> as smd` offers, of the parts that all frameworks share."""
+    """The names of `import smdebug.<framework> as smd` that all frameworks share."""
     return SimpleNamespace(
         Hook=smdebug.Hook,
         ReductionConfig=smdebug.ReductionConfig,
@@ -24,18 +24,18 @@ def smd():
 
 
 @runs("004-05", "004-11")
-def test_the_run_is_looked_at_afterwards(smd, run_path, capsys):
+def test_the_run_is_read_afterwards(smd, run_path, capsys):
     story = Story(smd=smd, args=SimpleNamespace(out_dir=run_path), out_dir=run_path)
     story.run("004-05")
-    said = capsys.readouterr().out
-    assert "Saved tensor values for ['CrossEntropyLoss:0', " in said
-    assert "Loss values were " in said
+    printed = capsys.readouterr().out
+    assert "Saved tensor values for ['CrossEntropyLoss:0', " in printed
+    assert "Loss values were " in printed
     story.run("004-11")
     assert len(story["trial"].steps()) == 110
 
 
 @runs("004-06", "004-07", "004-08", "004-09", "004-10")
-def test_the_words_of_the_glossary_are_names(smd, tmp_path):
+def test_the_terms_of_the_glossary_are_names(smd, tmp_path):
     story = Story(smd=smd, out_dir=str(tmp_path / "mnist_job"))
     story.run("004-06", "004-07", "004-08", "004-09", "004-10")
     assert story["train_mode"] is smdebug.modes.TRAIN

@@ -20,9 +20,9 @@ from smdebug.exceptions import (
     WaitedTooLong,
 )
 from smdebug.service import items
-from smdebug.service.reading import StepState
 from smdebug.service.records import GroupRecord, RuleConfiguration, RuleStatus, RunState
 from smdebug.service.rules_file import parse_rules
+from smdebug.service.step_status import StepState
 from smdebug.storage.memory import MemoryStorage
 from tests.service.stocked import BEGUN, LOSS, OWN, RUN, VANISHING, Stock, ill, ill_run, rule
 
@@ -60,7 +60,7 @@ def test_a_run_in_the_list_says_how_far_it_is_and_how_its_rules_stand(stock):
 
 def test_a_debugger_that_has_seen_nothing_says_so(stock):
     assert stock.debugger.runs() == []
-    assert repr(stock.debugger.runs()) == "No run was seen yet."
+    assert repr(stock.debugger.runs()) == "No runs yet."
 
 
 def test_a_listed_run_without_a_record_is_left_out(stock):
@@ -382,7 +382,7 @@ def test_waiting_ends_when_the_run_has_finished_and_tells_what_is_new(stock):
         ("state", None),
     ]
     assert str(told[4]).startswith("fc is IssuesFound: RuleEvaluationConditionMet")
-    assert str(told[5]) == "fc found nothing any more at step 3"
+    assert str(told[5]) == "fc resolved at step 3"
 
 
 def test_one_may_wait_for_a_finding_a_step_or_anything_else(stock):
@@ -549,7 +549,7 @@ def test_a_training_is_asked_to_stop_by_its_control_object(stock):
 @pytest.mark.parametrize("state", [RunState.ENDED, RunState.FINISHED])
 def test_a_training_that_has_ended_cannot_be_stopped(stock, state):
     stock.begin(state=state)
-    with pytest.raises(SMDebugRuntimeError, match="no training left"):
+    with pytest.raises(SMDebugRuntimeError, match="no training is left"):
         stock.run().stop()
     assert not stock.open(RUN).exists("control/stop")
 

@@ -102,7 +102,7 @@ def test_without_a_name_it_is_the_stack_called_smdebug(aws):
 
 def test_the_environment_names_another_stack_or_a_table(aws, monkeypatch):
     monkeypatch.setenv("SMDEBUG_STACK", "website")
-    with pytest.raises(StackUnknown, match="is no debugger"):
+    with pytest.raises(StackUnknown, match="not a debugger"):
         connect()
     monkeypatch.setenv("SMDEBUG_TABLE", "smdebug-steps")
     monkeypatch.setenv("SMDEBUG_BUCKET", "my-bucket")
@@ -119,12 +119,12 @@ def test_what_is_said_in_the_call_counts_more_than_the_environment(aws, monkeypa
 
 
 def test_a_stack_that_is_not_there_is_named_with_its_region(aws):
-    with pytest.raises(StackUnknown, match="The stack smdbug in us-east-1: there is none"):
+    with pytest.raises(StackUnknown, match="The stack smdbug in us-east-1: it does not exist"):
         connect(stack="smdbug")
 
 
 def test_a_table_that_is_not_there_is_named_with_its_region(aws):
-    with pytest.raises(StackUnknown, match="The table nope in us-east-1: there is none"):
+    with pytest.raises(StackUnknown, match="The table nope in us-east-1: it does not exist"):
         connect(table="nope").runs()
 
 
@@ -291,7 +291,7 @@ def answering(code: str, message: str = "") -> Any:
         ("ExpiredTokenException", AccessDenied, "renew them"),
         ("UnrecognizedClientException", AccessDenied, "not accepted"),
         ("ThrottlingException", StorageUnavailable, "try again later"),
-        ("ResourceNotFoundException", StackUnknown, "there is none of that name"),
+        ("ResourceNotFoundException", StackUnknown, "it does not exist"),
         ("ValidationException", SMDebugRuntimeError, "AWS refuses dynamodb:Query"),
     ],
 )

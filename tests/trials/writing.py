@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.files import names
-from smdebug.files.events import as_saved_array, encode_event
+from smdebug.files.event_writing import as_saved_array, encode_event
 from smdebug.files.index import IndexMeta, ShapeRecord, TensorEntry, encode_index
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage import ByteSpan, Storage

@@ -17,19 +17,26 @@ LEVELS = {
     "off": logging.CRITICAL + 10,
 }
 REPEATS_ALLOWED = 3
+MESSAGES_REMEMBERED = 10_000
 
 
 class DuplicateLogFilter(logging.Filter):
-    """Lets a message template through a few times, then drops it."""
+    """Lets a message through a few times, then drops it.
+
+    A message is compared with its values in it: a warning of another tensor is another message.
+    """
 
     def __init__(self, repeats_allowed: int = REPEATS_ALLOWED):
         super().__init__()
         self.repeats_allowed = repeats_allowed
-        self.seen: Counter[object] = Counter()
+        self.seen: Counter[str] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        self.seen[record.msg] += 1
-        return self.seen[record.msg] <= self.repeats_allowed
+        if len(self.seen) >= MESSAGES_REMEMBERED:
+            self.seen.clear()
+        message = record.getMessage()
+        self.seen[message] += 1
+        return self.seen[message] <= self.repeats_allowed
 
 
 class MaxLevelFilter(logging.Filter):
@@ -62,6 +69,7 @@ def _set_up(logger: logging.Logger) -> None:
     )
     logger.setLevel(level)
     logger.propagate = False
+    logger.addFilter(DuplicateLogFilter())
     for handler in _handlers():
         handler.setFormatter(form)
         logger.addHandler(handler)

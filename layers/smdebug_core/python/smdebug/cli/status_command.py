@@ -20,7 +20,8 @@ from smdebug.cli.output import (
 from smdebug.cli.service_options import stack_option, watched_run
 
 if TYPE_CHECKING:
-    from smdebug.service.reading import News, RuleStatusOf, RunSnapshot
+    from smdebug.service.news import News
+    from smdebug.service.run_status import RuleStatusOf, RunSnapshot
 
 
 @click.command("status")
@@ -80,7 +81,7 @@ def _code(seen: RunSnapshot) -> int:
 
 
 def _print(seen: RunSnapshot) -> None:
-    from smdebug.service.reading import headline
+    from smdebug.service.run_status import headline
 
     print_line(click.style(headline(seen.summary), bold=True))
     if not seen.statuses:

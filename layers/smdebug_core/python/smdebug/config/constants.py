@@ -50,6 +50,10 @@ DEFAULT_SAVED_COLLECTIONS = ["losses"]
 DEFAULT_CALLABLE_CACHE = "CACHE_PER_MODE"
 LOG_DUPLICATION_THRESHOLD = 3
 
+PROFILER_REPORT_VERSION = "v1"
+# Nothing calls it, and the name cannot be resolved: this library sends no telemetry.
+PROFILER_TELEMETRY_URL = "https://telemetry.{region}.invalid"
+
 METADATA_FILENAME = "metadata.json"
 METADATA_FILENAME_S3_UPLOADED = "metadata.json.sagemaker-uploaded"
 SAGEMAKER_UPLOADED_MARK = "sagemaker-uploaded"

@@ -211,6 +211,12 @@ class SaveConfig:
         return f"<class SaveConfig: {self.mode_save_configs}>"
 
 
+class UnknownMode(SMDebugValueError, KeyError):
+    """No mode has this name: use one of those in the message."""
+
+    __str__ = Exception.__str__  # a KeyError would show the repr of its message
+
+
 def _check(mode: object, schedule: object) -> None:
     if not isinstance(mode, ModeKeys):
         raise SMDebugValueError(f"A save config is asked by mode (smdebug.modes), not by {mode!r}")
@@ -225,4 +231,4 @@ def _mode(key: object) -> ModeKeys:
         return key
     if isinstance(key, str) and key.strip().upper() in ALLOWED_MODE_NAMES:
         return ModeKeys[key.strip().upper()]
-    raise SMDebugValueError(f"{key!r} is not a mode; there are {', '.join(ALLOWED_MODE_NAMES)}")
+    raise UnknownMode(f"{key!r} is not a mode; use one of {', '.join(ALLOWED_MODE_NAMES)}")

@@ -1,28 +1,51 @@
-"""Should a hook be made at all?"""
+"""Whether `get_hook()` may make a hook in this process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 from smdebug.config.environment import is_switched_off
 from smdebug.logger import get_logger
 
 
+class FRAMEWORK(Enum):
+    """The frameworks for which the old library had hooks."""
+
+    PYTORCH = "pytorch"
+    TENSORFLOW = "tensorflow"
+    MXNET = "mxnet"
+    XGBOOST = "xgboost"
+
+
+def is_framework_version_supported(framework_type: Any) -> bool:
+    """Return True: every version that can be installed beside this library is supported."""
+    return True
+
+
+# `smdebug.core.config_validator` replaces it, so that a test can patch the function there.
+version_check: Callable[[Any], bool] = is_framework_version_supported
+
+
 class ConfigValidator:
-    """Says whether the library is to be used in this training job."""
+    """Decides whether the library is used in this training job."""
 
     def __init__(self, framework_type: Any = None):
         self._framework_type = framework_type
 
     def validate_training_job(self) -> bool:
-        """False if `USE_SMDEBUG` is set to false or 0."""
+        """Return False if `USE_SMDEBUG` is false or 0, or the framework's version is not supported."""
         if is_switched_off():
-            get_logger().info("USE_SMDEBUG is false, so no hook is made")
+            get_logger().info("USE_SMDEBUG is false: no hook is created")
+            return False
+        if not version_check(self._framework_type):
+            get_logger().info("This version of the framework is not supported: no hook is created")
             return False
         return True
 
     def validate_profiler_config(self) -> bool:
-        """Always False: the profiler is not part of this library."""
+        """Return False: the profiler is not part of this library."""
         return False
 
 
@@ -30,7 +53,7 @@ _validator: ConfigValidator | None = None
 
 
 def get_config_validator(framework: Any = None) -> ConfigValidator:
-    """The validator of this process."""
+    """Return the validator of this process."""
     global _validator
     if _validator is None:
         _validator = ConfigValidator(framework)
@@ -38,5 +61,6 @@ def get_config_validator(framework: Any = None) -> ConfigValidator:
 
 
 def reset_config_validator() -> None:
+    """Forget the validator of this process."""
     global _validator
     _validator = None

@@ -38,9 +38,9 @@ class TensorFileLocation:
     def __hash__(self) -> int:
         return hash((self.step_num, self.worker_name))
 
-    def get_file_location(self, base_dir: str = "") -> str:
-        """`<base_dir>/events/<step>/<step>_<worker>.tfevents`."""
-        return _joined(base_dir, names.event_key(self.step_num, self.worker_name))
+    def get_file_location(self, trial_dir: str = "") -> str:
+        """Return `<trial_dir>/events/<step>/<step>_<worker>.tfevents`."""
+        return _joined(trial_dir, names.event_key(self.step_num, self.worker_name))
 
     def get_filename(self) -> str:
         return PurePosixPath(self.get_file_location()).name

@@ -9,7 +9,8 @@ from typing import Any
 
 from smdebug.config.patterns import matches_any
 from smdebug.exceptions import SMDebugNotImplementedError
-from smdebug.files.events import Check, Event, iterate_records
+from smdebug.files.event_parsing import Event
+from smdebug.files.event_reading import Check, iterate_records
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage import open_storage
 

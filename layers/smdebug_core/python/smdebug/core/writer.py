@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 from smdebug.files.framing import Checksum, EncodedRecord, frame
 from smdebug.files.names import file_name_of
 from smdebug.files.tensorboard import encode_graph, encode_histogram, encode_scalar
@@ -36,7 +36,7 @@ class FileWriter:
         worker: str,
         step: int = 0,
         wtype: Literal["events", "tensorboard"] = "events",
-        mode: ModeKeys = ModeKeys.GLOBAL,
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
         max_queue: int = 10,
         flush_secs: int = 120,
         verbose: bool = False,
@@ -81,11 +81,12 @@ class FileWriter:
         tdata: Any,
         tname: str,
         write_index: bool = True,
-        mode: ModeKeys = ModeKeys.GLOBAL,
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
         mode_step: int | None = None,
         timestamp: float | None = None,
     ) -> None:
         """Write a tensor. Without `write_index`, readers of the run do not find it."""
+        mode = _checked_mode(mode)
         mode_step = self.step if mode_step is None else mode_step
         writer = self._step_writer(mode, mode_step)
         writer.write_tensor(tname, tdata, timestamp, mode, mode_step, indexed=write_index)
@@ -95,13 +96,13 @@ class FileWriter:
         self,
         name: str,
         shape: Sequence[int],
-        mode: ModeKeys = ModeKeys.GLOBAL,
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
         mode_step: int | None = None,
         original_name: str | None = None,
     ) -> None:
         """Write the shape of a tensor."""
         mode_step = self.step if mode_step is None else mode_step
-        self._step_writer(mode, mode_step).write_shape(name, shape, original_name)
+        self._step_writer(_checked_mode(mode), mode_step).write_shape(name, shape, original_name)
 
     def write_scalar_summary(
         self, name: str, value: float, global_step: int, timestamp: float | None = None
@@ -154,11 +155,10 @@ class FileWriter:
                 self._storage,
                 step=self.step,
                 worker=self.worker,
-                mode=_checked_mode(mode),
+                mode=mode,
                 mode_step=mode_step,
                 checksum=self._checksum,
             )
-        _checked_mode(mode)
         return self._writer
 
     def _write_summary(self, record: EncodedRecord) -> None:
@@ -187,7 +187,9 @@ def _now_unless(timestamp: float | None) -> float:
     return time.time() if timestamp is None else timestamp
 
 
-def _checked_mode(mode: ModeKeys) -> ModeKeys:
+def _checked_mode(mode: ModeKeys | None) -> ModeKeys:
+    if mode is None:
+        return ModeKeys.GLOBAL
     if not isinstance(mode, ModeKeys):
-        raise SMDebugValueError(f"{mode!r} is no mode: use one of smdebug.modes, as modes.TRAIN")
+        raise SMDebugValueError(f"{mode!r} is not a mode: use one of smdebug.modes, as modes.TRAIN")
     return mode

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smdebug.runs.evaluating import RuleResult
-    from smdebug.service.reading import FindingEvent, RuleStatusOf
+    from smdebug.service.findings import FindingEvent
+    from smdebug.service.run_status import RuleStatusOf
 
 MOST_FINDINGS = 40  # that are told of one rule
 MOST_MARKS = 400  # steps of one rule that are marked in curves

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from smdebug.exceptions import DamagedFile, MissingCollectionFiles, ObjectMissing, SMDebugError
 from smdebug.files.collections_file import parse_collections
-from smdebug.files.events import read_record, record_spans
+from smdebug.files.event_reading import read_record, record_spans
 from smdebug.files.index import IndexFile, parse_index
 from smdebug.files.names import (
     COLLECTIONS_FOLDER,

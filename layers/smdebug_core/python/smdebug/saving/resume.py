@@ -37,13 +37,18 @@ class SavedState(NamedTuple):
     run_id: str | None = None
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> SavedState:
-        """The state in one record of `metadata.json`; ValueError or TypeError if it is none."""
+    def from_record(cls, record: Mapping[str, Any]) -> SavedState | None:
+        """Return the state in one record of `metadata.json`, or None if it counts no step yet.
+
+        ValueError or TypeError if it is not such a record.
+        """
+        if record[LATEST_GLOBAL_STEP_SEEN] == "":
+            return None
         modes = record.get(LATEST_MODE_STEP) or {}
         return cls(
-            int(record[TRAINING_RUN]),
+            int(record[TRAINING_RUN] or 0),
             int(record[LATEST_GLOBAL_STEP_SEEN]),
-            {ModeKeys[m]: int(n) for m, n in modes.items() if m in ALLOWED_MODE_NAMES},
+            {ModeKeys[m]: int(n) for m, n in modes.items() if m in ALLOWED_MODE_NAMES and n != ""},
             record.get(RUN_ID),
         )
 
@@ -131,4 +136,5 @@ class StateStore:
 
 
 def _order(record: Mapping[str, Any]) -> tuple[int, int]:
-    return int(record[LATEST_GLOBAL_STEP_SEEN]), int(record[TRAINING_RUN])
+    seen, attempt = record[LATEST_GLOBAL_STEP_SEEN], record[TRAINING_RUN]
+    return -1 if seen == "" else int(seen), int(attempt or 0)

@@ -1,4 +1,4 @@
-"""What the application in the cloud knows of runs, and how to ask it.
+"""What a deployed debugger knows of runs, and how to ask it.
 
 debugger = smdebug.service.connect(stack="smdebug")
 debugger.run("s3://my-bucket/resnet").statuses()
@@ -9,19 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smdebug.service.client import Debugger, WatchedRun, connect
-    from smdebug.service.reading import (
-        ActionOutcome,
-        FindingEvent,
-        LogLine,
-        News,
-        RuleStatusOf,
-        RunSnapshot,
-        RunSummary,
-        StepState,
-        StepStatus,
-    )
+    from smdebug.service.client import Debugger, connect
+    from smdebug.service.findings import ActionOutcome, FindingEvent
+    from smdebug.service.log_lines import LogLine
+    from smdebug.service.news import News
     from smdebug.service.records import RuleConfiguration, RuleStatus, RunState
+    from smdebug.service.run_status import RuleStatusOf, RunSnapshot, RunSummary
+    from smdebug.service.step_status import StepState, StepStatus
+    from smdebug.service.watched_run import WatchedRun
 
 __all__ = [
     "ActionOutcome",
@@ -41,14 +36,16 @@ __all__ = [
     "connect",
 ]
 
-# The functions of the application use the records alone, and start without the rest.
+# Imported on first use: the deployed functions need only the records.
 _HOMES = {
-    **dict.fromkeys(("Debugger", "WatchedRun", "connect"), "client"),
+    **dict.fromkeys(("Debugger", "connect"), "client"),
+    **dict.fromkeys(("ActionOutcome", "FindingEvent"), "findings"),
+    "LogLine": "log_lines",
+    "News": "news",
     **dict.fromkeys(("RuleConfiguration", "RuleStatus", "RunState"), "records"),
-    **dict.fromkeys(("FindingEvent", "LogLine", "News", "RuleStatusOf"), "reading"),
-    **dict.fromkeys(
-        ("ActionOutcome", "RunSnapshot", "RunSummary", "StepState", "StepStatus"), "reading"
-    ),
+    **dict.fromkeys(("RuleStatusOf", "RunSnapshot", "RunSummary"), "run_status"),
+    **dict.fromkeys(("StepState", "StepStatus"), "step_status"),
+    "WatchedRun": "watched_run",
 }
 
 

@@ -1,13 +1,13 @@
-"""Whose account is asked."""
+"""The AWS account of the credentials in use."""
 
 from __future__ import annotations
 
-from smdebug.service.aws import Clients, default_clients, speaking_of
+from smdebug.service.aws import Clients, aws_errors, default_clients
 
 
 def who_am_i(clients: Clients | None = None) -> str:
-    """The identity of the credentials at hand, and the region: one call to STS."""
+    """Return the identity of the credentials and the region, with one call to STS."""
     client = (clients or default_clients())("sts")
-    with speaking_of("AWS", "sts:GetCallerIdentity"):
-        told = client.get_caller_identity()
-    return f"{told['Account']} as {told['Arn']} in {client.meta.region_name}"
+    with aws_errors("AWS", "sts:GetCallerIdentity"):
+        identity = client.get_caller_identity()
+    return f"{identity['Account']} as {identity['Arn']} in {client.meta.region_name}"

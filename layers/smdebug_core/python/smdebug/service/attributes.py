@@ -1,4 +1,4 @@
-"""Items as DynamoDB's API has them, and back: each value with the letter of its type, and ranges of them."""
+"""Items in the format of DynamoDB's API, where each value has the letter of its type; and range queries."""
 
 from __future__ import annotations
 
@@ -6,55 +6,52 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.service.item_reader import Item, KeyRange
 
 
-def range_request(
-    pk: str, *, first: str = "", last: str | None = None, newest_first: bool = False
-) -> dict[str, Any]:
-    """A query for the items whose sort keys lie from `first` to `last`, both included."""
-    values = {":pk": {"S": pk}}
+def range_request(keys: KeyRange) -> dict[str, Any]:
+    """The arguments of a query for the items in a range of sort keys."""
+    values = {":pk": {"S": keys.pk}}
     condition = "pk = :pk"
-    if first and last is not None:
+    if keys.first and keys.last is not None:
         condition += " AND sk BETWEEN :first AND :last"
-    elif first:
+    elif keys.first:
         condition += " AND sk >= :first"
-    elif last is not None:
+    elif keys.last is not None:
         condition += " AND sk <= :last"
-    if first:
-        values[":first"] = {"S": first}
-    if last is not None:
-        values[":last"] = {"S": last}
+    if keys.first:
+        values[":first"] = {"S": keys.first}
+    if keys.last is not None:
+        values[":last"] = {"S": keys.last}
     return {
         "KeyConditionExpression": condition,
         "ExpressionAttributeValues": values,
         "ConsistentRead": True,
-        "ScanIndexForward": not newest_first,
+        "ScanIndexForward": not keys.newest_first,
     }
 
 
-def page_by_page(
-    ask: Callable[..., Mapping[str, Any]], request: Mapping[str, Any], limit: int | None
-) -> list[dict[str, Any]]:
-    """The items that a query gives, `limit` at most: each call of `ask` brings as many as fit into a page."""
-    items: list[dict[str, Any]] = []
-    page = dict(request)
-    while limit is None or len(items) < limit:
-        if limit is not None:
-            page["Limit"] = limit - len(items)
-        answer = ask(**page)
+def read_pages(ask: Callable[..., Mapping[str, Any]], keys: KeyRange) -> list[Item]:
+    """The items in a range; each call of `ask` returns as many as fit into a page."""
+    items: list[Item] = []
+    request = range_request(keys)
+    while keys.limit is None or len(items) < keys.limit:
+        if keys.limit is not None:
+            request["Limit"] = keys.limit - len(items)
+        answer = ask(**request)
         items += map(item_in, answer["Items"])
         if "LastEvaluatedKey" not in answer:
             break
-        page["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     return items
 
 
 def as_attributes(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The item as a request has it. There are no empty sets in a table: an empty one is left out."""
+    """The item as a request has it. DynamoDB has no empty sets: they are omitted."""
     return {name: as_attribute(value) for name, value in item.items() if value != frozenset()}
 
 
-def item_in(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def item_in(attributes: Mapping[str, Any]) -> Item:
     """The item in an answer."""
     return {name: value_in(attribute) for name, attribute in attributes.items()}
 
@@ -75,10 +72,10 @@ def as_attribute(value: Any) -> dict[str, Any]:
         case frozenset():
             return {"SS": sorted(value)}
         case Mapping():
-            return {"M": {key: as_attribute(one) for key, one in value.items()}}
+            return {"M": {key: as_attribute(item) for key, item in value.items()}}
         case list() | tuple():
-            return {"L": [as_attribute(one) for one in value]}
-    raise SMDebugTypeError(f"A table does not hold a {type(value).__name__}")
+            return {"L": [as_attribute(item) for item in value]}
+    raise SMDebugTypeError(f"A table cannot hold a {type(value).__name__}")
 
 
 def value_in(attribute: Mapping[str, Any]) -> Any:
@@ -96,9 +93,7 @@ def value_in(attribute: Mapping[str, Any]) -> Any:
         case "M":
             return item_in(value)
         case "L":
-            return [value_in(one) for one in value]
+            return [value_in(item) for item in value]
         case "NULL":
             return None
-    raise SMDebugTypeError(
-        f"The table holds an attribute of type {kind}, which nothing here writes"
-    )
+    raise SMDebugTypeError(f"The table holds an attribute of the unexpected type {kind}")

@@ -1,7 +1,7 @@
-"""What the client asks of AWS: which stack is there, what its table holds, what its functions said.
+"""The client's calls to AWS: the stack, its table, its logs.
 
-The only clients of this room. They are made when they are first needed, and what AWS answers is told in
-our words: `StackUnknown`, `AccessDenied` with the right that is lacking, `StorageUnavailable`.
+The only boto3 clients of this room, made on first use. Errors become our own: `StackUnknown`,
+`AccessDenied` with the missing permission, `StorageUnavailable`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from smdebug.exceptions import (
     StackUnknown,
     StorageUnavailable,
 )
-from smdebug.service.attributes import as_attributes, item_in, page_by_page, range_request
-from smdebug.service.items import Item
-from smdebug.service.reading import LogLine, log_line
+from smdebug.service.attributes import as_attributes, item_in, read_pages
+from smdebug.service.item_reader import Item, ItemReader, KeyRange
+from smdebug.service.log_lines import LogLine, log_line
 
 if TYPE_CHECKING:
     from smdebug.storage import Storage
 
-Clients = Callable[[str], Any]  # from the name of a service to a client of it
+Clients = Callable[[str], Any]  # returns the client of a service, by its name
 
-# The outputs of a stack, by either of their names.
+# The names that an output of a stack may have.
 _TABLE = ("StepIndex", "Table")
 _BUCKET = ("Bucket",)
 _LOG = ("Log", "Logs", "LogGroup", "LogGroups")  # at the end of the name
@@ -62,29 +62,31 @@ _LATER = frozenset(
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where one deployed debugger keeps what it knows."""
+    """The resources of one deployed debugger."""
 
     table: str
     bucket: str = ""
     stack: str = ""
     log_groups: tuple[str, ...] = ()
-    outputs: Mapping[str, str] | None = None  # all that the stack tells: WorkflowArn, TopicArn, …
+    outputs: Mapping[str, str] | None = None  # all outputs of the stack: WorkflowArn, TopicArn, …
 
     def __str__(self) -> str:
         return f"stack {self.stack}" if self.stack else f"table {self.table}"
 
 
 def find_deployment(stack: str, clients: Clients) -> Deployment:
-    """The debugger that this stack has deployed, by the stack's outputs."""
+    """Return the debugger that a stack has deployed, from the stack's outputs."""
     client = clients("cloudformation")
     place = f"The stack {stack} in {client.meta.region_name}"
-    with speaking_of(place, "cloudformation:DescribeStacks", missing="there is none of that name"):
+    with aws_errors(place, "cloudformation:DescribeStacks"):
         (found,) = client.describe_stacks(StackName=stack)["Stacks"]
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in found.get("Outputs", ())}
     table = output_of(outputs, *_TABLE)
     if table is None:
-        told = ", ".join(outputs) or "nothing"
-        raise StackUnknown(place, f"it is no debugger: its outputs name no {_TABLE[0]}, but {told}")
+        names = ", ".join(outputs) or "none"
+        raise StackUnknown(
+            place, f"not a debugger: no output {_TABLE[0]} among its outputs ({names})"
+        )
     return Deployment(
         table=table,
         bucket=output_of(outputs, *_BUCKET) or "",
@@ -95,7 +97,7 @@ def find_deployment(stack: str, clients: Clients) -> Deployment:
 
 
 def output_of(outputs: Mapping[str, str], *names: str) -> str | None:
-    """The output of one of these names; in a stack of somebody's own, CDK adds a path before and a digest."""
+    """The output with one of these names. In a user's own stack CDK adds a path before and a digest after."""
     for name in names:
         like = [key for key in outputs if _name_in(key).endswith(name)]
         if name in outputs or len(like) == 1:
@@ -104,58 +106,46 @@ def output_of(outputs: Mapping[str, str], *names: str) -> str | None:
 
 
 def _log_groups(outputs: Mapping[str, str]) -> tuple[str, ...]:
-    told = (outputs[key] for key in sorted(outputs) if _name_in(key).endswith(_LOG))
-    return tuple(one.strip() for groups in told for one in groups.split(",") if one.strip())
+    lists = (outputs[key] for key in sorted(outputs) if _name_in(key).endswith(_LOG))
+    names = (name.strip() for groups in lists for name in groups.split(","))
+    return tuple(filter(None, names))
 
 
 def _name_in(key: str) -> str:
     return re.sub(r"[0-9A-F]{8}$", "", key)
 
 
-class Table:
-    """The step index, to be read."""
+class Table(ItemReader):
+    """The step index in DynamoDB, read only."""
 
     def __init__(self, name: str, clients: Clients):
         self._name = name
         self._clients = clients
 
     def get(self, pk: str, sk: str) -> Item | None:
-        """The item, or None."""
         key = as_attributes({"pk": pk, "sk": sk})
         answer = self._ask("get_item", "dynamodb:GetItem", Key=key, ConsistentRead=True)
         return item_in(answer["Item"]) if "Item" in answer else None
 
-    def query(
-        self,
-        pk: str,
-        *,
-        first: str = "",
-        last: str | None = None,
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> list[Item]:
-        """The items whose sort keys lie from `first` to `last`, both included, in their order."""
-        request = range_request(pk, first=first, last=last, newest_first=newest_first)
-        return page_by_page(
-            lambda **page: self._ask("query", "dynamodb:Query", **page), request, limit
-        )
+    def read_range(self, keys: KeyRange) -> list[Item]:
+        return read_pages(lambda **page: self._ask("query", "dynamodb:Query", **page), keys)
 
-    def _ask(self, what: str, right: str, **request: Any) -> Any:
+    def _ask(self, operation: str, permission: str, **request: Any) -> Any:
         client = self._clients("dynamodb")
         place = f"The table {self._name} in {client.meta.region_name}"
-        with speaking_of(place, right, missing="there is none of that name"):
-            return getattr(client, what)(TableName=self._name, **request)
+        with aws_errors(place, permission):
+            return getattr(client, operation)(TableName=self._name, **request)
 
 
 class Logs:
-    """What the functions said, from their log groups."""
+    """The logs of the functions."""
 
     def __init__(self, groups: Sequence[str], clients: Clients):
         self._groups = tuple(groups)
         self._clients = clients
 
     def lines(self, run: str, rules: Sequence[str], since: float | None) -> Iterator[LogLine]:
-        """The lines of JSON that name the run and one of the rules, group by group, each in order."""
+        """Yield the JSON lines with that run and any of these rules, group by group, each in order."""
         for group in self._groups:
             yield from self._lines_of(group, run, rules, since)
 
@@ -170,19 +160,19 @@ class Logs:
             request["startTime"] = int(since * 1000)
         place = f"The log group {group} in {client.meta.region_name}"
         while True:
-            with speaking_of(place, "logs:FilterLogEvents", missing="there is none of that name"):
+            with aws_errors(place, "logs:FilterLogEvents"):
                 answer = client.filter_log_events(**request)
             for event in answer["events"]:
-                told = _json_of(event["message"])
-                if told.get("run") == run and told.get("rule") in rules:
-                    yield log_line(told, event["timestamp"])
+                fields = _json_of(event["message"])
+                if fields.get("run") == run and fields.get("rule") in rules:
+                    yield log_line(fields, event["timestamp"])
             if "nextToken" not in answer:
                 return
             request["nextToken"] = answer["nextToken"]
 
 
 def filter_pattern(run: str, rules: Sequence[str]) -> str:
-    """What CloudWatch is to look for; empty if that is more than it takes."""
+    """The filter pattern for CloudWatch; empty if it would be longer than CloudWatch allows."""
     named = " || ".join(f"$.rule = {_quoted(rule)}" for rule in rules)
     pattern = f"{{ ($.run = {_quoted(run)}) && ({named}) }}"
     return pattern if len(pattern) <= _LONGEST_PATTERN else ""
@@ -195,14 +185,14 @@ def _quoted(text: str) -> str:
 
 def _json_of(message: str) -> Mapping[str, Any]:
     try:
-        told = json.loads(message)
+        fields = json.loads(message)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def run_storage(run: str, clients: Clients) -> Storage:
-    """The place of a run: `bucket/prefix`."""
+    """The storage of a run, named `bucket/prefix`."""
     from smdebug.storage.s3 import S3Storage
 
     return S3Storage.at(run, clients("s3"))
@@ -210,7 +200,7 @@ def run_storage(run: str, clients: Clients) -> Storage:
 
 @cache
 def default_clients() -> Clients:
-    """Clients with the credentials and the region that boto3 finds by itself."""
+    """Clients with the credentials and the region that boto3 finds."""
     try:
         from boto3.session import Session
         from botocore.config import Config
@@ -224,19 +214,18 @@ def default_clients() -> Clients:
     session: Any = Session()
 
     def client(service: str) -> Any:
-        with speaking_of(f"AWS ({service})", f"{service}:*"):
+        with aws_errors(f"AWS ({service})", f"{service}:*"):
             return session.client(service, config=patient)
 
     return client
 
 
-class speaking_of:  # noqa: N801 - reads as a sentence: with speaking_of(place, right): ...
-    """Turns what botocore raises into our words about `place`, for which one needs the `right`."""
+class aws_errors:  # noqa: N801 - a context manager: with aws_errors(place, permission): ...
+    """Turn botocore's errors into our own, about `place`, which requires `permission`."""
 
-    def __init__(self, place: str, right: str, *, missing: str = "it is not there"):
+    def __init__(self, place: str, permission: str):
         self._place = place
-        self._right = right
-        self._missing = missing
+        self._permission = permission
 
     def __enter__(self) -> None:
         pass
@@ -249,12 +238,12 @@ class speaking_of:  # noqa: N801 - reads as a sentence: with speaking_of(place, 
         from botocore import exceptions as aws
 
         if isinstance(error, aws.ClientError):
-            return self._answer(error.response.get("Error", {}))
+            return self._client_error(error.response.get("Error", {}))
         if isinstance(
             error,
             aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError,
         ):
-            problem = f"no AWS credentials were found ({error}); run `aws configure` or set a role"
+            problem = f"no AWS credentials found ({error}); run `aws configure` or set a role"
             return AccessDenied(self._place, problem)
         if isinstance(error, aws.NoRegionError):
             problem = "no AWS region is set: set AWS_REGION, or run `aws configure`"
@@ -262,25 +251,27 @@ class speaking_of:  # noqa: N801 - reads as a sentence: with speaking_of(place, 
         if isinstance(error, aws.HTTPClientError | aws.ConnectionError):
             return StorageUnavailable(self._place, f"AWS cannot be reached: {error}")
         if isinstance(error, aws.BotoCoreError):
-            return SMDebugRuntimeError(f"{self._place}: this cannot be asked: {error}")
+            return SMDebugRuntimeError(f"{self._place}: invalid request: {error}")
         return None
 
-    def _answer(self, said: Mapping[str, Any]) -> SMDebugError:
-        code = str(said.get("Code", ""))
-        text = f"{code}: {said.get('Message', '')}".rstrip(": ")
+    def _client_error(self, details: Mapping[str, Any]) -> SMDebugError:
+        code = str(details.get("Code", ""))
+        text = f"{code}: {details.get('Message', '')}".rstrip(": ")
         does_not_exist = code in ("ValidationError", "ValidationException") and (
             "does not exist" in text or "not found" in text
         )
         if code in _GONE or does_not_exist:
-            problem = f"{self._missing}; check its name, the region and the account"
+            problem = "it does not exist; check its name, the region and the account"
             return StackUnknown(self._place, problem)
         if code in _DENIED:
             return AccessDenied(
-                self._place, f"the credentials lack {self._right} on it. AWS says {text}"
+                self._place, f"the credentials lack {self._permission} on it. AWS: {text}"
             )
         if code in _BAD_CREDENTIALS:
-            problem = f"the credentials are not accepted; renew them. AWS says {text}"
+            problem = f"the credentials are not accepted; renew them. AWS: {text}"
             return AccessDenied(self._place, problem)
         if code in _LATER:
-            return StorageUnavailable(self._place, f"AWS asks to try again later: {text}")
-        return SMDebugRuntimeError(f"{self._place}: AWS refuses {self._right}: {text}")
+            return StorageUnavailable(
+                self._place, f"AWS is temporarily unavailable, try again later: {text}"
+            )
+        return SMDebugRuntimeError(f"{self._place}: AWS refuses {self._permission}: {text}")

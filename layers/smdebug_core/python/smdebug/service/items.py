@@ -29,6 +29,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.service.item_reader import Item
 from smdebug.service.records import (
     NOTHING_EVALUATED,
     GroupRecord,
@@ -40,8 +41,6 @@ from smdebug.service.records import (
     RunState,
     StepRecord,
 )
-
-Item = dict[str, Any]
 
 RUNS = "RUNS"
 PAST_RUNS = "PAST"

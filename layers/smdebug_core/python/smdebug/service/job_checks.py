@@ -1,7 +1,7 @@
-"""Is a training job's debugger configuration one that the hook and the rules will take?
+"""Checks that the hook and the rules will accept a training job's debugger configuration.
 
-SageMaker has texts for values, and nothing else. What is of another kind, or says what no hook understands,
-is told by its place in the JSON, before a file is written that would be refused when the training starts.
+In SageMaker's API all values are strings. Values of other types, and ones that no hook understands, are
+reported by their place in the JSON before a file is written that would be refused when the training starts.
 """
 
 from __future__ import annotations
@@ -11,89 +11,80 @@ from typing import Any, Final
 
 from smdebug.config.json_config import check_hook_config
 from smdebug.exceptions import SMDebugValueError
+from smdebug.service.rules_file.wording import kind_of
 
-_TEXT: Final = "a text"
+_STRING: Final = "a string"
 _NUMBER: Final = "a number"
-_TEXTS: Final = {"*": _TEXT}  # whatever the keys are
+_STRINGS: Final = {"*": _STRING}  # whatever the keys are
 
 _CONFIGURATION: Final[Mapping[str, Any]] = {
-    "TrainingJobName": _TEXT,
+    "TrainingJobName": _STRING,
     "DebugHookConfig": {
-        "S3OutputPath": _TEXT,
-        "LocalPath": _TEXT,
-        "HookParameters": _TEXTS,
-        "CollectionConfigurations": [{"CollectionName": _TEXT, "CollectionParameters": _TEXTS}],
+        "S3OutputPath": _STRING,
+        "LocalPath": _STRING,
+        "HookParameters": _STRINGS,
+        "CollectionConfigurations": [{"CollectionName": _STRING, "CollectionParameters": _STRINGS}],
     },
     "DebugRuleConfigurations": [
         {
-            "RuleConfigurationName": _TEXT,
-            "RuleEvaluatorImage": _TEXT,
-            "RuleParameters": _TEXTS,
-            "InstanceType": _TEXT,
+            "RuleConfigurationName": _STRING,
+            "RuleEvaluatorImage": _STRING,
+            "RuleParameters": _STRINGS,
+            "InstanceType": _STRING,
             "VolumeSizeInGB": _NUMBER,
-            "S3OutputPath": _TEXT,
-            "LocalPath": _TEXT,
+            "S3OutputPath": _STRING,
+            "LocalPath": _STRING,
         }
     ],
-    "TensorBoardOutputConfig": {"S3OutputPath": _TEXT, "LocalPath": _TEXT},
+    "TensorBoardOutputConfig": {"S3OutputPath": _STRING, "LocalPath": _STRING},
 }
 
 
 def check_training_job(job: Mapping[str, Any]) -> None:
-    """`SMDebugValueError` for the first thing that is wrong: where it is, what it is, what it should be."""
-    _check_kinds(job, _CONFIGURATION, "")
+    """Raise `SMDebugValueError` for the first invalid value: its place, its type, the expected type."""
+    _check_types(job, _CONFIGURATION, "")
     hook = job.get("DebugHookConfig") or {}
     for key, value in (hook.get("HookParameters") or {}).items():
         _check(f"DebugHookConfig.HookParameters.{key}", {"HookParameters": {key: value}})
-    for number, one in enumerate(hook.get("CollectionConfigurations") or []):
+    for number, collection in enumerate(hook.get("CollectionConfigurations") or []):
         place = f"DebugHookConfig.CollectionConfigurations[{number}]"
-        name = (one or {}).get("CollectionName")
+        name = (collection or {}).get("CollectionName")
         if not name:
-            raise SMDebugValueError(f"{place}.CollectionName is not there: it has to be a text")
-        for key, value in (one.get("CollectionParameters") or {}).items():
+            raise SMDebugValueError(f"{place}.CollectionName is missing: it must be a string")
+        for key, value in (collection.get("CollectionParameters") or {}).items():
             alone = {"CollectionName": name, "CollectionParameters": {key: value}}
             _check(f"{place}.CollectionParameters.{key}", {"CollectionConfigurations": [alone]})
 
 
-def _check(place: str, described: Mapping[str, Any]) -> None:
-    """Whether a hook takes one parameter, by itself, so that the one that is wrong can be named."""
+def _check(place: str, config: Mapping[str, Any]) -> None:
+    """Check one parameter separately, so that the error names its place."""
     try:
-        check_hook_config(described)
+        check_hook_config(config)
     except SMDebugValueError as error:
         raise SMDebugValueError(f"{place}: {error}") from None
 
 
-def _check_kinds(told: Any, wanted: Any, place: str) -> None:
-    """What is null says nothing, and keys that are not known here are nobody's business."""
-    if told is None:
+def _check_types(value: Any, expected: Any, place: str) -> None:
+    """Check `value` and what it contains; null and unknown keys are accepted."""
+    if value is None:
         return
-    if isinstance(wanted, str):
-        if _kind(told) != wanted:
-            raise SMDebugValueError(f"{place} has to be {wanted}, not {_shown(told)}")
-    elif isinstance(wanted, list):
-        if not isinstance(told, list):
-            raise SMDebugValueError(f"{place} has to be a list, not {_shown(told)}")
-        for number, one in enumerate(told):
-            _check_kinds(one, wanted[0], f"{place}[{number}]")
-    elif not isinstance(told, Mapping):
-        raise SMDebugValueError(f"{place} has to be an object, not {_shown(told)}")
+    if isinstance(expected, str):
+        if kind_of(value) != expected:
+            raise SMDebugValueError(f"{place} must be {expected}, not {_described(value)}")
+    elif isinstance(expected, list):
+        if not isinstance(value, list):
+            raise SMDebugValueError(f"{place} must be a list, not {_described(value)}")
+        for number, item in enumerate(value):
+            _check_types(item, expected[0], f"{place}[{number}]")
+    elif not isinstance(value, Mapping):
+        raise SMDebugValueError(f"{place} must be an object, not {_described(value)}")
     else:
-        for key, one in told.items():
-            inner = wanted.get(key, wanted.get("*"))
+        for key, item in value.items():
+            inner = expected.get(key, expected.get("*"))
             if inner is not None:
-                _check_kinds(one, inner, f"{place}.{key}" if place else str(key))
+                _check_types(item, inner, f"{place}.{key}" if place else str(key))
 
 
-def _kind(told: Any) -> str:
-    if isinstance(told, str):
-        return _TEXT
-    if isinstance(told, bool):
-        return "true or false"
-    if isinstance(told, int | float):
-        return _NUMBER
-    return "an object" if isinstance(told, Mapping) else "a list"
-
-
-def _shown(told: Any) -> str:
-    text = repr(told)
-    return f"{_kind(told)}: {text if len(text) <= 60 else text[:59] + '…'}"
+def _described(value: Any) -> str:
+    text = repr(value)
+    return f"{kind_of(value)}: {text if len(text) <= 60 else text[:59] + '…'}"

@@ -12,7 +12,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-BUILT_IN = "builtin"
+BUILT_IN = "builtin"  # the group of all built-in rules
+LANE = "lane-"  # begins the name of a group in which one rule catches up
 NOTHING_EVALUATED = -1
 
 
@@ -90,6 +91,9 @@ class RuleConfiguration:
 
 
 _EMPTY: tuple[Any, ...] = (None, {}, [], 0)
+
+RequestedRule = str | RuleConfiguration | Mapping[str, Any]
+"""The name of a built-in rule, a configuration, or an entry as rules.json has it."""
 
 
 @dataclass(frozen=True)

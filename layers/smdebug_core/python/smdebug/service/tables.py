@@ -1,8 +1,9 @@
-"""Lists that read well: a table in a terminal and in a notebook, plain data for everything else."""
+"""Lists that print as tables in a terminal and in a notebook, and values as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum
 from html import escape
@@ -16,7 +17,7 @@ _MOST_ROWS = 500
 
 
 class Rows(list[T]):
-    """A list of values of one kind, shown by some of their attributes."""
+    """A list of values of one kind, shown as a table of some of their attributes."""
 
     def __init__(self, values: Iterable[T], columns: Sequence[str], nothing: str = "nothing"):
         super().__init__(values)
@@ -31,10 +32,10 @@ class Rows(list[T]):
         if not self:
             return self._nothing
         lines = [self.columns, *(self._cells(value) for value in self[:_MOST_LINES])]
-        cut = [[_cut(cell) for cell in line] for line in lines]
+        cut = [[_cut(text) for text in line] for line in lines]
         widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
         shown = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
             for line in cut
         ]
         return "\n".join([*shown, *self._rest(_MOST_LINES)])
@@ -44,7 +45,7 @@ class Rows(list[T]):
             return f"<p>{escape(self._nothing)}</p>"
         head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in self.columns)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(value)) + "</tr>"
+            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in self._cells(value)) + "</tr>"
             for value in self[:_MOST_ROWS]
         )
         rest = "".join(f"<p>{line}</p>" for line in self._rest(_MOST_ROWS))
@@ -60,8 +61,20 @@ class Rows(list[T]):
         return [f"… and {len(self) - shown} more"] if len(self) > shown else []
 
 
+class PlainData:
+    """A dataclass that is also plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them, times as strings in UTC."""
+        return {
+            field.name: plain(getattr(self, field.name))
+            for field in fields(self)  # type: ignore[arg-type]
+            if field.repr
+        }
+
+
 def cell(value: Any) -> str:
-    """A value as a table shows it: on one line, and without what a terminal would obey."""
+    """A value as a table shows it: on one line, without control characters."""
     match value:
         case None:
             return ""
@@ -72,7 +85,7 @@ def cell(value: Any) -> str:
         case Enum():
             return str(value.value)
         case Mapping():
-            return ", ".join(f"{cell(one)} {cell(key)}" for key, one in value.items())
+            return ", ".join(f"{cell(content)} {cell(key)}" for key, content in value.items())
         case list() | tuple() | frozenset():
             return ", ".join(map(cell, value))
     return "".join(
@@ -88,16 +101,16 @@ def plain(value: Any) -> Any:
         case datetime():
             return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         case Mapping():
-            return {str(plain(key)): plain(one) for key, one in value.items()}
+            return {str(plain(key)): plain(content) for key, content in value.items()}
         case frozenset() | set():
             return sorted(map(plain, value))
         case list() | tuple():
-            return [plain(one) for one in value]
+            return [plain(item) for item in value]
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def moment(seconds: float | None) -> datetime | None:
-    """A time in seconds as a date, in UTC; None if it is not known."""
+    """A time in seconds as a date in UTC, or None if it is unknown."""
     return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 

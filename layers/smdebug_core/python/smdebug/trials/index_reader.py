@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.files.events import read_value
+from smdebug.files.event_reading import read_value
 from smdebug.files.index import IndexFile
 from smdebug.files.names import EVENTS_FOLDER, INDEX_FOLDER
 from smdebug.mode_keys import ModeKeys
@@ -87,9 +87,11 @@ class IndexReader:
         self._storage = open_storage(path)
         self.path = path if isinstance(path, str) else self._storage.location
 
-    def list_index_files(self, start_after_key: str | None = None) -> list[str]:
-        """The index files that sort behind `start_after_key`, in order."""
-        return list(map(self._full, self._storage.list(INDEX_FOLDER, self._key(start_after_key))))
+    def list_index_files(
+        self, start_after_key: str | None = None
+    ) -> list[str] | tuple[list[str], str | None]:
+        """Return the index files that sort behind `start_after_key`, in order."""
+        return self._index_files(start_after_key)
 
     def list_event_files(self, start_after_key: str | None = None) -> list[str]:
         """The event files that sort behind `start_after_key`, in order."""
@@ -131,6 +133,9 @@ class IndexReader:
             record, file=file or "", name=tensor_location.tensorname, step=tensor_location.mode_step
         )
 
+    def _index_files(self, start_after_key: str | None) -> list[str]:
+        return list(map(self._full, self._storage.list(INDEX_FOLDER, self._key(start_after_key))))
+
     def _arrivals(self, after: str | None, steps: StepRange | None) -> Iterator[Arrival]:
         for item in IndexListing(self._storage, steps).news(self._key(after)):
             if isinstance(item, Damaged):
@@ -149,9 +154,18 @@ class IndexReader:
 class LocalIndexReader(IndexReader):
     """An `IndexReader` of a local folder."""
 
+    def list_index_files(self, start_after_key: str | None = None) -> list[str]:
+        """Return the index files that sort behind `start_after_key`, in order."""
+        return self._index_files(start_after_key)
+
 
 class S3IndexReader(IndexReader):
     """An `IndexReader` of `s3://bucket/prefix`."""
+
+    def list_index_files(self, start_after_key: str | None = None) -> tuple[list[str], str | None]:
+        """Return the index files that sort behind `start_after_key`, and the last key listed."""
+        files = self._index_files(start_after_key)
+        return files, files[-1] if files else start_after_key
 
 
 class ReadIndexFilesCache:

@@ -24,7 +24,7 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.files.events import read_value
+from smdebug.files.event_reading import read_value
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER, file_name_of, index_key, step_file
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys, str_to_mode_keys

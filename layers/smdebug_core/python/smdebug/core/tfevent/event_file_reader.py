@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from smdebug.core.tfrecord.record_reader import RecordReader
-from smdebug.files.events import decode_tensor
+from smdebug.files.event_reading import decode_tensor
 from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:

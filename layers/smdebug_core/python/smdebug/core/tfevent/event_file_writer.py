@@ -59,7 +59,7 @@ class EventFileWriter:
         summary: Summary,
         step: int,
         tname: str,
-        mode: ModeKeys | str,
+        mode: ModeKeys | str | None,
         mode_step: int,
         timestamp: float | None = None,
     ) -> list[int]:

@@ -88,10 +88,12 @@ class Index:
 class EventWithIndex:
     """An event, and what the index file is to say of it."""
 
-    def __init__(self, event: Event, tensorname: str, mode: ModeKeys | str, mode_step: int | None):
+    def __init__(
+        self, event: Event, tensorname: str, mode: ModeKeys | str | None, mode_step: int | None
+    ):
         self.event = event
         self.tensorname = tensorname
-        self.mode = mode
+        self.mode = ModeKeys.GLOBAL if mode is None else mode
         self.mode_step = mode_step
 
     def get_mode(self) -> str:

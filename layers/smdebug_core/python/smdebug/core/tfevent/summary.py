@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 from smdebug.files.proto.summary_pb2 import HistogramProto, Summary
 from smdebug.files.tensorboard import clean_tag, default_edges, histogram_of
 

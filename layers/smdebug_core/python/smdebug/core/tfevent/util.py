@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smdebug.files.dtypes import STRING, dtype_number
-from smdebug.files.events import encode_event
+from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import FOOTER_SIZE, HEADER_SIZE
 from smdebug.files.proto.event_pb2 import Event
 from smdebug.files.proto.tensor_pb2 import TensorProto

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from smdebug.files.checksum import Buffer
-from smdebug.files.events import Check, decode_event, record_spans
+from smdebug.files.event_reading import Check, decode_event, record_spans
 from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
