@@ -32,6 +32,7 @@ from smdebug.service.item_reader import Item
 from smdebug.service.items import token_of
 from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage
+from tests.functions.deployed_settings import KEPT_FOR
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
 from tests.support.item_size import item_size
@@ -156,7 +157,7 @@ class BilledWorld(SmallWorld):
         plain, bill = self.world.open_run, self.bill
         self.world = replace(
             self.world,
-            index=StepIndex(self.items, now=self.clock.now),
+            index=StepIndex(self.items, kept_for=KEPT_FOR, now=self.clock.now),
             open_run=lambda run: BilledStorage(plain(run), bill),  # type: ignore[arg-type, return-value]
         )
 
@@ -180,7 +181,7 @@ class BilledWorld(SmallWorld):
         for batch in batches:
             calls = math.ceil(len(batch) / 10)
             self.bill.used["SQS request"] += len(batch) + 2 * calls  # sent, received, deleted
-            self.bucket.told = batch
+            self.bucket.notifications = batch
             with self.invocation(INGEST_GB):
                 self.deliver(batch=len(batch))
 
@@ -227,11 +228,11 @@ def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bi
             tensors[name] = value * 0.99
         for saver in savers:
             saver.save(first + step, tensors)
-        world.ingest(cut(world.bucket.told, workers, chance))
+        world.ingest(cut(world.bucket.notifications, workers, chance))
         world.evaluate()
         hottest = max(hottest, *world.bill.writes_by_key.values())
         world.clock.time += 1
-    group = world.index.group("runs/experiments/2026-11-21/mnist", "builtin")
+    group = world.index.groups.get("runs/experiments/2026-11-21/mnist", "builtin")
     assert group is not None
     assert group.cursor == first + steps + 2, "not every step was evaluated"
     assert len(group.rules) == rules
@@ -248,14 +249,14 @@ def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> Non
         described = {"m": "TRAIN", "ms": step, "l": "0" * 16, "up": 0.5, "ix": 0.5}
         item = {"pk": items.run_pk(run), "sk": items.step_sk(0, step), "f": tokens, **described}
         MemoryItems.put(world.items, item)
-    group = world.index.group(run, "builtin")
+    group = world.index.groups.get(run, "builtin")
     MemoryItems.put(world.items, items.item_of_group(run, replace(group, cursor=first - 1)))
     names = ("gradient/fc", "loss", "weight/fc")
     layout = Layout("0" * 16, names, "TRAIN", 0, tuple(one.worker for one in savers))
     MemoryItems.put(world.items, items.item_of_layout(run, layout))
     for saver in savers:
         saver.save(first - 1, {"gradient/fc": 1.0, "weight/fc": 1.0, "loss": 1.0})
-    world.bucket.told.clear()
+    world.bucket.notifications.clear()
 
 
 def cut(told: list[str], workers: int, chance: random.Random) -> list[list[str]]:

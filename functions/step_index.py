@@ -12,26 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from functions.ports import Change, ItemStore, Only, Refused
-from smdebug.exceptions import SMDebugRuntimeError
+from functions.ports import ItemStore, Only, Refused
+from functions.rule_groups import RuleGroups
 from smdebug.service import items
 from smdebug.service.items import RulesOfRun
-from smdebug.service.records import GroupRecord, Layout, RunRecord, StepRecord
+from smdebug.service.records import Layout, RunRecord, StepRecord
 
-KEPT_FOR = 90 * 86_400
 _PRESENT = Only(present=True)
-
-
-class GroupBusy(SMDebugRuntimeError):
-    """Somebody else evaluates these rules on this run right now: try again in a while."""
-
-
-class GroupGone(SMDebugRuntimeError):
-    """There is no such group of rules any more: it has joined the others."""
-
-
-class LeaseLost(SMDebugRuntimeError):
-    """The lease ran out and somebody else took over: what was done here does not count."""
 
 
 class Watched(NamedTuple):
@@ -49,12 +36,13 @@ class StepIndex:
         self,
         store: ItemStore,
         *,
+        kept_for: float,
         now: Callable[[], float] = time.time,
-        kept_for: float = KEPT_FOR,
     ):
         self._store = store
         self._now = now
         self._kept_for = kept_for
+        self.groups = RuleGroups(store, self._expires)
 
     def _expires(self) -> dict[str, int]:
         """When the table may forget what is written now."""
@@ -253,131 +241,7 @@ class StepIndex:
         """Keep what a rule found, under an id that is the same however often it is found."""
         self._store.put(items.item_of_finding(run, step, id, detail) | self._expires())
 
-    # Groups of rules
-
-    def group(self, run: str, group: str) -> GroupRecord | None:
-        item = self._store.get(items.run_pk(run), items.group_sk(group))
-        return None if item is None else items.group_of(item)
-
-    def groups(self, run: str) -> list[GroupRecord]:
-        found = self._store.query(
-            items.run_pk(run), first=items.GROUP_PREFIX, last=items.GROUP_PREFIX + items.LAST
-        )
-        return list(map(items.group_of, found))
-
-    def groups_of(self, record: RunRecord) -> list[GroupRecord]:
-        """The groups that the run has: not one whose maker died before it was named there."""
-        return [one for one in self.groups(record.run) if one.group in record.groups]
-
-    def begin_group(self, run: str, record: GroupRecord) -> bool:
-        """Note a group of rules; False if it is known already."""
-        try:
-            self._store.put(items.item_of_group(run, record) | self._expires(), Only(absent=True))
-        except Refused:
-            return False
-        return True
-
-    def begin_lane(self, run: str, record: GroupRecord) -> None:
-        """Note a lane, in place of one that nobody has taken a lease of yet."""
-        if self.begin_group(run, record):
-            return
-        untouched = Only(equal={"token": 0})
-        with suppress(Refused):
-            self._store.put(items.item_of_group(run, record) | self._expires(), untouched)
-
-    def lease(self, run: str, group: str, *, now: float, seconds: float) -> GroupRecord:
-        """Take the group for so long; `GroupBusy` while somebody else has it, `GroupGone` if it is no more.
-
-        Until a commit, each lease counts as a death of its holder.
-        """
-        try:
-            item = self._store.update(
-                items.run_pk(run),
-                items.group_sk(group),
-                add={"token": 1, "deaths": 1},
-                set={"lease": now + seconds},
-                only=Only(present=True, below={"lease": now}),
-            )
-        except Refused:
-            if self._store.get(items.run_pk(run), items.group_sk(group)) is None:
-                raise GroupGone(f"There are no rules {group} of {run}") from None
-            raise GroupBusy(
-                f"The rules {group} of {run} are being evaluated by somebody else right now"
-            ) from None
-        return items.group_of(item)
-
-    def commit(
-        self, run: str, record: GroupRecord, outbox: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        """Everything that an evaluation changed, and the end of its lease, in one write.
-
-        `LeaseLost` if somebody else has taken a lease since: nothing is changed then.
-        """
-        try:
-            self._store.update(
-                items.run_pk(run),
-                items.group_sk(record.group),
-                set={
-                    **items.progress_of_group(record),
-                    **self._expires(),
-                    "lease": 0,
-                    "deaths": 0,
-                    "alone": [],
-                },
-                put_in={"outbox": outbox} if outbox else None,
-                only=Only(equal={"token": record.token}),
-            )
-        except Refused:
-            raise LeaseLost(
-                f"The lease on the rules {record.group} of {run} was taken over; nothing was committed"
-            ) from None
-
-    def merge(
-        self, record: RunRecord, lane: GroupRecord, into: GroupRecord, merged: GroupRecord
-    ) -> bool:
-        """Let a lane end and another group take on its rules, in one go; False if either has moved on.
-
-        The lane is held by who asks; the other group must not be held by anybody.
-        """
-        pk = items.run_pk(record.run)
-        groups = tuple(group for group in record.groups if group != lane.group)
-        run = items.item_of_run(replace(record, groups=groups, version=record.version + 1))
-        kept = {name: run[name] for name in ("version", "body")}
-        try:
-            self._store.change_together(
-                [
-                    Change(pk, items.RUN, kept, only=Only(equal={"version": record.version})),
-                    Change(
-                        pk,
-                        items.group_sk(into.group),
-                        items.progress_of_group(merged),
-                        only=Only(equal={"token": into.token, "lease": 0, "cursor": into.cursor}),
-                    ),
-                    Change(
-                        pk,
-                        items.group_sk(lane.group),
-                        delete=True,
-                        only=Only(equal={"token": lane.token, "outbox": {}}),
-                    ),
-                ]
-            )
-        except Refused:
-            return False
-        return True
-
-    def note_alone(self, run: str, record: GroupRecord, rule: str) -> None:
-        """Note which rule is tried alone now, and nothing else: if its holder dies, it was that one."""
-        try:
-            self._store.update(
-                items.run_pk(run),
-                items.group_sk(record.group),
-                set={"alone": [rule]},
-                only=Only(equal={"token": record.token}),
-            )
-        except Refused:
-            raise LeaseLost(
-                f"The lease on the rules {record.group} of {run} was taken over"
-            ) from None
+    # Outbox
 
     def mark_published(self, run: str, group: str | None, ids: Iterable[str]) -> None:
         """Take what was published out of the outbox of the group, or of the run itself."""

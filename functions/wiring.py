@@ -1,134 +1,174 @@
-"""From the environment to the ports: each is made on first use, and kept."""
+"""From the environment to the ports: each is made on first use and kept."""
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from functions.environment import (
+    ActEnvironment,
+    BadEnvironment,
+    ChecksAccess,
+    ClaimEnvironment,
+    CustomRuleNames,
+    IndexAccess,
+    NotifyEnvironment,
+    ScheduleAccess,
+    TableAccess,
+    TopicAccess,
+    WorkflowAccess,
+)
 from functions.world import Settings, World
 
 if TYPE_CHECKING:
-    from functions.followup.actions import Hands
-    from functions.followup.notifications import Writer
-    from functions.ports import ItemStore, Topic
+    from functions.followup.actions import ActionPorts
+    from functions.followup.notifications import NotificationPorts
+    from functions.ports import CheckQueue, ItemStore, Lender, Schedules, Topic, Workflow
 
 
 @cache
-def world() -> World:
-    """Everything this function may touch. What a function was not given, it finds out when it asks."""
-    from functions.adapters.aws import (
-        CheckQueueInSqs,
-        CredentialsOfRole,
-        ObjectsInS3,
-        OneShotSchedules,
-        SystemClock,
-        Workflows,
-    )
-    from functions.step_index import KEPT_FOR, StepIndex
+def world(given: type[IndexAccess]) -> World:
+    """Return the world of a function with that environment; ports it was not given refuse every call."""
+    from functions.adapters.aws import ObjectsInS3, SystemClock
+    from functions.step_index import StepIndex
     from smdebug.storage import open_storage
 
-    told = os.environ
+    environment = given.read(os.environ)
     return World(
-        index=StepIndex(
-            items(),
-            kept_for=float(told.get("SMDEBUG_INDEX_RETENTION", KEPT_FOR)),
-        ),
+        index=StepIndex(_items_in(environment), kept_for=environment.index_retention),
         objects=ObjectsInS3(lambda: client("s3")),
-        workflow=Workflows(told.get("SMDEBUG_WORKFLOW", ""), lambda: client("stepfunctions")),
-        checks=CheckQueueInSqs(told.get("SMDEBUG_CHECKS_QUEUE", ""), lambda: client("sqs")),
-        schedules=OneShotSchedules(
-            group=told.get("SMDEBUG_SCHEDULE_GROUP", ""),
-            role=told.get("SMDEBUG_SCHEDULE_ROLE", ""),
-            target=told.get("SMDEBUG_WATCH_ARN", ""),
-            client=lambda: client("scheduler"),
-        ),
+        workflow=_workflow(environment),
+        checks=_checks(environment),
+        schedules=_schedules(environment),
         clock=SystemClock(),
         open_run=lambda run: open_storage(f"s3://{run}"),
-        lender=CredentialsOfRole(told.get("SMDEBUG_RULE_ROLE", ""), lambda: client("sts")),
-        settings=settings(told),
+        lender=_lender(environment),
+        settings=settings(environment),
     )
+
+
+def settings(environment: IndexAccess) -> Settings:
+    """Return the settings in the function's environment."""
+    names = environment.custom_functions if isinstance(environment, CustomRuleNames) else {}
+    of_all: dict[str, Any] = {
+        "default_rules": environment.default_rules,
+        "incomplete_step_timeout": environment.incomplete_step_timeout,
+        "stall_timeout": environment.stall_timeout,
+        "silence_timeout": environment.silence_timeout,
+        "custom_functions": names,
+    }
+    if isinstance(environment, ClaimEnvironment):
+        of_all |= {
+            "sandbox": environment.sandbox,
+            "rule_sources": environment.rule_sources,
+            "partition": environment.rule_role.split(":")[1],
+        }
+    return Settings(**of_all)
 
 
 @cache
 def items() -> ItemStore:
-    """The table behind the step index, item by item."""
-    from functions.adapters.dynamodb import DynamoItems
-
-    return DynamoItems(os.environ["SMDEBUG_TABLE"], client("dynamodb"))
-
-
-def settings(told: Any) -> Settings:
-    """What was decided at deployment; what is not told stays at its default."""
-    known = Settings()
-    rules = told.get("SMDEBUG_DEFAULT_RULES")
-    return Settings(
-        default_rules=tuple(filter(None, rules.split(",")))
-        if rules is not None
-        else known.default_rules,
-        incomplete_step_timeout=float(
-            told.get("SMDEBUG_INCOMPLETE_STEP_TIMEOUT", known.incomplete_step_timeout)
-        ),
-        stall_timeout=float(told.get("SMDEBUG_STALL_TIMEOUT", known.stall_timeout)),
-        silence_timeout=float(told.get("SMDEBUG_SILENCE_TIMEOUT", known.silence_timeout)),
-        end_grace=int(told.get("SMDEBUG_END_GRACE", known.end_grace)),
-        custom_functions=json.loads(told.get("SMDEBUG_CUSTOM_RULES") or "{}"),
-        sandbox=told.get("SMDEBUG_CUSTOM_RULE_SANDBOX", ""),
-        rule_sources=tuple(json.loads(told.get("SMDEBUG_RULE_SOURCES") or "[]")),
-        partition=told.get("SMDEBUG_RULE_ROLE", "arn:aws:").split(":")[1],
-    )
+    """Return the table of the step index, item by item."""
+    return _items_in(TableAccess.read(os.environ))
 
 
 @cache
-def hands() -> Hands:
-    """What acting on a finding needs."""
-    from functions.adapters.aws import CheckQueueInSqs, SystemClock
+def action_ports() -> ActionPorts:
+    """Return what carrying out the actions of a finding needs."""
+    from functions.adapters.aws import SystemClock
     from functions.adapters.control_objects import ControlObjectsInS3
     from functions.adapters.training_jobs import SageMakerJobs
     from functions.decisions.action_plan import Endpoints
     from functions.followup.action_outcomes import OutcomesInIndex
-    from functions.followup.actions import Hands
+    from functions.followup.actions import ActionPorts
 
-    told = os.environ
-    return Hands(
+    environment = ActEnvironment.read(os.environ)
+    return ActionPorts(
         jobs=SageMakerJobs(lambda: client("sagemaker")),
         control=ControlObjectsInS3(lambda: client("s3")),
-        topic=topic(),
-        outcomes=OutcomesInIndex(items()),
-        checks=CheckQueueInSqs(told.get("SMDEBUG_CHECKS_QUEUE", ""), lambda: client("sqs")),
+        topic=_topic(environment),
+        outcomes=OutcomesInIndex(_items_in(environment)),
+        checks=_checks(environment),
         clock=SystemClock(),
-        endpoints=Endpoints(
-            emails=_words(told.get("SMDEBUG_ALERT_EMAILS", "")),
-            phones=_words(told.get("SMDEBUG_ALERT_PHONE_NUMBERS", "")),
-        ),
+        endpoints=Endpoints(environment.alert_emails, environment.alert_phone_numbers),
     )
 
 
 @cache
-def topic() -> Topic:
-    """Where people are told."""
+def notification_ports() -> NotificationPorts:
+    """Return what sending a message once needs."""
+    from functions.adapters.aws import SystemClock
+    from functions.followup.notifications import NotificationPorts
+
+    environment = NotifyEnvironment.read(os.environ)
+    return NotificationPorts(_topic(environment), _items_in(environment), SystemClock())
+
+
+def _items_in(environment: TableAccess) -> ItemStore:
+    from functions.adapters.dynamodb import DynamoItems
+
+    return DynamoItems(environment.table, client("dynamodb"))
+
+
+def _topic(environment: TopicAccess) -> Topic:
     from functions.adapters.topic import SnsTopic
 
-    return SnsTopic(os.environ["SMDEBUG_ALERTS_TOPIC"], lambda: client("sns"))
+    return SnsTopic(environment.topic, lambda: client("sns"))
 
 
-@cache
-def writer() -> Writer:
-    """What telling people once needs."""
-    from functions.adapters.aws import SystemClock
-    from functions.followup.notifications import Writer
+def _workflow(environment: object) -> Workflow:
+    from functions.adapters.aws import Workflows
 
-    return Writer(topic(), items(), SystemClock())
+    if isinstance(environment, WorkflowAccess):
+        return Workflows(environment.workflow, lambda: client("stepfunctions"))
+    return _NotGiven("the workflow")
 
 
-def _words(told: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(str.strip, told.split(","))))
+def _checks(environment: object) -> CheckQueue:
+    from functions.adapters.aws import CheckQueueInSqs
+
+    if isinstance(environment, ChecksAccess):
+        return CheckQueueInSqs(environment.checks_queue, lambda: client("sqs"))
+    return _NotGiven("the queue")
+
+
+def _schedules(environment: object) -> Schedules:
+    from functions.adapters.aws import OneShotSchedules
+
+    if isinstance(environment, ScheduleAccess):
+        return OneShotSchedules(
+            group=environment.schedule_group,
+            role=environment.schedule_role,
+            target=environment.watch_arn,
+            client=lambda: client("scheduler"),
+        )
+    return _NotGiven("the schedules")
+
+
+def _lender(environment: object) -> Lender:
+    from functions.adapters.aws import CredentialsOfRole
+
+    if isinstance(environment, ClaimEnvironment):
+        return CredentialsOfRole(environment.rule_role, lambda: client("sts"))
+    return _NotGiven("credentials to lend")
+
+
+class _NotGiven:
+    """A port that the function was not given: every call raises `BadEnvironment`."""
+
+    def __init__(self, what: str):
+        self._what = what
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise BadEnvironment(f"This function was not given {self._what}.")
+
+    start = leave = wake = lend = _refuse
 
 
 @cache
 def client(service: str) -> Any:
-    """One client of a service for as long as this process lives."""
+    """Return the client of a service, one for as long as this process lives."""
     import boto3
     from botocore.config import Config
 

@@ -1,4 +1,4 @@
-"""What a function tells the workflow: which events to put, and how to say afterwards that it was done."""
+"""What a function returns to the workflow: the events to publish, and how to mark them published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functions.workflow_start import RUN_ITSELF
 from functions.world import World
 
 
-def answer(
+def reply(
     world: World,
     run: str,
     group: str | None,
@@ -18,7 +18,7 @@ def answer(
     *,
     more: bool = False,
 ) -> dict[str, Any]:
-    """The first call of PutEvents that the outbox gives; `more` says that there is more to do or to put."""
+    """Return the outbox's first call of PutEvents; `more` if there is more to evaluate or to publish."""
     chosen: dict[str, Mapping[str, Any]] = {}
     room = MAX_BATCH
     for name, entry in outbox.items():

@@ -1,4 +1,4 @@
-"""Everything a function may touch, in one value: AWS by `functions.wiring`, memory in tests."""
+"""Everything that evaluating a run needs, in one value: AWS by `functions.wiring`, memory in tests."""
 
 from __future__ import annotations
 
@@ -10,35 +10,42 @@ from functions.ports import CheckQueue, Clock, Lender, Objects, Schedules, Workf
 from functions.step_index import StepIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from smdebug.storage import Storage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What whoever deployed the stack has decided; all times in seconds."""
+    """What the deployment decided, and the limits of the application; times in seconds.
 
-    default_rules: tuple[str, ...] = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing")
-    incomplete_step_timeout: float = 900.0
-    stall_timeout: float = 1800.0  # without a step for so long, a run counts as silent
-    silence_timeout: float = 6 * 3600.0  # and after so long, as ended
+    `infra/settings.py` holds the values of the settings, and their defaults.
+    """
+
+    default_rules: tuple[str, ...]
+    incomplete_step_timeout: float
+    stall_timeout: float  # a run without a step for this long is silent
+    silence_timeout: float  # and after this long, it counts as ended
+
+    # Of a stack with custom rules; empty for functions that do not need them
+    custom_functions: Mapping[str, str] = field(default_factory=dict)  # by rule name
+    sandbox: str = ""  # the function that runs rules loaded from S3
+    rule_sources: tuple[str, ...] = ()  # the prefixes they may be loaded from: s3://bucket/prefix/
+    partition: str = "aws"
+
+    # Limits of the application
     end_grace: int = 60
     lease: float = 130.0
-    work: float = 45.0  # no new step is begun after so much work
+    work: float = 45.0  # no new step is begun after this much work
     check_delay: int = 300
-    checks_in_vain: int = 24  # of an ended run, before what comes no further is given up
+    checks_in_vain: int = 24  # of an ended run, before rules without progress are given up
     largest_outbox: int = 100_000
-    longest_backlog: int = 50  # steps looked at together
-    custom_functions: dict[str, str] = field(default_factory=dict)  # deployed rules, by name
-    sandbox: str = ""  # the function that runs rules loaded from S3
-    rule_sources: tuple[str, ...] = ()  # from where they may be loaded: s3://bucket/prefix/
-    partition: str = "aws"
+    longest_backlog: int = 50  # steps read at a time
 
 
 @dataclass(frozen=True)
 class World:
-    """The ports, and the settings."""
+    """The ports and the settings."""
 
     index: StepIndex
     objects: Objects
@@ -48,6 +55,6 @@ class World:
     clock: Clock
     open_run: Callable[[str], Storage]
     lender: Lender
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings
     kept_views: OrderedDict[str, Any] = field(default_factory=OrderedDict, compare=False)
     """Runs as read by this process, kept by `RuleBench` from one invocation to the next."""

@@ -1,4 +1,4 @@
-"""The rules that a run asks for in its `rules.json`, and the groups in which they are evaluated."""
+"""Recording the rules that a run requests in its `rules.json`, and the groups that evaluate them."""
 
 from __future__ import annotations
 
@@ -32,59 +32,57 @@ from smdebug.service.records import (
 RULES_FILE = "rules.json"
 
 
-def take_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
-    """The rules of the run are told or changed; those that evaluate them will find out by themselves."""
+def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord:
+    """Record the run's rules and start an evaluation, which attaches and detaches them."""
     if is_older(arrival.sequencer, record.rules_version):
         return record
     known_version = record.rules_version
-    if not arrival.sequencer:  # a listing has shown it
+    if not arrival.sequencer:  # found by listing
         known_version = max(known_version, world.index.rules_version(record.run))
     version = comparable(arrival.sequencer or version_of_listing(known_version))
 
     def with_version(known: RunRecord) -> RunRecord:
         return replace(known, rules_version=max(version, comparable(known.rules_version)))
 
-    rules, trouble = rules_told(world, record.run)
+    rules, trouble = requested_rules(world, record.run)
     record = in_trouble(world, record, RULES_FILE, trouble)
-    if rules is None:  # those that watch go on
+    if rules is None:  # the present rules continue
         return change(world, record, with_version)
     before = world.index.rules(record.run)
     detached = what_changed((*before.wanted, *before.detached), rules).stopped
     if not world.index.put_rules(record.run, RulesOfRun(rules, detached), version):
-        rules = world.index.rules(record.run).wanted  # told again: the file may have changed since
+        rules = world.index.rules(record.run).wanted  # a repeat: the file may have changed since
     groups = groups_of(world, rules)
     if any(watches_silence(rule) for rule in rules):
         wake_in_time(world, record.run)
-    for begun in _begun(world, record, rules, groups):
-        world.index.begin_group(record.run, begun)
-    record = change(
-        world,
-        record,
-        lambda known: replace(
-            with_version(known),
-            groups=(*known.groups, *(one for one in groups if one not in known.groups)),
-        ),
-    )
+    for group in _new_groups(world, record, rules, groups):
+        world.index.groups.begin(record.run, group)
+
+    def with_groups(known: RunRecord) -> RunRecord:
+        new = (group for group in groups if group not in known.groups)
+        return replace(with_version(known), groups=(*known.groups, *new))
+
+    record = change(world, record, with_groups)
     start_evaluation(world, record.run, 0, attempt=f"rules-{version}")
     return record
 
 
 def rules_were_missed(world: World, record: RunRecord) -> bool:
-    """Does the run's own file ask for other rules than are known, or in other groups?"""
-    told, _ = rules_told(world, record.run)
-    if told is None:
+    """Whether the run's file requests other rules, or other groups, than the index has."""
+    requested, _ = requested_rules(world, record.run)
+    if requested is None:
         return False
     known = world.index.rules(record.run).wanted
-    others = {one.id for one in told} != {one.id for one in known}
-    return others or not set(record.groups).issuperset(groups_of(world, told))
+    differ = {rule.id for rule in requested} != {rule.id for rule in known}
+    return differ or not set(record.groups).issuperset(groups_of(world, requested))
 
 
-def rules_told(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:
-    """The rules in the run's own file, None if it has none or makes no sense; and what is wrong with it."""
+def requested_rules(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | None, str]:
+    """Return the rules in the run's file, None without a valid file; and what is wrong with it."""
     bucket, prefix = bucket_and_prefix(run)
+    key = f"{prefix}{RULES_FILE}"
     try:
-        data = world.objects.read(bucket, f"{prefix}rules.json")
-        read = read_rules(data, file=f"s3://{bucket}/{prefix}rules.json")
+        read = read_rules(world.objects.read(bucket, key), file=f"s3://{bucket}/{key}")
     except ObjectMissing:
         return None, ""
     except RulesFileError as problem:
@@ -93,25 +91,26 @@ def rules_told(world: World, run: str) -> tuple[tuple[RuleConfiguration, ...] | 
 
 
 def groups_of(world: World, rules: Iterable[RuleConfiguration]) -> tuple[str, ...]:
+    """Return the groups that evaluate these rules, the built-in one first."""
     deployed = world.settings.custom_functions
     return tuple(dict.fromkeys([BUILT_IN, *(group_of(rule, deployed) for rule in rules)]))
 
 
-def _begun(
+def _new_groups(
     world: World, record: RunRecord, rules: Iterable[RuleConfiguration], groups: Iterable[str]
 ) -> Iterator[GroupRecord]:
-    """The groups that are new to the run. What others have evaluated already is past for a custom rule."""
+    """Yield the groups that are new to the run; a custom rule catches up with what others evaluated."""
     new = [group for group in groups if group not in record.groups]
-    known = world.index.group(record.run, BUILT_IN) if new else None
+    known = world.index.groups.get(record.run, BUILT_IN) if new else None
     is_current = known is not None and known.training_run == record.training_run
-    level = known.cursor if known is not None and is_current else NOTHING_EVALUATED
+    through = known.cursor if known is not None and is_current else NOTHING_EVALUATED
     custom = {custom_group(rule.id): rule for rule in rules}
-    for group in new:
-        rule = custom.get(group)
-        begun = GroupRecord(group, training_run=record.training_run)
+    for name in new:
+        rule = custom.get(name)
+        group = GroupRecord(name, training_run=record.training_run)
         if rule is not None:
-            past = RuleRecord(
-                rule.id, rule.name, changed_at=world.clock.now(), catch_up_through=level
+            catching_up = RuleRecord(
+                rule.id, rule.name, changed_at=world.clock.now(), catch_up_through=through
             )
-            begun = replace(begun, rules=(past,))
-        yield begun
+            group = replace(group, rules=(catching_up,))
+        yield group

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.rule_lifecycle import Clear, DidNotLook, Found, Outcome, Raised
+from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.evaluation.rule_call import Behind
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.items import LARGEST_INLINE_STATE
@@ -30,7 +30,7 @@ class AnswerRefused(SMDebugValueError):
 
 
 @dataclass(frozen=True)
-class Said:
+class Answer:
     """What the rule said of the first of the steps that it was asked about, and what it remembers."""
 
     outcomes: Sequence[Outcome | Behind]
@@ -50,7 +50,7 @@ class Died:
     later: bool = False  # it may succeed later
 
 
-def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Said | Died:
+def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | Died:
     """What is told in the outcome of the run; `AnswerRefused` if that is something else."""
     told = _mapping(ran, "The outcome of the run")
     if "answer" not in told:
@@ -77,7 +77,7 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Said | Die
         raise AnswerRefused("Whether it asks for the end is neither true nor false")
     if "key" in said and said["key"] != state_key:
         raise AnswerRefused("The state is not where this rule keeps its own")
-    return Said(
+    return Answer(
         outcomes,
         state=_bytes(said["inline"]) if "inline" in said else None,
         state_key=state_key if "key" in said else "",
@@ -122,7 +122,7 @@ def _outcome(told: Mapping[str, Any]) -> Outcome | Behind:
         case "clear":
             return Clear()
         case "did not look":
-            return DidNotLook()
+            return NothingToCheck()
         case "found":
             return Found(_findings(told.get("findings")))
         case "raised":

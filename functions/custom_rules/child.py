@@ -114,7 +114,7 @@ class Work:
 
     def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
         """What the rule says of a step, as plain data."""
-        from functions.decisions.rule_lifecycle import Raised
+        from functions.decisions.outcomes import Raised
         from functions.evaluation.rule_call import END, ask, told_of
         from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
         from smdebug.rules.state import restore_state, save_state
@@ -303,7 +303,7 @@ def told_of_outcome(outcome: Any) -> dict[str, Any]:
     """An outcome as plain data, cut to what an answer may hold."""
     from functions.custom_rules.answers import MOST_FINDINGS
     from functions.decisions.events import bounded_finding, worst
-    from functions.decisions.rule_lifecycle import Clear, Found, Raised
+    from functions.decisions.outcomes import Clear, Found, Raised
 
     if isinstance(outcome, Found):
         told = [bounded_finding(one) for one in worst(outcome.findings, MOST_FINDINGS)]

@@ -1,6 +1,6 @@
 """Claiming the due steps of a custom rule: lease, steps, code and credentials. Nothing is evaluated here.
 
-The rule's code runs elsewhere, where it may only log; what it answers is committed under this lease.
+The rule's code runs in another function, which may only log; its answer is committed under this lease.
 """
 
 from __future__ import annotations
@@ -13,242 +13,250 @@ from functions.custom_rules import jobs
 from functions.custom_rules.credentials import LENT_FOR, TooManyRuns, session_policy
 from functions.custom_rules.jobs import Claimed, ClaimedStep
 from functions.custom_rules.sources import Source, SourceRefused, source_of
-from functions.decisions.rule_lifecycle import fail
 from functions.decisions.settling import Ready, Waiting
-from functions.evaluation.built_in import Evaluation, as_new_as, wants
+from functions.evaluation.attaching import reconcile
+from functions.evaluation.committing import commit
+from functions.evaluation.ending import finish_if_ended, last_step, sees_end
+from functions.evaluation.leased_group import LeasedGroup, current_record, wants
 from functions.evaluation.run_history import IndexedHistory
-from functions.telemetry import metrics
-from functions.workflow_reply import answer
+from functions.evaluation.stepping import StepWalk
+from functions.workflow_reply import reply
 from functions.world import World
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.items import state_folder, state_key
-from smdebug.service.records import (
-    GroupRecord,
-    RuleConfiguration,
-    RuleRecord,
-    RunRecord,
-    StepRecord,
-)
+from smdebug.service.records import RuleConfiguration, RuleRecord, RunRecord, StepRecord
 from smdebug.trials.history import MemoryHistory
 
 
 def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any]:
-    """A job for the function that runs the rule, and what to commit; or an answer, if none is due."""
+    """Return a job for the function that runs the rule, or a reply if no step is due."""
     record = world.index.run(run)
     if record is None:
-        return answer(world, run, group, {})
+        return reply(world, run, group, {})
     now = world.clock.now()
-    held = world.index.lease(run, group, now=now, seconds=world.settings.lease)
-    work = Claiming(world, as_new_as(world, record, held), held, begun=now)
-    work.reconcile()
-    more = work.do_what_is_due(hinted_step) or work.was_cut
-    handed = work.hand_over(more=more)
-    if handed is not None:
-        return handed
-    if not more and not work.waits:
-        more = work.has_end_to_ask()  # with the next claim: this one has steps to commit
+    held = world.index.groups.lease(run, group, now=now, seconds=world.settings.lease)
+    leased = LeasedGroup(world, current_record(world, record, held), held, begun=now)
+    reconcile(leased)
+    walk = ClaimWalk(leased)
+    more = walk.run(hinted_step) or walk.was_cut
+    handed_over = _hand_over(leased, walk.steps, more=more)
+    if handed_over is not None:
+        return handed_over
+    if not more and not leased.waits:
+        more = _has_end_to_evaluate(leased)  # with the next claim: this one has steps to commit
         if not more:
-            work.finish_if_ended()
-    work.commit()
-    return answer(world, run, group, {**held.outbox, **work.outbox}, more=more)
+            finish_if_ended(leased)
+    commit(leased)
+    return reply(world, run, group, {**held.outbox, **leased.outbox}, more=more)
 
 
-class Claiming(Evaluation):
-    """The same walk over the due steps as an evaluation's, on which they are noted instead of looked at."""
+class ClaimWalk(StepWalk):
+    """A walk over the due steps on which they are noted for the claim instead of evaluated."""
 
-    def __init__(self, world: World, record: RunRecord, held: GroupRecord, *, begun: float):
-        super().__init__(world, record, held, begun=begun)
+    def __init__(self, leased: LeasedGroup):
+        super().__init__(leased)
+        self.steps: list[ClaimedStep] = []
         self.was_cut = False
-        self._steps: list[ClaimedStep] = []
-        self._asks = False
+        self._wanted = False
 
-    def hand_over(self, *, more: bool) -> dict[str, Any] | None:
-        """What the state machine is told; None if there is nothing to run."""
-        rule = self._rule
-        asked = [one for one in self._steps if one.asked]
-        at_end = not self._steps and not more and not self.waits and self.has_end_to_ask()
-        if at_end:
-            asked = self._steps = self._last_step_claimed()
-        if rule is None or not asked:
-            return None
-        configuration = self._configuration(rule)
-        try:
-            source = source_of(
-                self.world, self.record.run, configuration, pinned=rule.source_digest
-            )
-            job = {**self._job(rule, configuration, source, asked), "at_end": at_end}
-        except (SourceRefused, TooManyRuns, SMDebugValueError) as problem:
-            self._take(fail(rule, configuration, str(problem), self._moment()))
-            metrics({"RuleErrors": (1, "Count")})
-            return None
-        claimed = Claimed(
-            token=self.group.token,
-            rule=rule.id,
-            training_run=self.record.training_run,
-            steps=tuple(self._steps),
-            more=more,
-            ended=self.record.has_ended,
-            source_digest=source.digest,
-            at_end=at_end,
-        )
-        return {"function": source.function, "job": job, "claim": claimed.to_dict()}
-
-    def has_end_to_ask(self) -> bool:
-        """Is the rule to be asked about the end of the run, before it is finished?"""
-        rule = self._rule
-        return (
-            rule is not None
-            and rule.asks_at_end
-            and self.is_to_see_the_end(rule)
-            and self.last_step() is not None
-        )
-
-    def _last_step_claimed(self) -> list[ClaimedStep]:
-        step = self.last_step()
-        if step is None:
-            return []
-        self.bench.look_at(step)
-        return [self._claimed(step, asked=True)]
-
-    # Which steps
-
-    @property
-    def _rule(self) -> RuleRecord | None:
-        """The one that this group has, if it still looks."""
-        return next((rule for rule in self.group.rules if not rule.status.is_final), None)
-
-    def _due(self) -> Iterator[Ready | Waiting]:
-        """A step at which the function died is looked at alone."""
-        for verdict in super()._due():
-            rule, asked = self._rule, [one.step for one in self._steps if one.asked]
-            if rule is not None and asked and rule.died_at in (asked[-1], verdict.step.step):
+    def due(self) -> Iterator[Ready | Waiting]:
+        """Yield the due steps; a step at which the function died is claimed alone."""
+        for ready in super().due():
+            rule = _active_rule(self.leased)
+            asked = [step.step for step in self.steps if step.asked]
+            if rule is not None and asked and rule.died_at in (asked[-1], ready.step.step):
                 self.was_cut = True
                 return
-            yield verdict
+            yield ready
 
-    def _has_enough(self) -> bool:
-        asked = sum(one.asked for one in self._steps)
-        return asked >= jobs.STEPS_A_CLAIM or super()._has_enough()
+    def has_enough(self) -> bool:
+        """Whether the claim is full."""
+        asked = sum(step.asked for step in self.steps)
+        return asked >= jobs.STEPS_A_CLAIM or super().has_enough()
 
-    def _ask_all(self, step: StepRecord, *, late: bool) -> bool:
-        rule = self._rule
-        self._asks = rule is not None and wants(self._configuration(rule), step.step)
+    def ask_rules(self, step: StepRecord, *, late: bool) -> bool:
+        """Note whether the rule wants the step."""
+        rule = _active_rule(self.leased)
+        self._wanted = rule is not None and wants(self.leased.configuration(rule), step.step)
         return True
 
-    def _advance(self, step: StepRecord, due: Ready | None) -> None:
-        claimed = self._claimed(
+    def advance(self, step: StepRecord, due: Ready | None) -> None:
+        """Add the step to the claim."""
+        claimed = _claimed(
+            self.leased,
             step,
             passed=tuple(sorted(due.passed)) if due else (),
             missing=due.missing if due else None,
             late=due is None,
-            asked=self._asks,
+            asked=self._wanted,
         )
-        self._steps.append(claimed)
-        self._asks = False
-        super()._advance(step, due)
+        self.steps.append(claimed)
+        self._wanted = False
+        super().advance(step, due)
 
-    def _claimed(self, step: StepRecord, **more: Any) -> ClaimedStep:
-        told = self.bench.summary
-        return ClaimedStep(
-            step=step.step,
-            mode=told.mode.name if told else None,
-            mode_step=told.mode_step if told else None,
-            saved=self.bench.saved,
-            uploaded=step.uploaded,
-            indexed=step.indexed,
-            workers=tuple(sorted(step.complete_workers)),
-            **more,
+
+def _hand_over(
+    leased: LeasedGroup, steps: list[ClaimedStep], *, more: bool
+) -> dict[str, Any] | None:
+    """Return the job and the claim for the workflow; None if there is nothing to run."""
+    rule = _active_rule(leased)
+    asked = [step for step in steps if step.asked]
+    at_end = not steps and not more and not leased.waits and _has_end_to_evaluate(leased)
+    if at_end:
+        asked = steps = _last_step_claimed(leased)
+    if rule is None or not asked:
+        return None
+    configuration = leased.configuration(rule)
+    try:
+        source = source_of(
+            leased.world, leased.record.run, configuration, pinned=rule.source_digest
         )
+        job = {**_job(leased, rule, configuration, source, asked), "at_end": at_end}
+    except (SourceRefused, TooManyRuns, SMDebugValueError) as problem:
+        leased.fail_rule(rule, str(problem))
+        return None
+    claimed = Claimed(
+        token=leased.group.token,
+        rule=rule.id,
+        training_run=leased.record.training_run,
+        steps=tuple(steps),
+        more=more,
+        ended=leased.record.has_ended,
+        source_digest=source.digest,
+        at_end=at_end,
+    )
+    return {"function": source.function, "job": job, "claim": claimed.to_dict()}
 
-    # What is handed over
 
-    def _job(
-        self,
-        rule: RuleRecord,
-        configuration: RuleConfiguration,
-        source: Source,
-        asked: list[ClaimedStep],
-    ) -> dict[str, Any]:
-        run, group = self.record.run, self.group.group
-        others = [one.removeprefix("s3://").strip("/") for one in configuration.other_trials]
-        too_long = source.told if source.told and "text" not in source.told else None
-        policy = session_policy(
-            run,
-            state_folder(group, rule.id),
-            others,
-            source=too_long["uri"] if too_long else None,
-            partition=self.world.settings.partition,
-        )
-        state: dict[str, str] | None = None
-        if rule.state_key:
-            state = {"key": rule.state_key}
-        elif rule.state:
-            state = {"inline": b64encode(rule.state).decode("ascii")}
-        return {
-            "run": run,
-            "group": group,
-            "token": self.group.token,
-            "location": self.bench.storage.location,
-            "rule": configuration.to_dict(),
-            "source": source.told,
-            "state": state,
-            "state_key": state_key(group, rule.id, self.group.token),
-            "limits": {"work": jobs.WORK_SECONDS, "seconds": jobs.SECONDS},
-            "about": self._about(asked, others),
-            "credentials": dict(
-                self.world.lender.lend(f"custom-rule-{self.group.token}", policy, seconds=LENT_FOR)
-            ),
+def _active_rule(leased: LeasedGroup) -> RuleRecord | None:
+    """Return the group's rule, if it is still evaluated."""
+    return next((rule for rule in leased.group.rules if not rule.status.is_final), None)
+
+
+def _has_end_to_evaluate(leased: LeasedGroup) -> bool:
+    """Whether the rule is evaluated once more, at the end of the run, before it is finished."""
+    rule = _active_rule(leased)
+    return (
+        rule is not None
+        and rule.asks_at_end
+        and sees_end(leased, rule)
+        and last_step(leased) is not None
+    )
+
+
+# The steps of a claim
+
+
+def _last_step_claimed(leased: LeasedGroup) -> list[ClaimedStep]:
+    step = last_step(leased)
+    if step is None:
+        return []
+    leased.bench.look_at(step)
+    return [_claimed(leased, step, asked=True)]
+
+
+def _claimed(leased: LeasedGroup, step: StepRecord, **more: Any) -> ClaimedStep:
+    summary = leased.bench.summary
+    return ClaimedStep(
+        step=step.step,
+        mode=summary.mode.name if summary else None,
+        mode_step=summary.mode_step if summary else None,
+        saved=leased.bench.saved,
+        uploaded=step.uploaded,
+        indexed=step.indexed,
+        workers=tuple(sorted(step.complete_workers)),
+        **more,
+    )
+
+
+# The job
+
+
+def _job(
+    leased: LeasedGroup,
+    rule: RuleRecord,
+    configuration: RuleConfiguration,
+    source: Source,
+    asked: list[ClaimedStep],
+) -> dict[str, Any]:
+    run, group, token = leased.record.run, leased.group.group, leased.group.token
+    others = [place.removeprefix("s3://").strip("/") for place in configuration.other_trials]
+    is_fetched = source.handed is not None and "text" not in source.handed
+    policy = session_policy(
+        run,
+        state_folder(group, rule.id),
+        others,
+        source=source.handed["uri"] if source.handed and is_fetched else None,
+        partition=leased.world.settings.partition,
+    )
+    credentials = leased.world.lender.lend(f"custom-rule-{token}", policy, seconds=LENT_FOR)
+    return {
+        "run": run,
+        "group": group,
+        "token": token,
+        "location": leased.bench.storage.location,
+        "rule": configuration.to_dict(),
+        "source": source.handed,
+        "state": _state_of(rule),
+        "state_key": state_key(group, rule.id, token),
+        "limits": {"work": jobs.WORK_SECONDS, "seconds": jobs.SECONDS},
+        "about": _about(leased, asked, others),
+        "credentials": dict(credentials),
+    }
+
+
+def _state_of(rule: RuleRecord) -> dict[str, str] | None:
+    if rule.state_key:
+        return {"key": rule.state_key}
+    return {"inline": b64encode(rule.state).decode("ascii")} if rule.state else None
+
+
+def _about(leased: LeasedGroup, asked: list[ClaimedStep], others: list[str]) -> str:
+    """Return what the rule's function has to know of the runs, with as much history as fits."""
+    world, last = leased.world, max(step.step for step in asked)
+    of_others = [_other_run(world, place) for place in others]
+    text = ""
+    for steps, whole in [*((steps, True) for steps in jobs.HISTORY), (0, False)]:
+        about = {
+            **jobs.steps_with_workers(asked),
+            **_view(world, leased.record, last, steps, whole=whole),
+            "others": [
+                {**other, **_view(world, record, last, steps, whole=whole)}
+                if record is not None
+                else other
+                for other, record in of_others
+            ],
         }
+        text = jobs.packed(about)
+        if len(text) <= jobs.LARGEST_PACKED:
+            break
+    return text
 
-    def _about(self, asked: list[ClaimedStep], others: list[str]) -> str:
-        """What the rule's function has to know of the runs, as much of it as there is room for."""
-        last = max(one.step for one in asked)
-        of_others = [self._other(place) for place in others]
-        text = ""
-        for steps, whole in [*((steps, True) for steps in jobs.HISTORY), (0, False)]:
-            about = {
-                **jobs.steps_told(asked),
-                **self._run(self.record, last, steps, whole=whole),
-                "others": [
-                    {**told, **self._run(record, last, steps, whole=whole)}
-                    if record is not None
-                    else told
-                    for told, record in of_others
-                ],
-            }
-            text = jobs.packed(about)
-            if len(text) <= jobs.LARGEST_PACKED:
-                break
-        return text
 
-    def _run(self, record: RunRecord, last: int, steps: int, *, whole: bool) -> dict[str, Any]:
-        """A run up to a step. What is left out, the function reads itself: who wants more pays for it."""
-        history = IndexedHistory(self.world.index, record)
-        recent = MemoryHistory.recent(history, last, steps).to_dict()
-        if not whole:
-            recent["layouts"] = [{**layout, "names": []} for layout in recent["layouts"]]
-        return {
-            "num_workers": record.num_workers or 1,
-            "collections": self.world.index.collections(record.run) if whole else None,
-            "history": recent,
-        }
+def _view(world: World, record: RunRecord, last: int, steps: int, *, whole: bool) -> dict[str, Any]:
+    """Return a run up to a step. The rule's function reads what is left out itself."""
+    history = IndexedHistory(world.index, record)
+    recent = MemoryHistory.recent(history, last, steps).to_dict()
+    if not whole:
+        recent["layouts"] = [{**layout, "names": []} for layout in recent["layouts"]]
+    return {
+        "num_workers": record.num_workers or 1,
+        "collections": world.index.collections(record.run) if whole else None,
+        "history": recent,
+    }
 
-    def _other(self, place: str) -> tuple[dict[str, Any], RunRecord | None]:
-        """A run that the rule compares with, and how far it has come, if the step index knows it."""
-        told: dict[str, Any] = {
-            "run": place,
-            "location": self.world.open_run(place).location,
-        }
-        record = self.world.index.run(place)
-        if record is None:
-            return told, None
-        told["ended"] = record.has_ended
-        told["through"] = self._through(record)
-        return told, record
 
-    def _through(self, record: RunRecord) -> int:
-        """The last step of another run that is complete."""
-        newest = self.world.index.steps(
-            record.run, record.training_run, limit=50, newest_first=True
-        )
-        return next((one.step for one in newest if one.is_complete(record.num_workers)), -1)
+def _other_run(world: World, place: str) -> tuple[dict[str, Any], RunRecord | None]:
+    """Return a run that the rule compares with, and its record if the step index knows it."""
+    other: dict[str, Any] = {"run": place, "location": world.open_run(place).location}
+    record = world.index.run(place)
+    if record is not None:
+        other["ended"] = record.has_ended
+        other["through"] = _last_complete_step(world, record)
+    return other, record
+
+
+def _last_complete_step(world: World, record: RunRecord) -> int:
+    newest = world.index.steps(record.run, record.training_run, limit=50, newest_first=True)
+    complete = (step.step for step in newest if step.is_complete(record.num_workers))
+    return next(complete, -1)

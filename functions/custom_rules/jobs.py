@@ -101,7 +101,7 @@ def unpacked(text: str) -> Any:
         raise SMDebugValueError(f"This is no part of a job: {error}") from error
 
 
-def steps_told(steps: Iterable[ClaimedStep]) -> dict[str, Any]:
+def steps_with_workers(steps: Iterable[ClaimedStep]) -> dict[str, Any]:
     """The steps with who wrote them. Most were written by the same workers, who are named once."""
     steps = list(steps)
     workers = list(dict.fromkeys(one.workers for one in steps))

@@ -28,7 +28,7 @@ class Source(NamedTuple):
     """The function that runs the rule, and the code it is handed; None: the code is deployed with it."""
 
     function: str
-    told: dict[str, Any] | None = None
+    handed: dict[str, Any] | None = None
     digest: str = ""
 
 
@@ -54,11 +54,11 @@ def source_of(world: World, run: str, configuration: RuleConfiguration, pinned: 
             f"{digest[:12]}…). A run keeps to the code it began with: upload changed rules under another "
             "key, and name that in rules.json."
         )
-    told = {"uri": uri, "sha256": digest}
+    handed = {"uri": uri, "sha256": digest}
     inline = inlined(text)
     if len(inline) <= LARGEST_INLINE:
-        told["text"] = inline
-    return Source(world.settings.sandbox, told, digest)
+        handed["text"] = inline
+    return Source(world.settings.sandbox, handed, digest)
 
 
 def allowed(prefixes: tuple[str, ...], run: str) -> tuple[str, ...]:

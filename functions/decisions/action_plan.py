@@ -33,7 +33,7 @@ class Endpoints:
 
 
 @dataclass(frozen=True)
-class Deed:
+class _Planned:
     """One thing to do, for one action of one finding."""
 
     id: str
@@ -41,7 +41,7 @@ class Deed:
 
 
 @dataclass(frozen=True)
-class StopJob(Deed):
+class StopJob(_Planned):
     """Stop the run's own training job: of that name, or the only one in progress that begins so."""
 
     effect = JOB
@@ -50,7 +50,7 @@ class StopJob(Deed):
 
 
 @dataclass(frozen=True)
-class AskToStop(Deed):
+class RequestStop(_Planned):
     """Put the control object beside the run, for the hook to see."""
 
     effect = CONTROL_OBJECT
@@ -58,7 +58,7 @@ class AskToStop(Deed):
 
 
 @dataclass(frozen=True)
-class Tell(Deed):
+class Notify(_Planned):
     """Send a message to somebody."""
 
     effect = MESSAGE
@@ -66,17 +66,17 @@ class Tell(Deed):
 
 
 @dataclass(frozen=True)
-class Refuse(Deed):
+class Refuse(_Planned):
     """Do nothing, for a reason."""
 
     effect = NOTHING
     reason: str
 
 
-Plan = StopJob | AskToStop | Tell | Refuse
+PlannedAction = StopJob | RequestStop | Notify | Refuse
 
 
-def plan(detail: Detail, endpoints: Endpoints) -> tuple[Plan, ...]:
+def plan(detail: Detail, endpoints: Endpoints) -> tuple[PlannedAction, ...]:
     """What to do for a finding, by the detail of its event. The same event gives the same plan."""
     return tuple(
         deed for action in detail.get("actions") or () for deed in _deeds(detail, action, endpoints)
@@ -99,7 +99,9 @@ def own_job(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[str | No
     )
 
 
-def _deeds(detail: Detail, action: Mapping[str, Any], endpoints: Endpoints) -> Iterator[Plan]:
+def _deeds(
+    detail: Detail, action: Mapping[str, Any], endpoints: Endpoints
+) -> Iterator[PlannedAction]:
     name = action.get("name")
     if name == "stoptraining":
         yield from _stop(detail, action)
@@ -109,7 +111,7 @@ def _deeds(detail: Detail, action: Mapping[str, Any], endpoints: Endpoints) -> I
         yield Refuse(_id(detail, action, NOTHING), action, f"There is no action {name!r}.")
 
 
-def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[Plan]:
+def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
     job, prefix = detail.get("job"), str(action.get("training_job_prefix") or "")
     if job and not str(job).startswith(prefix):
         reason = (
@@ -118,7 +120,7 @@ def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[Plan]:
         yield Refuse(_id(detail, action, NOTHING), action, reason)
         return
     # Our hook saves what is on its way and lets a checkpoint be made; a job is stopped within minutes.
-    yield AskToStop(_id(detail, action, CONTROL_OBJECT), action, control_object(detail, action))
+    yield RequestStop(_id(detail, action, CONTROL_OBJECT), action, control_object(detail, action))
     if job or prefix:
         yield StopJob(_id(detail, action, JOB), action, str(job) if job else None, prefix)
 
@@ -135,12 +137,14 @@ def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:
     return (json.dumps(body, indent=2) + "\n").encode()
 
 
-def _tell(detail: Detail, action: Mapping[str, Any], known: Sequence[str]) -> Iterator[Plan]:
+def _tell(
+    detail: Detail, action: Mapping[str, Any], known: Sequence[str]
+) -> Iterator[PlannedAction]:
     kind = {"email": "e-mail address", "sms": "phone number"}[str(action["name"])]
     wanted = str(action.get("endpoint") or "")
     told = [one for one in known if not wanted or one.lower() == wanted.lower()]
     for to in told:
-        yield Tell(_id(detail, action, f"{MESSAGE} to {to}"), action, to)
+        yield Notify(_id(detail, action, f"{MESSAGE} to {to}"), action, to)
     if not told:
         whom = f"{wanted} is no {kind}" if wanted else f"There is no {kind}"
         reason = f"{whom} that this stack was deployed to tell: nobody was told."

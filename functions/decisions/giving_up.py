@@ -1,4 +1,4 @@
-"""How often a run that has ended is looked at again, if its rules come no further."""
+"""How often an ended run is checked again when its rules make no progress."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from hashlib import sha256
 from smdebug.service.records import GroupRecord, RuleConfiguration, RunRecord
 
 
-class Patience(Enum):
-    """With a run that has ended, and that is not finished."""
+class Retry(Enum):
+    """What to do with a run that has ended and is not finished."""
 
-    HAS_LEFT = "the next time may be better"
-    IS_OVER = "give up the rules that came no further"
-    IS_GONE = "they were given up; nothing else can be done"
+    CONTINUE = "evaluate again"
+    GIVE_UP = "give up the rules that made no progress"
+    GIVEN_UP = "nothing: they were given up before"
 
 
 def unfinished_of(record: RunRecord, groups: Iterable[GroupRecord]) -> list[GroupRecord]:
-    """The groups of rules whose last status is yet to come."""
+    """Return the groups whose rules do not have their last status yet."""
     return [
         group for group in groups if not group.finished or group.training_run != record.training_run
     ]
 
 
 def progress_of(record: RunRecord, groups: Iterable[GroupRecord]) -> str:
-    """How far everything is: the same text as long as nothing has moved."""
-    told = [
+    """Return a digest of how far all rules are: the same as long as nothing moves."""
+    positions = [
         [
             group.group,
             group.training_run,
@@ -40,29 +40,29 @@ def progress_of(record: RunRecord, groups: Iterable[GroupRecord]) -> str:
         ]
         for group in groups
     ]
-    plain = json.dumps([record.training_run, record.state, sorted(record.outbox), told])
+    plain = json.dumps([record.training_run, record.state, sorted(record.outbox), positions])
     return sha256(plain.encode()).hexdigest()[:16]
 
 
-def looked_again(record: RunRecord, progress: str) -> RunRecord:
-    """The run after one more check, at which everything was so far."""
+def counted_check(record: RunRecord, progress: str) -> RunRecord:
+    """Return the run after one more check, which counts as in vain if nothing has moved."""
     in_vain = record.in_vain + 1 if progress == record.progress else 0
     return replace(record, progress=progress, in_vain=in_vain)
 
 
-def patience_with(record: RunRecord, most: int) -> Patience:
-    """Is it worth trying again? Rules are given up after so many checks in vain, and once."""
+def retry_of(record: RunRecord, most: int) -> Retry:
+    """Return what to do after the checks so far: after `most` in vain, rules are given up once."""
     if record.in_vain < most:
-        return Patience.HAS_LEFT
-    return Patience.IS_OVER if record.in_vain == most else Patience.IS_GONE
+        return Retry.CONTINUE
+    return Retry.GIVE_UP if record.in_vain == most else Retry.GIVEN_UP
 
 
 def why_given_up(group: GroupRecord, rule: RuleConfiguration, most: int) -> str:
-    """What is said of a rule that could not look at all steps of a run that has ended."""
+    """Return the reason for giving up a rule that has not evaluated all steps of an ended run."""
     names = " or ".join(rule.other_trials)
-    others = f", or {names} has come no further" if names else ""
-    seen = f"step {group.cursor} was the last" if group.cursor >= 0 else "it has seen none"
+    others = f", or {names} has no more steps" if names else ""
+    seen = f"the last was step {group.cursor}" if group.cursor >= 0 else "it has evaluated none"
     return (
-        f"The run has ended, and {most} checks later the rule had still not looked at all of its steps "
-        f"({seen}): its function fails{others}. The function's log says why."
+        f"{most} checks after the run had ended, the rule had still not evaluated all of its steps "
+        f"({seen}): its function fails{others}. See the function's log."
     )

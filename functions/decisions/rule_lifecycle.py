@@ -11,7 +11,7 @@ resolves it: one at which there was nothing to look at says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from functions.decisions.events import (
@@ -23,56 +23,12 @@ from functions.decisions.events import (
     sentence,
     status_changed,
 )
+from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from smdebug.service.rules_file import EVERY_STEP
 
-__all__ = [
-    "Clear",
-    "DidNotLook",
-    "Found",
-    "Moment",
-    "OutboxEntry",
-    "Outcome",
-    "Raised",
-    "Verdict",
-    "attach_again",
-    "begin_again",
-    "fail",
-    "finish",
-    "judge",
-    "reopen",
-    "stop",
-]
 
-
-@dataclass(frozen=True)
-class Found:
-    """The condition was met; the evidence, each as `Finding.to_dict` tells it."""
-
-    findings: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class Clear:
-    """The rule looked, and all was well."""
-
-
-@dataclass(frozen=True)
-class DidNotLook:
-    """There was nothing to look at, so it says nothing."""
-
-
-@dataclass(frozen=True)
-class Raised:
-    """The rule failed; what it said."""
-
-    message: str
-
-
-Outcome = Found | Clear | DidNotLook | Raised
-
-
-class Verdict(NamedTuple):
+class Transition(NamedTuple):
     """The rule as it is now, and what is to be published."""
 
     rule: RuleRecord
@@ -81,27 +37,27 @@ class Verdict(NamedTuple):
 
 def judge(
     rule: RuleRecord, configuration: RuleConfiguration, outcome: Outcome, moment: Moment
-) -> Verdict:
+) -> Transition:
     """What becomes of the rule by what it saw at this moment. One that has ended stays as it is."""
     if rule.status.is_final:
-        return Verdict(rule)
+        return Transition(rule)
     match outcome:
         case Found(findings):
             return _found(rule, configuration, findings, moment)
         case Clear():
             return _clear(rule, configuration, moment)
-        case DidNotLook():
-            return Verdict(rule)
+        case NothingToCheck():
+            return Transition(rule)
         case Raised(message):
             return fail(rule, configuration, f"at step {moment.step}: {message}", moment)
 
 
-def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     """The run has ended and the rule has seen all of it: what found something stays so."""
     if rule.status is RuleStatus.STOPPING:
         return stop(rule, configuration, rule.reason, moment)
     if rule.status is not RuleStatus.IN_PROGRESS:
-        return Verdict(rule)
+        return Transition(rule)
     looked = rule.last_good is not None
     reason = (
         "The run ended without the rule having found anything."
@@ -114,31 +70,31 @@ def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
 
 def stop(
     rule: RuleRecord, configuration: RuleConfiguration, reason: str, moment: Moment
-) -> Verdict:
+) -> Transition:
     """The rule is not wanted any more. What was found stays found, and is not looked at again."""
     if rule.status.is_final:
-        return Verdict(rule)
+        return Transition(rule)
     return _with_status(rule, configuration, RuleStatus.STOPPED, reason, moment)
 
 
 def fail(
     rule: RuleRecord, configuration: RuleConfiguration, message: str, moment: Moment
-) -> Verdict:
+) -> Transition:
     """The rule cannot be evaluated, from now on; the others go on."""
     if rule.status.is_final:
-        return Verdict(rule)
+        return Transition(rule)
     return _with_status(rule, configuration, RuleStatus.ERROR, message, moment)
 
 
-def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     """The run goes on after its end: what was finished without an issue looks again."""
     if rule.status is not RuleStatus.NO_ISSUES_FOUND:
-        return Verdict(rule)
+        return Transition(rule)
     reason = "The run goes on after its end."
     return _with_status(rule, configuration, RuleStatus.IN_PROGRESS, reason, moment)
 
 
-def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     """The training was started again and counts its steps anew, so the rule forgets those it saw.
 
     An open issue stays open: only a clear step resolves it. One that failed has another chance: it may have
@@ -163,7 +119,7 @@ def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Mome
 
 def attach_again(
     rule: RuleRecord, configuration: RuleConfiguration, through: int, moment: Moment
-) -> Verdict:
+) -> Transition:
     """A rule that was detached is wanted again: it knows nothing, and catches up through that step."""
     anew = RuleRecord(
         rule.id,
@@ -181,7 +137,7 @@ def _found(
     configuration: RuleConfiguration,
     findings: tuple[Mapping[str, Any], ...],
     moment: Moment,
-) -> Verdict:
+) -> Transition:
     step = moment.step
     # A step that came late and was followed by clear ones tells of an issue that is over.
     is_over = moment.late and rule.last_good is not None and rule.last_good > step
@@ -194,7 +150,7 @@ def _found(
     )
     reason = sentence(configuration.rule, step)
     if not is_news and configuration.repeat != EVERY_STEP:
-        return Verdict(seen)
+        return Transition(seen)
     after, outbox = _with_status(seen, configuration, RuleStatus.ISSUES_FOUND, reason, moment)
     acts = is_news and not is_over and not moment.catch_up
     told = condition_met(
@@ -204,18 +160,18 @@ def _found(
         moment,
         actions=configuration.actions if acts else (),
     )
-    return Verdict(after, (told, *outbox))
+    return Transition(after, (told, *outbox))
 
 
-def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Verdict:
+def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     step = moment.step
     after = replace(rule, last_good=step if rule.last_good is None else max(rule.last_good, step))
     # A step that came late does not resolve what a later one has found.
     is_newest = rule.last_found is None or step > rule.last_found
     if not rule.has_open_issue or not is_newest:
-        return Verdict(after)
+        return Transition(after)
     resolved = replace(after, issue_since=None)
-    return Verdict(resolved, (issue_resolved(configuration, rule, moment),))
+    return Transition(resolved, (issue_resolved(configuration, rule, moment),))
 
 
 def _was_open_before_attachment(rule: RuleRecord, moment: Moment) -> bool:
@@ -233,9 +189,9 @@ def _with_status(
     status: RuleStatus,
     reason: str,
     moment: Moment,
-) -> Verdict:
+) -> Transition:
     reason = reason if len(reason) <= MAX_STATUS_DETAILS else f"{reason[: MAX_STATUS_DETAILS - 1]}…"
     if status is rule.status:
-        return Verdict(replace(rule, reason=reason))
+        return Transition(replace(rule, reason=reason))
     after = replace(rule, status=status, reason=reason, changed_at=moment.evaluated)
-    return Verdict(after, (status_changed(configuration, rule, after, moment),))
+    return Transition(after, (status_changed(configuration, rule, after, moment),))

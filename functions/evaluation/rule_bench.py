@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.decisions.configuration import check
-from functions.decisions.rule_lifecycle import Outcome, Raised
+from functions.decisions.outcomes import Outcome, Raised
 from functions.evaluation.rule_call import (
     Behind,
     ViewOfRun,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.rule_lifecycle import Clear, DidNotLook, Found, Outcome, Raised
+from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.ports import TooMuch
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
@@ -89,13 +89,13 @@ def ask(
     except RuleEvaluationConditionMet as met:
         return Found(tuple(finding.to_dict() for finding in met.findings))
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
-        return DidNotLook()
+        return NothingToCheck()
     except (StepNotYetAvailable, StorageUnavailable, TooMuch):
         raise
     except Exception as problem:  # noqa: BLE001 - a rule may raise anything
         return Raised(told_of(problem))
     looked = rule.looked if rule.looked is not None else trial.values_read > read_before
-    return Clear() if looked else DidNotLook()
+    return Clear() if looked else NothingToCheck()
 
 
 def told_of(problem: BaseException) -> str:

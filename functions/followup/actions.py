@@ -1,4 +1,4 @@
-"""Doing what a finding asks for, once, and keeping what became of it."""
+"""Carrying out the actions of a finding once, and recording their outcomes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from functions.decisions import alerts
 from functions.decisions.action_plan import (
-    AskToStop,
     Endpoints,
-    Plan,
+    Notify,
+    PlannedAction,
     Refuse,
+    RequestStop,
     StopJob,
-    Tell,
     own_job,
     plan,
 )
@@ -34,8 +34,8 @@ CLAIMED_FOR = 75  # seconds: longer than the function lives
 
 
 @dataclass(frozen=True)
-class Hands:
-    """What acting needs of the world."""
+class ActionPorts:
+    """What carrying out actions needs."""
 
     jobs: TrainingJobs
     control: ControlObjects
@@ -46,92 +46,110 @@ class Hands:
     endpoints: Endpoints = field(default_factory=Endpoints)
 
 
-def act_on(hands: Hands, detail: Mapping[str, Any], invocation: str = "") -> list[dict[str, Any]]:
-    """Do what the finding asks for and was not done before; returns what became of it.
+def carry_out(
+    ports: ActionPorts, detail: Mapping[str, Any], invocation: str = ""
+) -> list[dict[str, Any]]:
+    """Carry out the actions of a finding that are not done yet; return their outcomes.
 
-    The event may come twice at the same time: each thing is done by the invocation that claims it. If that
-    dies, it comes again itself (`invocation` is the same), or another takes over once the claim has run out:
-    only what was done just before is then done once more.
+    The event may arrive twice at the same time: each action belongs to the invocation that claims it. If
+    that one dies, it is repeated (with the same `invocation`), or another takes over when the claim has
+    run out: only what was done just before its death is then done twice.
 
-    What could not be done for now is kept as not done, and `TooMuch` raised when all the rest is done:
-    the event comes again.
+    An action that cannot be done for now is recorded as not done, and `TooMuch` is raised once all others
+    are done, so that the event is delivered again.
     """
     run, group, rule = detail["run"], detail["group"], detail["configuration"]["id"]
-    planned = plan(detail, hands.endpoints)
-    begun = hands.clock.now()
+    planned = plan(detail, ports.endpoints)
+    begun = ports.clock.now()
     claimed = {
-        deed.id
-        for deed in planned
-        if hands.outcomes.claim(
-            detail["id"], deed.id, by=invocation, now=begun, until=begun + CLAIMED_FOR
+        action.id
+        for action in planned
+        if ports.outcomes.claim(
+            detail["id"], action.id, by=invocation, now=begun, until=begun + CLAIMED_FOR
         )
     }
-    # Asked only now: whoever had a claim before has written down what came of it.
-    settled = hands.outcomes.settled(run, group, rule, detail["id"])
+    # Read after claiming: whoever held a claim before has recorded its outcome.
+    settled = ports.outcomes.settled(run, group, rule, detail["id"])
     outcomes = []
     again: TooMuch | None = None
-    for deed in planned:
-        if deed.id in settled:
+    for action in planned:
+        if action.id in settled:
             continue
-        if deed.id not in claimed:
-            again = TooMuch("Another invocation is doing what this finding asks for")
+        if action.id not in claimed:
+            again = TooMuch("Another invocation is carrying out the actions of this finding")
             continue
-        done, message, settled_now = False, "", True
-        try:
-            done, message = _do(hands, deed, detail)
-        except NotDone as refusal:
-            message = str(refusal)
-        except TooMuch as problem:
-            again, settled_now = problem, False
-            message = f"{problem}; it is tried again"
-        now = hands.clock.now()
-        entry = action_outcome(
-            detail, deed.action, effect=deed.effect, done=done, message=message, now=now
-        )
-        outcome = {
-            "id": deed.id,
-            "finding_id": detail["id"],
-            "action": dict(deed.action),
-            "effect": deed.effect,
-            "done": done,
-            "settled": settled_now,
-            "message": entry.detail["message"],
-            "at": now,
-        }
-        hands.outcomes.record_action(run, group, rule, outcome, {entry.id: entry.as_item()})
+        outcome, problem = _record(ports, action, detail)
         outcomes.append(outcome)
-    if outcomes:  # their events are in the outbox, and somebody has to publish them
-        hands.checks.leave({"check": run, "at_once": True}, after_seconds=1)
+        again = problem or again
+    if outcomes:  # their events are in the outbox and have to be published
+        ports.checks.leave({"check": run, "at_once": True}, after_seconds=1)
     if again is not None:
         raise again
     return outcomes
 
 
-def _do(hands: Hands, deed: Plan, detail: Mapping[str, Any]) -> tuple[bool, str]:
-    """Was it done, and what is there to say of it?"""
-    match deed:
-        case AskToStop():
-            hands.control.write_stop(detail["run"], deed.body)
-            return True, f"The hook was asked to stop, by s3://{detail['run']}/control/stop."
+def _record(
+    ports: ActionPorts, action: PlannedAction, detail: Mapping[str, Any]
+) -> tuple[dict[str, Any], TooMuch | None]:
+    """Carry out one action and record its outcome; return it, and why it has to be tried again."""
+    done, message, again = False, "", None
+    try:
+        done, message = _carry_out(ports, action, detail)
+    except NotDone as refusal:
+        message = str(refusal)
+    except TooMuch as problem:
+        again, message = problem, f"{problem}; it is tried again"
+    now = ports.clock.now()
+    entry = action_outcome(
+        detail, action.action, effect=action.effect, done=done, message=message, now=now
+    )
+    outcome = {
+        "id": action.id,
+        "finding_id": detail["id"],
+        "action": dict(action.action),
+        "effect": action.effect,
+        "done": done,
+        "settled": again is None,
+        "message": entry.detail["message"],
+        "at": now,
+    }
+    ports.outcomes.record_action(
+        detail["run"],
+        detail["group"],
+        detail["configuration"]["id"],
+        outcome,
+        {entry.id: entry.as_item()},
+    )
+    return outcome, again
+
+
+def _carry_out(
+    ports: ActionPorts, action: PlannedAction, detail: Mapping[str, Any]
+) -> tuple[bool, str]:
+    """Return whether the action was done, and a message about it."""
+    match action:
+        case RequestStop():
+            ports.control.write_stop(detail["run"], action.body)
+            return True, f"Stop requested: wrote s3://{detail['run']}/control/stop."
         case StopJob():
-            return _stop_job(hands, deed, detail["run"])
-        case Tell():
-            hands.topic.publish(
+            return _stop_job(ports, action, detail["run"])
+        case Notify():
+            ports.topic.publish(
                 subject=alerts.subject(CONDITION_MET, detail),
                 email=alerts.email(CONDITION_MET, detail),
                 sms=alerts.sms(CONDITION_MET, detail),
-                to=deed.to,
+                to=action.to,
             )
-            return True, f"{deed.to} was told."
+            return True, f"Sent a message to {action.to}."
         case Refuse():
-            return False, deed.reason
+            return False, action.reason
 
 
-def _stop_job(hands: Hands, deed: StopJob, run: str) -> tuple[bool, str]:
-    name, why_not = deed.name, ""
+def _stop_job(ports: ActionPorts, action: StopJob, run: str) -> tuple[bool, str]:
+    name, why_not = action.name, ""
     if name is None:
-        name, why_not = own_job(run, deed.prefix, hands.jobs.in_progress(deed.prefix))
+        name, why_not = own_job(run, action.prefix, ports.jobs.in_progress(action.prefix))
     if name is None:
         return False, why_not
-    hands.jobs.stop(name)
-    return True, f"SageMaker was asked to stop the training job {name}."
+    ports.jobs.stop(name)
+    return True, f"Requested SageMaker to stop the training job {name}."

@@ -1,7 +1,7 @@
-"""Telling people of an event once, although the event may come more than once.
+"""Notifying people of an event once, although the event may arrive more than once.
 
-Executions that overlap each publish what the outbox still holds, so that the same event comes as several
-of the bus, a moment apart; and the bus itself may deliver one of them twice.
+Overlapping executions publish the same outbox, so that one event arrives as several, a moment apart; and
+the bus itself may deliver an event twice.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ KEPT_FOR = 14 * 86_400  # seconds: as long as a queue keeps what could not be de
 
 
 @dataclass(frozen=True)
-class Writer:
-    """What it takes to write to people, and to remember who has."""
+class NotificationPorts:
+    """What sending a message once needs: the topic, and a memory of what was sent."""
 
     topic: Topic
     store: ItemStore
     clock: Clock
 
 
-def tell_once(writer: Writer, delivery: str, detail_type: str, detail: Mapping[str, Any]) -> bool:
-    """Tell everybody, unless another delivery does. Was it done?
+def notify_once(
+    ports: NotificationPorts, delivery: str, detail_type: str, detail: Mapping[str, Any]
+) -> bool:
+    """Send the message unless another delivery of the event does; return whether it was sent.
 
-    The first delivery owns the message for good, in one write. Whoever dies before it is sent is called
-    again with the same delivery, which still owns it: rather twice than never. What has no id, such as an
-    alarm, is told each time.
+    The first delivery owns the message for good. If it dies before sending, it is repeated with the same
+    id and still owns it: a message may come twice, but is never lost. An event without an id, such as an
+    alarm, is sent each time.
     """
     if detail.get("id") and delivery:
-        item = writer.store.update(
+        item = ports.store.update(
             f"{SENT}#{detail['id']}",
             SENT,
-            set={"expires": int(writer.clock.now() + KEPT_FOR)},
+            set={"expires": int(ports.clock.now() + KEPT_FOR)},
             set_once={"by": delivery},
         )
         if item["by"] != delivery:
             return False
-    writer.topic.publish(
+    ports.topic.publish(
         subject=alerts.subject(detail_type, detail),
         email=alerts.email(detail_type, detail),
         sms=alerts.sms(detail_type, detail),

@@ -1,17 +1,18 @@
-"""A finding that asks for something -> stop the training, tell somebody, and keep what became of it."""
+"""A finding with actions -> stop the training or send messages, and record the outcome."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from functions import wiring
-from functions.followup.actions import act_on
+from functions.followup.actions import carry_out
 from functions.telemetry import log
 
 
 def handler(event: dict[str, Any], context: object) -> None:
     detail = event["detail"]
-    for outcome in act_on(wiring.hands(), detail, getattr(context, "aws_request_id", "")):
+    invocation = getattr(context, "aws_request_id", "")
+    for outcome in carry_out(wiring.action_ports(), detail, invocation):
         log(
             outcome["message"],
             run=detail["run"],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
+from functions.environment import EvaluateEnvironment
 from functions.evaluation.built_in import evaluate
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    return evaluate(wiring.world(), event["run"], event["group"], event["step"])
+    return evaluate(wiring.world(EvaluateEnvironment), event["run"], event["group"], event["step"])

@@ -1,6 +1,6 @@
-"""Batches of S3 events -> step index: note who has written which step, start what became complete.
+"""Batches of S3 events -> step index: record who has written which step, start what became complete.
 
-The same queue brings our own reminders: was what we started done?
+The same queue delivers our own reminders: has everything that was started happened?
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from typing import Any
 
 from functions import wiring
 from functions.arrivals.batch import read_batch
-from functions.arrivals.recording import job_ended, take_in
+from functions.arrivals.recording import record_arrivals
+from functions.environment import IngestEnvironment
+from functions.lifecycle.ending import job_ended
 from functions.lifecycle.reminders import remind
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     batch = read_batch(event)
-    world = wiring.world()
+    world = wiring.world(IngestEnvironment)
     for run, together in batch.by_run():
         with batch.seen_again_if_it_fails(run):
-            take_in(world, run, together, attempt=batch.attempt)
+            record_arrivals(world, run, together, attempt=batch.attempt)
     for ended in batch.ended_jobs:
         with batch.seen_again_if_it_fails(ended):
             job_ended(world, ended)

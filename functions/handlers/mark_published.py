@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from functions import wiring
+from functions.environment import IndexAccess
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, int]:
-    wiring.world().index.mark_published(event["run"], event["group"], event["ids"])
+    index = wiring.world(IndexAccess).index
+    index.mark_published(event["run"], event["group"], event["ids"])
     return {"published": len(event["ids"])}

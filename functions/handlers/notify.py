@@ -1,4 +1,4 @@
-"""An event on the bus, or an alarm -> a message that a person can read, once, if it is worth one."""
+"""An event on the bus, or an alarm -> a message for people, once, if it is worth one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from functions import wiring
 from functions.decisions import alerts
-from functions.followup.notifications import tell_once
+from functions.followup.notifications import notify_once
 
 
 def handler(event: dict[str, Any], context: object) -> None:
-    kind, detail = event["detail-type"], event["detail"]
-    if alerts.is_worth_a_message(kind, detail):
-        # An invocation that failed comes again with the same id; an event may come as several.
+    detail_type, detail = event["detail-type"], event["detail"]
+    if alerts.is_worth_a_message(detail_type, detail):
+        # A failed invocation is repeated with the same id; an event may arrive as several invocations.
         delivery = getattr(context, "aws_request_id", None) or event.get("id", "")
-        tell_once(wiring.writer(), delivery, kind, detail)
+        notify_once(wiring.notification_ports(), delivery, detail_type, detail)

@@ -1,12 +1,13 @@
-"""Every few minutes -> the runs that are being watched: find the files that no notification told of."""
+"""Every few minutes -> the watched runs: find the files that no notification reported."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from functions import wiring
-from functions.lifecycle.reminders import sweep
+from functions.arrivals.missed_files import sweep
+from functions.environment import IngestEnvironment
 
 
 def handler(event: object, context: object) -> dict[str, Any]:
-    return {"missed": sweep(wiring.world())}
+    return {"missed": sweep(wiring.world(IngestEnvironment))}

@@ -1,4 +1,4 @@
-"""A run has finished, and its summary is published -> the page that tells of it, beside the run."""
+"""A run has finished and its summary is published -> its report, written beside the run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from functions import wiring
+from functions.environment import IndexAccess
 from functions.followup.run_report import write_report
 from functions.telemetry import log
 
@@ -17,7 +18,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
     key = write_report(
         wiring.items(),
-        wiring.world().open_run(run),
+        wiring.world(IndexAccess).open_run(run),
         run,
         has_time=lambda: time.monotonic() < until,
         memory=int(context.memory_limit_in_mb) << 20,

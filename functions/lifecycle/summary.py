@@ -1,4 +1,4 @@
-"""The last thing that is said of a run: what all its rules have come to."""
+"""Finishing a run: giving up rules that make no progress, and publishing the summary of all."""
 
 from __future__ import annotations
 
@@ -8,60 +8,63 @@ from hashlib import sha256
 from typing import Any
 
 from functions.decisions.events import old_state_change, run_entry, summary_of
-from functions.decisions.giving_up import Patience, patience_with, progress_of, unfinished_of
-from functions.evaluation.built_in import Evaluation, as_new_as
+from functions.decisions.giving_up import Retry, progress_of, retry_of, unfinished_of
+from functions.evaluation.attaching import reconcile
+from functions.evaluation.committing import commit
+from functions.evaluation.ending import give_up
+from functions.evaluation.leased_group import LeasedGroup, current_record
 from functions.run_record import change
-from functions.workflow_reply import answer
+from functions.workflow_reply import reply
 from functions.workflow_start import leave_check
 from functions.world import World
 from smdebug.service.records import GroupRecord, RuleConfiguration, RunRecord, RunState
 
 
 def finish_run(world: World, run: str) -> dict[str, Any]:
-    """Publish the summary if every rule is done; otherwise somebody will look again."""
+    """Publish the run's summary if every rule is done; otherwise leave a check."""
     record = world.index.run(run)
     if record is None:
-        return answer(world, run, None, {})
-    groups = world.index.groups_of(record)
-    if _has_no_patience(world, record, groups):
+        return reply(world, run, None, {})
+    groups = world.index.groups.of_run(record)
+    if _is_stuck(world, record, groups):
         for group in unfinished_of(record, groups):
             _give_up(world, record, group)
-        groups = world.index.groups_of(record)
+        groups = world.index.groups.of_run(record)
     if not record.has_ended:
-        return answer(world, run, None, record.outbox)
+        return reply(world, run, None, record.outbox)
     if unfinished_of(record, groups):
         leave_check(world, record, after=60)
-        return answer(world, run, None, record.outbox)
+        return reply(world, run, None, record.outbox)
     for group in groups:
-        # Its own function cannot have it published, or it would have.
+        # The group's own function has failed to publish these events.
         if group.outbox and record.in_vain >= world.settings.checks_in_vain:
-            return answer(world, run, group.group, group.outbox, more=True)
-    record = _sum_up(world, record, groups)
-    return answer(world, run, None, record.outbox)
+            return reply(world, run, group.group, group.outbox, more=True)
+    record = _publish_summary(world, record, groups)
+    return reply(world, run, None, record.outbox)
 
 
-def _has_no_patience(world: World, record: RunRecord, groups: list[GroupRecord]) -> bool:
-    """Was the run checked so often in vain, and is everything still where it was then?"""
-    is_so_far = record.progress == progress_of(record, groups)
-    patience = patience_with(record, world.settings.checks_in_vain)
-    return record.has_ended and is_so_far and patience is not Patience.HAS_LEFT
+def _is_stuck(world: World, record: RunRecord, groups: list[GroupRecord]) -> bool:
+    """Whether an ended run has made no progress over the allowed number of checks."""
+    has_not_moved = record.progress == progress_of(record, groups)
+    retry = retry_of(record, world.settings.checks_in_vain)
+    return record.has_ended and has_not_moved and retry is not Retry.CONTINUE
 
 
 def _give_up(world: World, record: RunRecord, group: GroupRecord) -> None:
-    """The rules that come no further become Error, under a lease like all that changes them."""
+    """Set the rules that make no progress to Error, under a lease as for every change to rules."""
     now = world.clock.now()
-    held = world.index.lease(record.run, group.group, now=now, seconds=world.settings.lease)
-    work = Evaluation(world, as_new_as(world, record, held), held, begun=now)
-    work.reconcile(lanes=False)
-    work.give_up()
-    work.commit()
+    held = world.index.groups.lease(record.run, group.group, now=now, seconds=world.settings.lease)
+    leased = LeasedGroup(world, current_record(world, record, held), held, begun=now)
+    reconcile(leased, lanes=False)
+    give_up(leased)
+    commit(leased)
 
 
-def _sum_up(world: World, record: RunRecord, groups: list[GroupRecord]) -> RunRecord:
-    """What the run has come to is told, and told again whenever that has changed."""
-    rules = world.index.rules(record.run)
-    known = {one.id: one for one in (*rules.detached, *rules.wanted)}
-    told = [
+def _publish_summary(world: World, record: RunRecord, groups: list[GroupRecord]) -> RunRecord:
+    """Publish the summary, once for each time that it changes."""
+    configured = world.index.rules(record.run)
+    known = {rule.id: rule for rule in (*configured.detached, *configured.wanted)}
+    rules = [
         (known.get(rule.id) or RuleConfiguration(rule.name, rule.name), rule)
         for group in groups
         for rule in group.rules
@@ -69,7 +72,7 @@ def _sum_up(world: World, record: RunRecord, groups: list[GroupRecord]) -> RunRe
     steps = world.index.steps(record.run, record.training_run)
     complete = sum(step.is_complete(record.num_workers) for step in steps)
     summary = summary_of(
-        told,
+        rules,
         steps=complete,
         last_step=steps[-1].step if steps else None,
         not_evaluated=len(steps) - complete,
@@ -82,7 +85,7 @@ def _sum_up(world: World, record: RunRecord, groups: list[GroupRecord]) -> RunRe
             return None
         after = replace(known, state=RunState.FINISHED, summary=digest)
         entries = [run_entry(after, f"finished-{digest}", now, summary=summary)]
-        old = old_state_change(after, [rule for _, rule in told], now)
+        old = old_state_change(after, [rule for _, rule in rules], now)
         entries.append((old.id, old.as_item()))
         return replace(after, outbox={**known.outbox, **dict(entries)})
 

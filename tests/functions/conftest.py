@@ -67,6 +67,11 @@ def deployed() -> Iterator[Deployed]:
             "SMDEBUG_SCHEDULE_ROLE": "arn:aws:iam::123456789012:role/schedules",
             "SMDEBUG_WATCH_ARN": "arn:aws:lambda:us-east-1:123456789012:function:watch",
             "SMDEBUG_DEFAULT_RULES": "ExplodingTensor",
+            "SMDEBUG_INDEX_RETENTION": str(90 * 86_400),
+            "SMDEBUG_INCOMPLETE_STEP_TIMEOUT": "900",
+            "SMDEBUG_STALL_TIMEOUT": "1800",
+            "SMDEBUG_SILENCE_TIMEOUT": "21600",
+            "SMDEBUG_CUSTOM_RULES": "{}",
         }
         with patch.dict(os.environ, environment):
             _forget(wiring)

@@ -19,19 +19,23 @@ from functions.adapters.in_memory import (
     MemorySchedules,
     MemoryWorkflow,
 )
-from functions.arrivals.recording import take_in
+from functions.arrivals.missed_files import sweep
+from functions.arrivals.recording import record_arrivals
 from functions.custom_rules import running
 from functions.custom_rules.claiming import claim
-from functions.custom_rules.judging import commit
+from functions.custom_rules.judging import commit_answer
 from functions.decisions.messages import arrivals_in, bucket_and_prefix, by_run
 from functions.evaluation.built_in import evaluate
-from functions.lifecycle.reminders import remind, sweep, watch
+from functions.lifecycle.reminders import remind
+from functions.lifecycle.silence import watch
 from functions.lifecycle.summary import finish_run
-from functions.step_index import GroupBusy, StepIndex
+from functions.rule_groups import GroupBusy
+from functions.step_index import StepIndex
 from functions.world import Settings, World
 from smdebug.exceptions import ObjectMissing
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
+from tests.functions import deployed_settings
 
 Notify = Callable[[str], None]
 
@@ -46,7 +50,7 @@ class BucketOfMemory:
         self._runs: dict[str, Any] = {}
         self._modified: dict[str, float] = {}
         self._written = 0
-        self.told: list[str] = []
+        self.notifications: list[str] = []
 
     def run(self, prefix: str) -> Any:
         if prefix not in self._runs:
@@ -58,7 +62,7 @@ class BucketOfMemory:
         full = f"{prefix}/{key}"
         self._modified[full] = self._clock.now()
         self._written += 1
-        self.told.append(
+        self.notifications.append(
             json.dumps(
                 {
                     "Records": [
@@ -134,7 +138,7 @@ class _TellingFolder(FolderStorage):
 class SmallWorld:
     """A stack in memory; with a folder, runs are saved there, for custom rules in their own processes."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = field(default_factory=deployed_settings.settings)
     folder: Path | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +154,7 @@ class SmallWorld:
         self.lender = MemoryLender()
         self.events: list[dict[str, Any]] = []
         self.world = World(
-            index=StepIndex(self.items, now=self.clock.now),
+            index=StepIndex(self.items, kept_for=deployed_settings.KEPT_FOR, now=self.clock.now),
             objects=self.bucket,
             workflow=self.workflow,
             checks=self.checks,
@@ -171,11 +175,11 @@ class SmallWorld:
 
     def deliver(self, *, order: Callable[[list[str]], list[str]] = list, batch: int = 10) -> None:
         """Hand the notifications so far to ingest, in batches."""
-        told, self.bucket.told = order(self.bucket.told), []
+        told, self.bucket.notifications = order(self.bucket.notifications), []
         for at in range(0, len(told), batch):
             arrivals = [one for body in told[at : at + batch] for one in arrivals_in(body)]
             for run, together in by_run(arrivals).items():
-                take_in(self.world, run, together)
+                record_arrivals(self.world, run, together)
 
     def execute(self) -> None:
         """Run the executions that were started, as the state machine would."""
@@ -201,7 +205,7 @@ class SmallWorld:
             return told
         file = self.deployed.get(told["function"])
         ran = {"answer": self.run_rule(told["job"], file=str(file) if file else None)}
-        return _through_json(commit(world, run, group, told["claim"], _through_json(ran)))
+        return _through_json(commit_answer(world, run, group, told["claim"], _through_json(ran)))
 
     def _until_done(self, ask: Callable[[], dict[str, Any]]) -> None:
         more = True
@@ -220,7 +224,7 @@ class SmallWorld:
         for _ in range(50):
             self.deliver()
             self.execute()
-            if not self.bucket.told and not self.workflow.started:
+            if not self.bucket.notifications and not self.workflow.started:
                 return
 
     def pass_time(self, seconds: float) -> None:
@@ -269,7 +273,9 @@ class SmallWorld:
 
     def statuses(self, run: str = "runs/mnist") -> dict[str, str]:
         return {
-            rule.name: rule.status.value for group in self.index.groups(run) for rule in group.rules
+            rule.name: rule.status.value
+            for group in self.index.groups.all_of(run)
+            for rule in group.rules
         }
 
 

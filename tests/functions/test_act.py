@@ -9,12 +9,13 @@ from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
 from functions.decisions.action_plan import Endpoints
 from functions.followup.action_outcomes import OutcomesInIndex
-from functions.followup.actions import CLAIMED_FOR, Hands, act_on
+from functions.followup.actions import CLAIMED_FOR, ActionPorts, carry_out
 from functions.handlers import act
 from functions.ports import NotDone, Only, TooMuch
 from functions.step_index import StepIndex
 from smdebug.service.records import GroupRecord, RunRecord
-from tests.functions.decisions.told import every_kind
+from tests.functions.decisions.sample_events import every_kind
+from tests.functions.deployed_settings import KEPT_FOR
 
 STOP, MAIL = {"name": "stoptraining"}, {"name": "email", "endpoint": "me@example.org"}
 FOUND = {**every_kind()["found"].detail, "run": "runs/mnist-1", "location": "s3://runs/mnist-1"}
@@ -40,22 +41,21 @@ def aws(deployed, monkeypatch):
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
     monkeypatch.setenv("SMDEBUG_ALERTS_TOPIC", topic)
     monkeypatch.setenv("SMDEBUG_ALERT_EMAILS", "me@example.org, you@example.org")
-    for made in (wiring.hands, wiring.topic):
-        made.cache_clear()
+    monkeypatch.setenv("SMDEBUG_ALERT_PHONE_NUMBERS", "")
+    wiring.action_ports.cache_clear()
     deployed.inbox = inbox
-    index_of(deployed).begin_group("runs/mnist-1", GroupRecord("builtin"))
+    index_of(deployed).groups.begin("runs/mnist-1", GroupRecord("builtin"))
     yield deployed
-    for made in (wiring.hands, wiring.topic):
-        made.cache_clear()
+    wiring.action_ports.cache_clear()
 
 
 def index_of(aws):
-    return StepIndex(DynamoItems(aws.environment["SMDEBUG_TABLE"], aws.dynamodb))
+    return StepIndex(DynamoItems(aws.environment["SMDEBUG_TABLE"], aws.dynamodb), kept_for=KEPT_FOR)
 
 
 def told(aws):
     """What is to be published of the actions, by what was done."""
-    outbox = index_of(aws).group("runs/mnist-1", "builtin").outbox
+    outbox = index_of(aws).groups.get("runs/mnist-1", "builtin").outbox
     return [json.loads(entry["detail"]) for entry in outbox.values()]
 
 
@@ -74,7 +74,7 @@ def test_the_hook_is_asked_to_stop_and_the_outcome_is_kept_and_told(aws):
 
 
 def test_a_run_at_the_root_of_its_bucket_is_asked_there(aws):
-    index_of(aws).begin_group("runs", GroupRecord("builtin"))
+    index_of(aws).groups.begin("runs", GroupRecord("builtin"))
     act.handler(event(STOP, run="runs"), None)
     assert aws.s3.get_object(Bucket="runs", Key="control/stop")["ContentType"] == "application/json"
 
@@ -104,20 +104,20 @@ def test_a_stranger_is_not_told_and_that_is_an_outcome(aws):
 
 def test_the_job_of_the_run_is_stopped_besides():
     memory = Memory()
-    act_on(memory.hands(), event(STOP, job="mnist-1")["detail"])
+    carry_out(memory.ports(), event(STOP, job="mnist-1")["detail"])
     assert memory.done[:2] == [("write", "runs/mnist-1"), ("stop", "mnist-1")]
 
 
 def test_a_job_that_is_not_there_is_an_outcome_and_the_rest_is_done():
     memory = Memory()
     memory.trouble = {"stop": NotDone("there is no such job")}
-    act_on(memory.hands(), event(STOP, MAIL, job="gone")["detail"])
+    carry_out(memory.ports(), event(STOP, MAIL, job="gone")["detail"])
     assert [one["done"] for one in memory.kept.values()] == [True, False, True]
     assert [one["message"] for one in memory.kept.values()][1] == "there is no such job"
 
 
 class Memory:
-    """Every hand of `Hands` in one, in memory; `trouble` is raised by what it names."""
+    """Every hand of `ActionPorts` in one, in memory; `trouble` is raised by what it names."""
 
     def __init__(self):
         self.trouble = {}
@@ -129,9 +129,9 @@ class Memory:
         self.meanwhile = None  # what happens when something is about to be done
         self.claim = OutcomesInIndex(MemoryItems()).claim
 
-    def hands(self):
+    def ports(self):
         endpoints = Endpoints(emails=("me@example.org",))
-        return Hands(self, self, self, self, self, self, endpoints)
+        return ActionPorts(self, self, self, self, self, self, endpoints)
 
     def _do(self, what, *told):
         if self.meanwhile:
@@ -172,16 +172,16 @@ def test_what_cannot_be_done_for_now_is_tried_again_and_the_rest_is_not():
     memory.trouble = {"write": TooMuch("slow down")}
     detail = event(STOP, MAIL)["detail"]
     with pytest.raises(TooMuch):
-        act_on(memory.hands(), detail)
+        carry_out(memory.ports(), detail)
     assert memory.done == [("tell", "me@example.org"), ("check", "runs/mnist-1")]
     assert [one["settled"] for one in memory.kept.values()] == [False, True]
     memory.trouble = {}
-    (outcome,) = act_on(memory.hands(), detail)
+    (outcome,) = carry_out(memory.ports(), detail)
     assert outcome["done"]
     assert memory.done[2:] == [("write", "runs/mnist-1"), ("check", "runs/mnist-1")]
     # Told twice: that it failed, and that it was done.
     assert len(memory.outbox) == 3
-    assert act_on(memory.hands(), detail) == []
+    assert carry_out(memory.ports(), detail) == []
 
 
 def test_of_two_invocations_at_the_same_time_one_acts_and_the_other_comes_again():
@@ -190,12 +190,12 @@ def test_of_two_invocations_at_the_same_time_one_acts_and_the_other_comes_again(
 
     def second():
         with pytest.raises(TooMuch, match="Another invocation"):
-            act_on(memory.hands(), detail, "second")
+            carry_out(memory.ports(), detail, "second")
 
     memory.meanwhile = second
-    assert len(act_on(memory.hands(), detail, "first")) == 3
+    assert len(carry_out(memory.ports(), detail, "first")) == 3
     assert [what for what, _ in memory.done] == ["write", "stop", "tell", "check"]
-    assert act_on(memory.hands(), detail, "second") == []
+    assert carry_out(memory.ports(), detail, "second") == []
     assert len(memory.done) == 4
 
 
@@ -208,16 +208,16 @@ def test_what_an_invocation_has_claimed_that_died_is_done_by_itself_or_by_anothe
     detail = event(MAIL)["detail"]
     memory.trouble = {"tell": Died()}
     with pytest.raises(Died):
-        act_on(memory.hands(), detail, "first")
+        carry_out(memory.ports(), detail, "first")
     with pytest.raises(TooMuch):
-        act_on(memory.hands(), detail, "second")
+        carry_out(memory.ports(), detail, "second")
     with pytest.raises(Died):  # Lambda calls it again
-        act_on(memory.hands(), detail, "first")
+        carry_out(memory.ports(), detail, "first")
     memory.trouble = {}
     memory.time += CLAIMED_FOR + 1
-    (outcome,) = act_on(memory.hands(), detail, "second")
+    (outcome,) = carry_out(memory.ports(), detail, "second")
     assert outcome["done"]
-    assert act_on(memory.hands(), detail, "first") == []
+    assert carry_out(memory.ports(), detail, "first") == []
     assert memory.done[0] == ("tell", "me@example.org")
     assert len(memory.done) == 2
 
@@ -229,12 +229,14 @@ def test_what_somebody_has_just_finished_is_not_done_again_by_who_could_not_clai
 
     def late_claim(*told, **more):
         memory.claim = claim
-        act_on(memory.hands(), detail, "first")  # begins and ends before the second has its answer
+        carry_out(
+            memory.ports(), detail, "first"
+        )  # begins and ends before the second has its answer
         memory.time += 2 * CLAIMED_FOR  # and the second sleeps so long that the claim has run out
         return claim(*told, **{**more, "now": memory.time, "until": memory.time + CLAIMED_FOR})
 
     memory.claim = late_claim
-    assert act_on(memory.hands(), detail, "second") == []
+    assert carry_out(memory.ports(), detail, "second") == []
     assert [what for what, _ in memory.done] == ["tell", "check"]
 
 
@@ -283,28 +285,28 @@ def test_what_the_service_refuses_is_not_tried_again():
     memory = Memory()
     memory.trouble = {"write": NotDone("AccessDenied")}
     detail = event(STOP)["detail"]
-    (outcome,) = act_on(memory.hands(), detail)
+    (outcome,) = carry_out(memory.ports(), detail)
     assert (outcome["done"], outcome["message"]) == (False, "AccessDenied")
-    assert act_on(memory.hands(), detail) == []
+    assert carry_out(memory.ports(), detail) == []
 
 
 def test_a_job_is_looked_for_by_how_its_name_begins_where_the_run_does_not_tell_it():
     memory = Memory()
     memory.jobs_in_progress = ["mnist-1", "mnist-2"]
     detail = event({**STOP, "training_job_prefix": "mnist"})["detail"]
-    act_on(memory.hands(), detail)
+    carry_out(memory.ports(), detail)
     assert ("stop", "mnist-1") in memory.done
 
 
 def test_a_finding_that_asks_for_nothing_leaves_no_check():
     memory = Memory()
-    assert act_on(memory.hands(), event()["detail"]) == []
+    assert carry_out(memory.ports(), event()["detail"]) == []
     assert memory.done == []
 
 
 def test_the_index_keeps_outcomes_in_a_table_in_memory_too():
     store = MemoryItems()
-    StepIndex(store).begin_group("runs/mnist-1", GroupRecord("builtin"))
+    StepIndex(store, kept_for=KEPT_FOR).groups.begin("runs/mnist-1", GroupRecord("builtin"))
     outcomes = OutcomesInIndex(store)
     kept = {"id": "a", "finding_id": "f", "settled": True, "at": 1.0}
     outcomes.record_action("runs/mnist-1", "builtin", "r", kept, {"e": {"detail": "{}"}})
@@ -316,7 +318,7 @@ def test_the_index_keeps_outcomes_in_a_table_in_memory_too():
 
 
 def test_the_run_itself_tells_of_the_actions_of_a_lane_that_is_gone():
-    index = StepIndex(store := MemoryItems())
+    index = StepIndex(store := MemoryItems(), kept_for=KEPT_FOR)
     index.begin_run(RunRecord("runs/mnist-1"))
     before = index.run("runs/mnist-1")
     kept = {"id": "a", "finding_id": "f", "settled": True, "at": 1.0}

@@ -8,13 +8,13 @@ import pytest
 
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.evaluation.built_in import evaluate
-from functions.world import Settings
 from smdebug.service.records import GroupRecord
+from tests.functions.deployed_settings import settings
 from tests.functions.saver import ILL, WELL, Saver
 from tests.functions.small_world import SmallWorld
 
 RUN = "runs/mnist"
-NO_DEFAULTS = Settings(default_rules=())
+NO_DEFAULTS = settings(default_rules=())
 EVERY_STEP = {"name": "ill", "rule": "ExplodingTensor", "repeat": "every_step"}
 OTHER = {"name": "other", "rule": "ExplodingTensor", "repeat": "every_step"}
 
@@ -33,7 +33,7 @@ def found(small: SmallWorld, rule: str = "ill") -> list[tuple[int, int]]:
 
 
 def held_back(small: SmallWorld) -> list[str]:
-    told, small.bucket.told = small.bucket.told, []
+    told, small.bucket.notifications = small.bucket.notifications, []
     return told
 
 
@@ -55,7 +55,7 @@ def test_a_file_of_an_earlier_attempt_that_is_told_of_late_is_none_of_the_resume
     late = held_back(small)
     again = resumed(small)
     small.settle()
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.settle()
     assert found(small) == []
     again.save(1, ILL)
@@ -107,12 +107,12 @@ def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_o
     late = held_back(small)
     again = resumed(small)
     news = held_back(small)
-    small.bucket.told = late  # reads what is there by now
+    small.bucket.notifications = late  # reads what is there by now
     small.settle()
     assert small.index.run(RUN).training_run == 1
     assert found(small) == []
     again.save(1, ILL)
-    small.bucket.told += news
+    small.bucket.notifications += news
     small.settle()
     assert found(small) == [(1, 1)]
 
@@ -142,14 +142,14 @@ def test_an_attempt_that_ended_before_it_was_noted_is_finished():
     again.save(0, WELL)
     again.end()
     small.settle()
-    small.bucket.told = collections
+    small.bucket.notifications = collections
     small.settle()
     small.pass_time(300)
     assert small.index.run(RUN).state.value == "Finished"
 
 
 def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir(monkeypatch):
-    from functions.arrivals import recording as intake
+    from functions.arrivals import collections_file
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
@@ -159,9 +159,9 @@ def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir
     older = held_back(small)
     again.save(1, ILL)
     held_back(small)  # was noted as of the first attempt, by somebody who knew of no other
-    small.bucket.told = older
+    small.bucket.notifications = older
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(intake, "list_run", _dies)
+        patched.setattr(collections_file, "note_listed_files", _dies)
         small.settle()
     again.begin()  # written once more
     small.settle()
@@ -195,7 +195,7 @@ def test_who_read_of_the_run_before_it_was_resumed_evaluates_nothing_of_the_firs
     evaluate(small.world, RUN, "builtin", 3)
     assert not known
     assert found(small) == []
-    assert small.index.group(RUN, "builtin").cursor == 2
+    assert small.index.groups.get(RUN, "builtin").cursor == 2
 
 
 # Rules
@@ -224,7 +224,7 @@ def test_a_rule_that_was_detached_and_is_attached_again_looks_again_from_the_fir
         worker.save(step, WELL)
         small.settle()
         small.pass_time(120)
-    assert [group.group for group in small.index.groups(RUN)] == ["builtin"]
+    assert [group.group for group in small.index.groups.all_of(RUN)] == ["builtin"]
     told = [
         (one["previous_status"], one["status"])
         for one in small.details(STATUS_CHANGE)
@@ -267,7 +267,7 @@ def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
 
 
 def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_by_half(monkeypatch):
-    from functions.arrivals import rules_file as rules_of_run
+    from functions.arrivals import rules_file
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
@@ -275,7 +275,7 @@ def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_b
     small.settle()
     ask_for(small, EVERY_STEP)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(rules_of_run, "change", _dies)
+        patched.setattr(rules_file, "change", _dies)
         small.deliver()
     ask_for(small, OTHER, EVERY_STEP)
     held_back(small)
@@ -291,8 +291,8 @@ def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
     worker = Saver(small.place()).begin()
     worker.save(0, ILL)
     small.settle()
-    (rule,) = small.index.group(RUN, "builtin").rules
-    small.index.begin_lane(RUN, GroupRecord("lane-ill", cursor=0, rules=(rule,)))
+    (rule,) = small.index.groups.get(RUN, "builtin").rules
+    small.index.groups.begin_lane(RUN, GroupRecord("lane-ill", cursor=0, rules=(rule,)))
     worker.end()
     small.settle()
     small.pass_time(120)
@@ -350,17 +350,17 @@ def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is
 def test_a_message_that_comes_again_after_the_rules_changed_begins_no_group_that_nobody_knows():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
-    again = list(small.bucket.told)
+    again = list(small.bucket.notifications)
     Saver(small.place()).begin().save(0, WELL)
     small.settle()
     ask_for(small, {"name": "own", "rule": "Own", "source": "s3://runs/rule-sources/own.py"})
     news = held_back(small)
-    small.bucket.told = again
+    small.bucket.notifications = again
     small.settle()
-    assert [group.group for group in small.index.groups(RUN)] == ["builtin"]
-    small.bucket.told = news
+    assert [group.group for group in small.index.groups.all_of(RUN)] == ["builtin"]
+    small.bucket.notifications = news
     small.deliver()
-    small.bucket.told = again
+    small.bucket.notifications = again
     small.deliver()
-    groups = [group.group for group in small.index.groups(RUN)]
+    groups = [group.group for group in small.index.groups.all_of(RUN)]
     assert [name.partition("-")[0] for name in groups] == ["builtin", "custom"]

@@ -6,7 +6,7 @@ import pytest
 
 from functions.arrivals.batch import read_batch
 from functions.decisions.messages import Reminder
-from tests.functions.decisions.test_arrivals import notification
+from tests.functions.decisions.test_messages import notification
 
 
 def message(identifier: str, body: str, received: int = 1) -> dict:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from functions.evaluation.built_in import DEATHS_BEFORE_ALONE, evaluate
+from functions.evaluation.asking import DEATHS_BEFORE_ALONE
+from functions.evaluation.built_in import evaluate
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.state import read_state
 from smdebug_rules.overfit import Overfit
@@ -48,7 +49,7 @@ def end(small: SmallWorld, saver: Saver) -> None:
 
 
 def rule_of(small: SmallWorld) -> Any:
-    (rule,) = (rule for group in small.index.groups(RUN) for rule in group.rules)
+    (rule,) = (rule for group in small.index.groups.all_of(RUN) for rule in group.rules)
     return rule
 
 
@@ -67,13 +68,13 @@ def test_a_single_block_of_validation_at_the_end_is_judged_with_the_run():
 def test_what_is_found_at_the_end_and_the_last_status_are_committed_together():
     small, saver = overfitting((TRAIN, 1), (EVAL, 5))
     commits = []
-    original = small.index.commit
+    original = small.index.groups.commit
 
     def commit(run, record, outbox):
         commits.append((record.finished, sorted(one["detail_type"] for one in outbox.values())))
         original(run, record, outbox)
 
-    small.index.commit = commit
+    small.index.groups.commit = commit
     end(small, saver)
     finishing = [told for finished, told in commits if finished]
     assert finishing[0] == [
@@ -151,7 +152,7 @@ def test_a_function_that_dies_at_the_end_makes_the_rule_an_error(monkeypatch):
         small.clock.time += 200
     small.pass_time(900)
     assert small.statuses() == {"rule": "Error"}
-    assert "when this rule was asked alone" in rule_of(small).reason
+    assert "while evaluating this rule alone" in rule_of(small).reason
 
 
 # Rules of one's own

@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 from functions import wiring
+from functions.environment import IngestEnvironment
 from functions.handlers import evaluate, finish_run, ingest, mark_published, sweep, watch
 from smdebug.storage import open_storage
-from tests.functions.decisions.test_arrivals import notification
+from tests.functions.decisions.test_messages import notification
 from tests.functions.saver import ILL, WELL, Saver
 
 
@@ -53,11 +54,11 @@ def test_a_batch_of_s3_events_becomes_a_finding(deployed):
     assert "Rule Evaluation Condition Met" in types
     assert not said["more"]
     mark_published.handler(said["mark"], None)
-    assert wiring.world().index.group("runs/mnist", "builtin").outbox == {}
+    assert wiring.world(IngestEnvironment).index.groups.get("runs/mnist", "builtin").outbox == {}
 
     said = evaluate.handler({"run": told["run"], "step": told["step"], "group": "run"}, None)
     mark_published.handler(said["mark"], None)
-    assert wiring.world().index.run("runs/mnist").outbox == {}
+    assert wiring.world(IngestEnvironment).index.run("runs/mnist").outbox == {}
 
 
 def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
@@ -84,14 +85,14 @@ def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeyp
     ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
     evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
     worker.save(1, ILL)
-    now = wiring.world().clock.now()
-    monkeypatch.setattr(type(wiring.world().clock), "now", lambda self: now + 2000)
+    now = wiring.world(IngestEnvironment).clock.now()
+    monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 2000)
     assert sweep.handler({}, None) == {"missed": 2}
     said = evaluate.handler({"run": "runs/mnist", "step": 1, "group": "builtin"}, None)
     assert "Rule Evaluation Condition Met" in [one["DetailType"] for one in said["outbox"]]
-    monkeypatch.setattr(type(wiring.world().clock), "now", lambda self: now + 9000)
+    monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 9000)
     watch.handler({"run": "runs/mnist"}, None)
-    assert wiring.world().index.run("runs/mnist").state.value == "Silent"
+    assert wiring.world(IngestEnvironment).index.run("runs/mnist").state.value == "Silent"
 
 
 def test_a_poisoned_message_is_the_only_one_that_comes_again(deployed):
@@ -101,7 +102,7 @@ def test_a_poisoned_message_is_the_only_one_that_comes_again(deployed):
     event["Records"].insert(1, poison)
     answer = ingest.handler(event, None)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "poison"}]}
-    assert wiring.world().index.run("runs/mnist").num_workers == 1
+    assert wiring.world(IngestEnvironment).index.run("runs/mnist").num_workers == 1
 
 
 def test_importing_a_handler_touches_nothing_and_loads_no_client():

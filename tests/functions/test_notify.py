@@ -8,10 +8,10 @@ import pytest
 from functions import wiring
 from functions.adapters.in_memory import HandClock, MemoryItems
 from functions.decisions.alerts import is_worth_a_message
-from functions.followup.notifications import KEPT_FOR, Writer, tell_once
+from functions.followup.notifications import KEPT_FOR, NotificationPorts, notify_once
 from functions.handlers import notify
 from functions.ports import TooMuch
-from tests.functions.decisions.told import every_kind
+from tests.functions.decisions.sample_events import every_kind
 
 KINDS = every_kind()
 ALARM = {
@@ -52,7 +52,7 @@ def inbox(deployed, monkeypatch):
 
 
 def forget():
-    for made in (wiring.writer, wiring.topic):
+    for made in (wiring.notification_ports,):
         made.cache_clear()
 
 
@@ -76,11 +76,11 @@ class Letters:
 
 @pytest.fixture
 def writer():
-    return Writer(Letters(), MemoryItems(), HandClock())
+    return NotificationPorts(Letters(), MemoryItems(), HandClock())
 
 
 def tell(writer, kind, delivery):
-    return tell_once(writer, delivery, KINDS[kind].detail_type, KINDS[kind].detail)
+    return notify_once(writer, delivery, KINDS[kind].detail_type, KINDS[kind].detail)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_an_alarm_of_the_stack_itself_is_told(inbox):
 
 
 def test_a_message_for_one_is_seen_by_that_one_alone(inbox):
-    topic = wiring.topic()
+    topic = wiring.notification_ports().topic
     topic.publish(subject="a", email="for another", sms="b", to="you@example.org")
     assert inbox() == []
     topic.publish(subject="a", email="for me", sms="b", to="me@example.org")

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.arrivals.recording import take_in
+from functions.arrivals.recording import record_arrivals
 from functions.decisions.messages import arrivals_in
 from functions.evaluation.built_in import evaluate
 from functions.ports import TooMuch
-from functions.step_index import GroupBusy, LeaseLost
-from functions.world import Settings
+from functions.rule_groups import GroupBusy, LeaseLost
 from smdebug.exceptions import StorageUnavailable
 from smdebug.mode_keys import ModeKeys
+from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.saver import ILL, WELL, Saver
 from tests.functions.small_world import SmallWorld
 
 RUN = "runs/mnist"
-EXPLODING = Settings(default_rules=("ExplodingTensor",))
+EXPLODING = stack_settings(default_rules=("ExplodingTensor",))
 
 
 def found_steps(small: SmallWorld) -> list[int]:
@@ -30,7 +30,7 @@ def found_steps(small: SmallWorld) -> list[int]:
 
 
 def cursor(small: SmallWorld) -> int:
-    return small.index.group(RUN, "builtin").cursor
+    return small.index.groups.get(RUN, "builtin").cursor
 
 
 def summaries(small: SmallWorld) -> list[dict[str, Any]]:
@@ -78,12 +78,12 @@ def test_an_index_file_without_its_event_file_is_not_enough():
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
     worker.save(0, ILL)
-    told = small.bucket.told
+    told = small.bucket.notifications
     event_files = [one for one in told if "events" in one]
-    small.bucket.told = [one for one in told if "events" not in one]
+    small.bucket.notifications = [one for one in told if "events" not in one]
     small.settle()
     assert found_steps(small) == []
-    small.bucket.told = event_files
+    small.bucket.notifications = event_files
     small.settle()
     assert found_steps(small) == [0]
 
@@ -129,20 +129,20 @@ def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
     for step in range(8):
         for saver in savers:
             saver.save(step, ILL if step in ill else WELL)
-    small.bucket.told += chance.sample(small.bucket.told, 10)  # some come twice
+    small.bucket.notifications += chance.sample(small.bucket.notifications, 10)  # some come twice
 
     def shuffled(told: list[str]) -> list[str]:
         chance.shuffle(told)
         return told
 
-    while small.bucket.told:
-        told, small.bucket.told = shuffled(small.bucket.told), []
+    while small.bucket.notifications:
+        told, small.bucket.notifications = shuffled(small.bucket.notifications), []
         some = chance.randint(1, len(told))
-        small.bucket.told = told[:some]
+        small.bucket.notifications = told[:some]
         small.deliver(batch=batch)
         if chance.random() < 0.5:
             small.execute()
-        small.bucket.told += told[some:]
+        small.bucket.notifications += told[some:]
     small.execute()
     assert found_steps(small) == ill
     assert cursor(small) == 7
@@ -153,9 +153,9 @@ def test_what_is_told_twice_is_evaluated_once():
     every_step_told(small)
     worker = Saver(small.place()).begin()
     worker.save(0, ILL)
-    told = list(small.bucket.told)
+    told = list(small.bucket.notifications)
     small.settle()
-    small.bucket.told = told
+    small.bucket.notifications = told
     small.settle()
     assert found_steps(small) == [0]
 
@@ -169,11 +169,11 @@ def test_a_later_step_waits_for_the_one_its_worker_saved_before():
     worker = Saver(small.place()).begin()
     small.settle()
     worker.save(0, ILL)
-    late, small.bucket.told = small.bucket.told, []
+    late, small.bucket.notifications = small.bucket.notifications, []
     worker.save(10, ILL)
     small.settle()
     assert found_steps(small) == []
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.settle()
     assert found_steps(small) == [0, 10]
 
@@ -184,16 +184,16 @@ def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late():
     worker = Saver(small.place()).begin()
     small.settle()
     worker.save(0, ILL)
-    late, small.bucket.told = small.bucket.told, []
+    late, small.bucket.notifications = small.bucket.notifications, []
     worker.save(10, ILL)
     small.settle()
     small.pass_time(1000)
     assert found_steps(small) == [10]
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.settle()
     told = small.details("Rule Evaluation Condition Met")
     assert [(one["step"], one["late"]) for one in told] == [(10, False), (0, True)]
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.settle()
     assert found_steps(small) == [10, 0]
 
@@ -204,11 +204,11 @@ def test_a_late_step_is_evaluated_with_the_next_one_if_whoever_was_told_of_it_ha
     worker = Saver(small.place()).begin()
     small.settle()
     worker.save(0, ILL)
-    late, small.bucket.told = small.bucket.told, []
+    late, small.bucket.notifications = small.bucket.notifications, []
     worker.save(10, ILL)
     small.settle()
     small.pass_time(1000)
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.deliver()
     small.workflow.started.clear()
     worker.save(20)
@@ -227,7 +227,7 @@ def test_a_step_that_a_worker_skipped_holds_nobody_up():
         second.save(step, ILL if step == 10 else WELL)
     small.settle()
     assert found_steps(small) == [10]
-    assert small.index.group(RUN, "builtin").passed == {5}
+    assert small.index.groups.get(RUN, "builtin").passed == {5}
 
 
 def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete():
@@ -236,13 +236,13 @@ def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete():
     worker = Saver(small.place(), run_id=None).begin()
     small.settle()
     worker.save(0, ILL)
-    late, small.bucket.told = small.bucket.told, []
+    late, small.bucket.notifications = small.bucket.notifications, []
     worker.save(10, ILL)
     small.settle()
     assert found_steps(small) == [10]
-    small.bucket.told = late * 2
+    small.bucket.notifications = late * 2
     small.settle()
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.settle()
     told = small.details("Rule Evaluation Condition Met")
     assert [(one["step"], one["late"]) for one in told] == [(10, False), (0, True)]
@@ -256,7 +256,7 @@ def test_while_one_evaluates_another_is_turned_away_and_nothing_is_lost():
     worker = Saver(small.place()).begin()
     worker.save(0, ILL)
     small.deliver()
-    small.index.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
+    small.index.groups.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
     with pytest.raises(GroupBusy):
         evaluate(small.world, RUN, "builtin", 0)
     small.execute()  # gives up: the lease is held
@@ -285,7 +285,7 @@ def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
         worker.save(step, {"loss": loss})
         small.settle()
     assert found_steps(small) == [4]
-    (rule,) = small.index.group(RUN, "builtin").rules
+    (rule,) = small.index.groups.get(RUN, "builtin").rules
     assert rule.state == b""
     assert rule.state_key.startswith("state/builtin/")
     assert rule.state_key.isascii()
@@ -311,12 +311,12 @@ def test_who_lost_the_lease_commits_nothing():
     worker = Saver(small.place()).begin()
     worker.save(0, ILL)
     small.deliver()
-    held = small.index.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
+    held = small.index.groups.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
     small.clock.time += 131
     small.execute()
     assert cursor(small) == 0
     with pytest.raises(LeaseLost):
-        small.index.commit(RUN, held, {})
+        small.index.groups.commit(RUN, held, {})
     assert cursor(small) == 0
 
 
@@ -330,7 +330,7 @@ def test_what_was_not_published_is_published_by_the_next_evaluation():
     assert found_steps(small) == []
     small.pass_time(400)
     assert found_steps(small) == [0]
-    assert small.index.group(RUN, "builtin").outbox == {}
+    assert small.index.groups.get(RUN, "builtin").outbox == {}
 
 
 def test_a_start_that_got_lost_is_made_up_for_by_the_check():
@@ -373,7 +373,7 @@ def test_a_notification_that_got_lost_is_found_by_the_sweeper():
     worker = Saver(small.place()).begin()
     small.settle()
     worker.save(0, ILL)
-    small.bucket.told.clear()
+    small.bucket.notifications.clear()
     small.clock.time += 300
     assert small.sweep() == 2
     assert found_steps(small) == [0]
@@ -381,7 +381,7 @@ def test_a_notification_that_got_lost_is_found_by_the_sweeper():
 
 
 def test_a_backlog_is_worked_off_in_parts_with_the_same_result():
-    small = SmallWorld(Settings(default_rules=("ExplodingTensor",), longest_backlog=7))
+    small = SmallWorld(stack_settings(default_rules=("ExplodingTensor",), longest_backlog=7))
     every_step_told(small)
     worker = Saver(small.place()).begin()
     for step in range(30):
@@ -407,7 +407,7 @@ def test_an_issue_opens_once_and_is_resolved_once():
 
 
 def test_a_step_without_the_tensor_does_not_resolve_an_issue():
-    small = SmallWorld(Settings(default_rules=("VanishingGradient",)))
+    small = SmallWorld(stack_settings(default_rules=("VanishingGradient",)))
     worker = Saver(small.place()).begin()
     worker.save(0, {"gradient/fc": 1e-9})
     worker.save(1, {"accuracy": 0.5}, ModeKeys.EVAL, 0)
@@ -417,7 +417,7 @@ def test_a_step_without_the_tensor_does_not_resolve_an_issue():
 
 
 def test_what_a_rule_remembers_survives_between_invocations():
-    small = SmallWorld(Settings(default_rules=("LossNotDecreasing",)))
+    small = SmallWorld(stack_settings(default_rules=("LossNotDecreasing",)))
     place = small.place()
     place.write(
         "rules.json",
@@ -429,7 +429,7 @@ def test_what_a_rule_remembers_survives_between_invocations():
         worker.save(step, {"loss": loss})
         small.settle()
     assert found_steps(small) == [4]
-    assert small.index.group(RUN, "builtin").rules[0].state
+    assert small.index.groups.get(RUN, "builtin").rules[0].state
 
 
 # Things that go wrong
@@ -448,7 +448,7 @@ def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
     worker.save(0, ILL)
     small.settle()
     assert small.statuses() == {"odd": "Error", "unknown": "Error", "good": "IssuesFound"}
-    reasons = {rule.name: rule.reason for rule in small.index.group(RUN, "builtin").rules}
+    reasons = {rule.name: rule.reason for rule in small.index.groups.get(RUN, "builtin").rules}
     assert "threshold" in reasons["odd"]
     assert "VanishingGradient" in reasons["unknown"]
     assert found_steps(small) == [0]
@@ -483,13 +483,13 @@ def test_an_older_rules_file_that_is_told_later_changes_nothing():
     small = SmallWorld()
     place = small.place()
     place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
-    older, small.bucket.told = small.bucket.told, []
+    older, small.bucket.notifications = small.bucket.notifications, []
     place.write(
         "rules.json", b'{"version": 1, "rules": [{"name": "b", "rule": "ExplodingTensor"}]}'
     )
     small.settle()
     place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
-    small.bucket.told = older
+    small.bucket.notifications = older
     small.settle()
     Saver(place).begin().save(0, WELL)
     small.settle()
@@ -677,10 +677,10 @@ def test_steps_of_a_resumed_training_that_arrive_before_its_collections_are_not_
     small.settle()
     small.clock.time += 10
     again = Saver(small.place(), training_run=1).begin()
-    collections, small.bucket.told = small.bucket.told, []
+    collections, small.bucket.notifications = small.bucket.notifications, []
     again.save(2, ILL)
     small.settle()
-    small.bucket.told = collections
+    small.bucket.notifications = collections
     small.settle()
     told = small.details("Rule Evaluation Condition Met")
     assert [(one["training_run"], one["step"]) for one in told] == [(1, 2)]
@@ -707,8 +707,8 @@ def test_the_end_settles_what_is_missing_and_finishes_the_rules():
     for step in (0, 10):
         first.save(step, WELL)
         second.save(step, ILL)
-    lost = [one for one in small.bucket.told if "000000000000_worker_1" in one]
-    small.bucket.told = [one for one in small.bucket.told if one not in lost]
+    lost = [one for one in small.bucket.notifications if "000000000000_worker_1" in one]
+    small.bucket.notifications = [one for one in small.bucket.notifications if one not in lost]
     small.place().delete("events/000000000000/000000000000_worker_1.tfevents")
     small.place().delete("index/000000000/000000000000_worker_1.json")
     first.end()
@@ -768,8 +768,8 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_is_told_again():
     for step in (0, 10):
         first.save(step, WELL)
         second.save(step, ILL if step == 0 else WELL)
-    late = [one for one in small.bucket.told if "000000000000_worker_1" in one]
-    small.bucket.told = [one for one in small.bucket.told if one not in late]
+    late = [one for one in small.bucket.notifications if "000000000000_worker_1" in one]
+    small.bucket.notifications = [one for one in small.bucket.notifications if one not in late]
     kept = [key for key in small.place().list("") if "000000000000_worker_1" in key]
     files = {key: small.place().read(key) for key in kept}
     for key in kept:
@@ -790,7 +790,7 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_is_told_again():
     assert (again["steps"], again["not_evaluated"]) == (2, 0)
     assert again["statuses"] == {"IssuesFound": 1}
     assert small.index.run(RUN).state.value == "Finished"
-    small.bucket.told = late
+    small.bucket.notifications = late
     small.settle()
     small.pass_time(400)
     assert len(summaries(small)) == 2, "nothing has changed since"
@@ -817,7 +817,9 @@ def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary():
 
 def ended_with_a_broken_group() -> SmallWorld:
     small = SmallWorld(
-        Settings(default_rules=("ExplodingTensor",), custom_functions={"Mine": "function-of-mine"})
+        stack_settings(
+            default_rules=("ExplodingTensor",), custom_functions={"Mine": "function-of-mine"}
+        )
     )
     small.place().write(
         "rules.json",
@@ -845,9 +847,15 @@ def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_
     assert small.index.run(RUN).state.value == "Finished"
     assert small.statuses() == {"ill": "IssuesFound", "mine": "Error"}
     (mine,) = (
-        rule for group in small.index.groups(RUN) for rule in group.rules if rule.name == "mine"
+        rule
+        for group in small.index.groups.all_of(RUN)
+        for rule in group.rules
+        if rule.name == "mine"
     )
-    assert "24 checks later the rule had still not looked at all of its steps" in mine.reason
+    assert (
+        "24 checks after the run had ended, the rule had still not evaluated all of its steps"
+        in mine.reason
+    )
     assert any(
         one["configuration"]["name"] == "mine" and one["status"] == "Error"
         for one in small.details("Rule Evaluation Status Change")
@@ -884,7 +892,7 @@ def test_what_cannot_be_published_is_not_tried_for_ever(monkeypatch):
     small.settle()
     small.pass_time(12 * 3600)
     assert small.checks.waiting == []
-    assert small.index.group(RUN, "builtin").outbox, "the next evaluation publishes it"
+    assert small.index.groups.get(RUN, "builtin").outbox, "the next evaluation publishes it"
 
 
 def test_executions_that_fail_leave_no_more_checks_than_there_were():
@@ -958,12 +966,12 @@ def test_a_run_that_is_being_noted_or_listed_again_is_not_unlisted_meanwhile():
 def test_what_cannot_be_read_for_a_moment_is_not_taken_as_unreadable():
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
-    (told,), small.bucket.told = small.bucket.told, []
+    (told,), small.bucket.notifications = small.bucket.notifications, []
     read, small.bucket.read = small.bucket.read, unavailable
     with pytest.raises(StorageUnavailable):
-        take_in(small.world, RUN, arrivals_in(told))
+        record_arrivals(small.world, RUN, arrivals_in(told))
     small.bucket.read = read
-    small.bucket.told = [told]
+    small.bucket.notifications = [told]
     worker.save(0, ILL)
     small.settle()
     assert found_steps(small) == [0]
@@ -973,7 +981,7 @@ def collections_that_come_last() -> tuple[SmallWorld, str]:
     """A stack whose run has saved an ill step and ended, and what S3 tells of its collections file."""
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
-    (told,), small.bucket.told = small.bucket.told, []
+    (told,), small.bucket.notifications = small.bucket.notifications, []
     worker.save(0, ILL)
     worker.end()
     small.settle()
@@ -985,14 +993,14 @@ def cannot_start(small: SmallWorld, told: str) -> None:
     """Take in what was told by a process that dies before it starts what follows."""
     start, small.workflow.start = small.workflow.start, dies
     with pytest.raises(TooMuch):
-        take_in(small.world, RUN, arrivals_in(told))
+        record_arrivals(small.world, RUN, arrivals_in(told))
     small.workflow.start = start
 
 
 def test_collections_that_were_noted_by_somebody_who_died_start_what_is_complete_when_told_again():
     small, told = collections_that_come_last()
     cannot_start(small, told)
-    small.bucket.told = [told]
+    small.bucket.notifications = [told]
     small.settle()
     assert found_steps(small) == [0]
 
@@ -1015,7 +1023,7 @@ def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_eval
     worker.save(0, WELL)
     small.settle()
     worker.save(1, ILL)
-    small.bucket.told.clear()  # lost
+    small.bucket.notifications.clear()  # lost
     worker.save(2, WELL)
     small.settle()
     assert (cursor(small), found_steps(small)) == (2, [])
@@ -1048,7 +1056,7 @@ def dies(*_: object) -> None:
 
 
 def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
-    small = SmallWorld(Settings(default_rules=("UnchangedTensor",)))
+    small = SmallWorld(stack_settings(default_rules=("UnchangedTensor",)))
     small.place().write(
         "rules.json",
         b'[{"RuleConfigurationName": "same", "RuleParameters": {"rule_to_invoke": "UnchangedTensor",'
@@ -1078,8 +1086,8 @@ def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
 
 
 def test_a_sagemaker_job_ends_by_its_own_event():
-    from functions.arrivals.recording import job_ended
     from functions.decisions.messages import JobEnded
+    from functions.lifecycle.ending import job_ended
 
     small = SmallWorld(EXPLODING)
     place = small.place("jobs/mnist-1/debug-output")
@@ -1129,7 +1137,7 @@ def test_a_rule_that_has_caught_up_joins_the_others():
     )
     small.settle()
     small.pass_time(10)
-    (group,) = small.index.groups(RUN)
+    (group,) = small.index.groups.all_of(RUN)
     assert [rule.name for rule in group.rules] == ["ExplodingTensor", "tiny"]
     assert small.index.run(RUN).groups == ("builtin",)
     worker.save(3, {"gradient/fc": 1e-9})
@@ -1160,7 +1168,7 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same():
             if told["ids"]:
                 small.index.mark_published(**told)
     assert small.index.run(RUN).groups == ("builtin",)
-    (group,) = small.index.groups(RUN)
+    (group,) = small.index.groups.all_of(RUN)
     assert ([rule.name for rule in group.rules], group.cursor) == (["ExplodingTensor", "tiny"], 2)
 
 
@@ -1201,5 +1209,5 @@ def test_a_rule_that_compares_two_runs_waits_for_the_other_and_holds_nobody_up()
 
 def test_arrivals_of_nothing_known_do_no_harm():
     small = SmallWorld()
-    take_in(small.world, RUN, [])
+    record_arrivals(small.world, RUN, [])
     assert small.index.run(RUN) is not None

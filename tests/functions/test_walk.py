@@ -38,7 +38,7 @@ def test_a_step_that_is_saved_is_looked_at_and_what_is_wrong_with_it_is_told():
         "ExplodingTensor": "IssuesFound",
         "LossNotDecreasing": "InProgress",
     }
-    (group,) = small.index.groups("runs/mnist")
+    (group,) = small.index.groups.all_of("runs/mnist")
     assert group.cursor == 3
     assert group.outbox == {}
 

@@ -114,7 +114,7 @@ def test_the_environment_of_a_function_is_what_the_functions_read():
         for path in FUNCTIONS.rglob("*.py")
         for name in re.findall(r'"(SMDEBUG_[A-Z_]+)"', path.read_text(encoding="utf-8"))
     }
-    may_be_left_out = {"SMDEBUG_END_GRACE", "SMDEBUG_CHECK_DELAY", "SMDEBUG_LOG_LEVEL"}
+    may_be_left_out = {"SMDEBUG_LOG_LEVEL"}
     assert read - told <= may_be_left_out
 
 

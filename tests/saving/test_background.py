@@ -384,7 +384,7 @@ def test_a_thread_that_vanishes_without_a_word_is_noticed():
     dead.join()
     with writer._changed:  # as if it had died between two lines of ours
         for step in (2, 3):
-            writer._take_in(recorded(step).job(writer.storage))
+            writer._record_arrivals(recorded(step).job(writer.storage))
         entry, _ = writer._next()
         writer._hands[dead] = entry
     outcome = writer.close()

@@ -22,6 +22,7 @@ from smdebug.service.records import (
     RunState,
 )
 from smdebug.storage.memory import MemoryStorage
+from tests.functions.deployed_settings import KEPT_FOR
 from tests.rules.made_runs import made_run
 
 RUN = "my-bucket/teams/resnet"
@@ -36,7 +37,7 @@ class Stock:
 
     def __init__(self, store: ItemStore | None = None) -> None:
         self.store = store or MemoryItems()
-        self.index = StepIndex(self.store)
+        self.index = StepIndex(self.store, kept_for=KEPT_FOR)
         self.places: dict[str, MemoryStorage] = {}
         self.paused: list[float] = []
         self.events: list[Any] = []  # what happens while somebody waits, one at each pause

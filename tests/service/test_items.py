@@ -27,6 +27,7 @@ from smdebug.service.records import (
     RunState,
     StepRecord,
 )
+from tests.functions.deployed_settings import KEPT_FOR
 from tests.support.item_size import WRITE_UNIT, item_size
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -219,7 +220,7 @@ def test_a_finding_comes_back_as_it_was(run, step, id, detail):
 
 @given(RUNS, STEP_RECORDS)
 def test_a_step_comes_back_as_it_was_noted_whatever_the_order(run, record):
-    index = StepIndex(MemoryItems())
+    index = StepIndex(MemoryItems(), kept_for=KEPT_FOR)
     files = [(one, False) for one in record.with_event] + [(one, True) for one in record.with_index]
     for worker, is_index in sorted(files):
         index.note_arrivals(
@@ -312,7 +313,7 @@ def test_ten_rules_that_found_nothing_and_remember_a_little_are_one_write_unit(r
 
 @pytest.mark.parametrize("run", [SHORT_RUN, LONG_RUN])
 def test_the_step_of_96_workers_is_one_write_unit(run):
-    index = StepIndex(store := MemoryItems())
+    index = StepIndex(store := MemoryItems(), kept_for=KEPT_FOR)
     for worker in range(items.WORKERS_A_SHARD):
         for is_index in (False, True):
             index.note_arrivals(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from functions.decisions.action_plan import Tell, plan
+from functions.decisions.action_plan import Notify, plan
 from functions.decisions.alerts import is_worth_a_message
 from functions.decisions.detail_types import (
     ACTION_OUTCOME,
@@ -56,7 +56,7 @@ def scenario_of(seed: int, name: str = "") -> Scenario:
 def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> None:
     record = simulation.index.run(training.run)
     assert record is not None, f"{training.run} is not known"
-    groups = simulation.index.groups_of(record)
+    groups = simulation.index.groups.of_run(record)
     late = sorted({step for group in groups for step in group.late_done})
     rules = {rule.name: (rule, group) for group in groups for rule in group.rules}
     assert len(rules) == sum(len(group.rules) for group in groups), "a rule is in two groups"
@@ -124,7 +124,7 @@ def _hold_listeners(simulation: Simulation) -> None:
     assert sum(often.values()) - len(often) <= spoilt, f"told more than once: {often}"
     outcomes = {one["id"]: one for one in simulation.details(ACTION_OUTCOME)}
     for finding in simulation.details(CONDITION_MET):
-        for deed in plan(finding, simulation.hands().endpoints):
+        for deed in plan(finding, simulation.action_ports().endpoints):
             kept = simulation.outcomes.settled(finding["run"], finding["group"], "", finding["id"])
             assert deed.id in kept, f"{deed} was not noted"
             told = [
@@ -133,7 +133,7 @@ def _hold_listeners(simulation: Simulation) -> None:
                 if one["finding_id"] == finding["id"] and one["effect"] == deed.effect
             ]
             assert any(one["done"] for one in told), f"nobody was told of {deed}: {told}"
-            if isinstance(deed, Tell):
+            if isinstance(deed, Notify):
                 assert letters[finding["id"], deed.to] >= 1, f"{deed.to} was not told"
     if outcomes:
         assert simulation.stopped_jobs, "the job was not stopped"
@@ -213,7 +213,7 @@ class Outcome:
             return [one for one in simulation.details(detail_type) if one["run"] == training.run]
 
         record = simulation.index.run(training.run)
-        groups = simulation.index.groups_of(record) if record else []
+        groups = simulation.index.groups.of_run(record) if record else []
         found: dict[str, set[Told]] = {name: set() for name in training.wanted}
         for detail_type in (CONDITION_MET, ISSUE_RESOLVED):
             for one in told(detail_type):

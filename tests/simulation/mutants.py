@@ -8,24 +8,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import functions.arrivals.batch
-import functions.arrivals.recording
+import functions.arrivals.collections_file
+import functions.arrivals.missed_files
+import functions.arrivals.steps
 import functions.decisions.events
 import functions.decisions.settling
+import functions.evaluation.attaching
 import functions.evaluation.built_in
 import functions.evaluation.rule_bench
+import functions.evaluation.stepping
 import functions.handlers.commit
 import functions.handlers.evaluate
 import functions.handlers.ingest
 import functions.handlers.notify
 import functions.lifecycle.reminders
 import functions.lifecycle.summary
-import functions.step_index
 import functions.workflow_start
-from functions.decisions.rule_lifecycle import Verdict
-from functions.evaluation.built_in import Evaluation
+from functions.decisions.rule_lifecycle import Transition
+from functions.evaluation.leased_group import LeasedGroup
+from functions.evaluation.stepping import StepWalk
 from functions.followup.action_outcomes import OutcomesInIndex
-from functions.step_index import StepIndex
-from functions.workflow_reply import answer
+from functions.rule_groups import RuleGroups
+from functions.workflow_reply import reply
 from smdebug.rules.rule import Rule
 from smdebug.service.records import StepRecord
 
@@ -63,40 +67,38 @@ def mutant(
     return add
 
 
-@mutant("no fencing: a commit counts whoever has taken over", StepIndex, "commit")
+@mutant("no fencing: a commit counts whoever has taken over", RuleGroups, "commit")
 def _(commit: Any) -> Any:
-    def anyway(self: StepIndex, run: str, record: Any, outbox: Any) -> None:
-        now = self.group(run, record.group)
+    def anyway(self: RuleGroups, run: str, record: Any, outbox: Any) -> None:
+        now = self.get(run, record.group)
         commit(self, run, replace(record, token=now.token if now else record.token), outbox)
 
     return anyway
 
 
-@mutant("no lease: two evaluate the same steps at once", StepIndex, "lease")
+@mutant("no lease: two evaluate the same steps at once", RuleGroups, "lease")
 def _(lease: Any) -> Any:
     return lambda self, run, group, *, now, seconds: lease(
         self, run, group, now=now + 1000, seconds=seconds - 1000
     )
 
 
-@mutant("published without an outbox", StepIndex, "commit")
+@mutant("published without an outbox", RuleGroups, "commit")
 def _(commit: Any) -> Any:
     return lambda self, run, record, outbox: commit(self, run, record, {})
 
 
-@mutant(
-    "what an outbox still holds is not published again", functions.evaluation.built_in, "answer"
-)
+@mutant("what an outbox still holds is not published again", functions.evaluation.built_in, "reply")
 def _(original: Any) -> Any:
     def without_old(
         world: Any, run: str, group: Any, outbox: Mapping[str, Any], **more: Any
     ) -> Any:
-        held = world.index.group(run, group) if group else None
+        held = world.index.groups.get(run, group) if group else None
         new = outbox if held is None or len(outbox) != len(held.outbox) else {}
         return (
-            answer(world, run, group, outbox if new else {}, **more)
+            reply(world, run, group, outbox if new else {}, **more)
             if new or not outbox
-            else {**answer(world, run, group, outbox, **more), "outbox": []}
+            else {**reply(world, run, group, outbox, **more), "outbox": []}
         )
 
     return without_old
@@ -145,10 +147,10 @@ def _(original: Any) -> Any:
     return lambda group, rule, token: original(group, rule, 1)
 
 
-@mutant("the cursor moves where nothing was evaluated", Evaluation, "_ask_all")
+@mutant("the cursor moves where nothing was evaluated", StepWalk, "ask_rules")
 def _(original: Any) -> Any:
-    def skip(self: Evaluation, step: StepRecord, *, late: bool) -> bool:
-        if self.deaths:  # somebody has died here: let it be
+    def skip(self: StepWalk, step: StepRecord, *, late: bool) -> bool:
+        if self.leased.deaths:  # somebody has died here: let it be
             return True
         return bool(original(self, step, late=late))
 
@@ -160,23 +162,23 @@ def _(original: Any) -> Any:
     return lambda *told: (frozenset(), frozenset())
 
 
-@mutant("late steps are not remembered as done", Evaluation, "_advance")
+@mutant("late steps are not remembered as done", functions.evaluation.stepping, "advance")
 def _(original: Any) -> Any:
-    def forget(self: Evaluation, *told: Any) -> None:
-        original(self, *told)
-        self.group = replace(self.group, late_done=frozenset())
+    def forget(leased: LeasedGroup, *rest: Any) -> None:
+        original(leased, *rest)
+        leased.group = replace(leased.group, late_done=frozenset())
 
     return forget
 
 
-@mutant("a run ends without a last listing", functions.lifecycle.reminders, "list_run")
+@mutant("a run ends without a last listing", functions.lifecycle.reminders, "note_listed_files")
 def _(original: Any) -> Any:
     return lambda *told, **more: 0
 
 
 @mutant(
     "the sweeper unlists a run that is just being noted",
-    functions.lifecycle.reminders,
+    functions.arrivals.missed_files,
     "_NEVER_NOTED",
 )
 def _(original: Any) -> Any:
@@ -185,7 +187,7 @@ def _(original: Any) -> Any:
 
 @mutant(
     "a read that fails for a moment is taken as unreadable",
-    functions.arrivals.recording,
+    functions.arrivals.collections_file,
     "StorageUnavailable",
 )
 def _(original: Any) -> Any:
@@ -209,14 +211,14 @@ def _(original: Any) -> Any:
 @mutant(
     "an answer counts although its lease is over",
     functions.handlers.commit,
-    "commit",
+    "commit_answer",
     "custom rules to the end",
 )
 def _(commit: Any) -> Any:
     def anyway(world: Any, run: str, group: str, claim: Any, ran: Any) -> Any:
-        now = world.index.group(run, group)
+        now = world.index.groups.get(run, group)
         if now.lease_until == 0:
-            now = world.index.lease(run, group, now=world.clock.now(), seconds=60)
+            now = world.index.groups.lease(run, group, now=world.clock.now(), seconds=60)
         return commit(world, run, group, {**claim, "token": now.token}, ran)
 
     return anyway
@@ -227,7 +229,7 @@ def _(commit: Any) -> Any:
 
 @mutant(
     "files of an earlier attempt count for the resumed one",
-    functions.arrivals.recording,
+    functions.arrivals.steps,
     "by_attempt",
     "resumed",
 )
@@ -236,16 +238,21 @@ def _(original: Any) -> Any:
 
 
 @mutant(
-    "a rule remembers the attempt before", functions.evaluation.built_in, "begin_again", "resumed"
+    "a rule remembers the attempt before", functions.evaluation.attaching, "begin_again", "resumed"
 )
 def _(original: Any) -> Any:
-    return lambda rule, configuration, moment: Verdict(rule)
+    return lambda rule, configuration, moment: Transition(rule)
 
 
-@mutant("a resumed training goes on where the first one was", Evaluation, "_begin_anew", "resumed")
+@mutant(
+    "a resumed training goes on where the first one was",
+    functions.evaluation.attaching,
+    "_begin_anew",
+    "resumed",
+)
 def _(original: Any) -> Any:
-    def goes_on(self: Evaluation) -> None:
-        self.group = replace(self.group, training_run=self.record.training_run)
+    def goes_on(leased: LeasedGroup) -> None:
+        leased.group = replace(leased.group, training_run=leased.record.training_run)
 
     return goes_on
 
@@ -254,30 +261,35 @@ def _(original: Any) -> Any:
 
 
 @mutant(
-    "a rule that was detached goes on", functions.evaluation.built_in, "stop", "rules come and go"
+    "a rule that was detached goes on", functions.evaluation.attaching, "stop", "rules come and go"
 )
 def _(original: Any) -> Any:
-    return lambda rule, *told: Verdict(rule)
+    return lambda rule, *told: Transition(rule)
 
 
-@mutant("a rule that comes back stays stopped", Evaluation, "_attach_again", "a rule comes back")
+@mutant(
+    "a rule that comes back stays stopped",
+    functions.evaluation.attaching,
+    "_attach_again",
+    "a rule comes back",
+)
 def _(original: Any) -> Any:
-    return lambda self, *told, **more: None
+    return lambda *arguments, **named: None
 
 
 @mutant(
     "a rule that comes late begins where the others are",
-    Evaluation,
-    "_into_lane",
+    functions.evaluation.attaching,
+    "move_to_lane",
     "rules come and go",
 )
 def _(original: Any) -> Any:
-    return lambda self, rule, cursor: original(self, rule, self.group.cursor)
+    return lambda leased, rule, cursor: original(leased, rule, leased.group.cursor)
 
 
 @mutant(
     "the sweeper does not look for changed rules",
-    functions.lifecycle.reminders,
+    functions.arrivals.missed_files,
     "rules_were_missed",
     "rules come and go",
 )
@@ -301,7 +313,7 @@ def _(original: Any) -> Any:
 @mutant(
     "each event that says the same is a letter of its own",
     functions.handlers.notify,
-    "tell_once",
+    "notify_once",
     "actions and alerts",
 )
 def _(original: Any) -> Any:

@@ -38,15 +38,17 @@ from functions.adapters.in_memory import MemoryItems, MemoryLender, MemoryObject
 from functions.custom_rules import child, running
 from functions.decisions.action_plan import Endpoints
 from functions.decisions.messages import bucket_and_prefix
+from functions.environment import IndexAccess
 from functions.followup.action_outcomes import OutcomesInIndex
-from functions.followup.actions import Hands
-from functions.followup.notifications import Writer
+from functions.followup.actions import ActionPorts
+from functions.followup.notifications import NotificationPorts
 from functions.ports import TooMuch
 from functions.step_index import StepIndex
-from functions.world import Settings, World
+from functions.world import World
 from smdebug.exceptions import ObjectMissing, StorageUnavailable
 from smdebug.logger import get_logger
 from smdebug.storage.memory import MemoryStorage
+from tests.functions.deployed_settings import KEPT_FOR, settings
 from tests.simulation import state_machine
 from tests.simulation.queues import MemoryQueue, Received
 from tests.simulation.spy_rules import in_the_catalog
@@ -590,7 +592,7 @@ class Simulation:
             return Port(self, name, real)
 
         return World(
-            index=StepIndex(port("table", self.items), now=lambda: self.clock),
+            index=StepIndex(port("table", self.items), kept_for=KEPT_FOR, now=lambda: self.clock),
             objects=port("bucket", self.bucket),
             workflow=port("workflow", _Workflow(self)),
             checks=port("queue", _Checks(self)),
@@ -598,12 +600,12 @@ class Simulation:
             clock=_Clock(self),
             open_run=lambda run: Place(self, bucket_and_prefix(run)[1].rstrip("/")),  # type: ignore[arg-type,return-value]
             lender=MemoryLender(),
-            settings=Settings(default_rules=(), sandbox="RunCustomRule"),
+            settings=settings(default_rules=(), sandbox="RunCustomRule"),
         )
 
-    def hands(self) -> Hands:
+    def action_ports(self) -> ActionPorts:
         """What the function that acts has been given."""
-        return Hands(
+        return ActionPorts(
             jobs=Port(self, "jobs", _Jobs(self)),  # type: ignore[arg-type]
             control=Port(self, "control", _Control(self)),  # type: ignore[arg-type]
             topic=Port(self, "topic", _Topic(self)),  # type: ignore[arg-type]
@@ -613,9 +615,9 @@ class Simulation:
             endpoints=Endpoints(emails=(TOLD,)),
         )
 
-    def writer(self) -> Writer:
+    def notification_ports(self) -> NotificationPorts:
         """What the function that tells people has been given."""
-        return Writer(
+        return NotificationPorts(
             Port(self, "topic", _Topic(self)),  # type: ignore[arg-type]
             Port(self, "table", self.items),  # type: ignore[arg-type]
             _Clock(self),
@@ -629,7 +631,7 @@ class Simulation:
     @property
     def index(self) -> StepIndex:
         """What the table holds, for whoever looks at it afterwards."""
-        return StepIndex(self.items, now=lambda: self.clock)
+        return StepIndex(self.items, kept_for=KEPT_FOR, now=lambda: self.clock)
 
     @property
     def outcomes(self) -> OutcomesInIndex:
@@ -857,7 +859,7 @@ class _Nowhere(io.TextIOBase):
 def surroundings(simulation: Simulation) -> Iterator[None]:
     """The handlers find this stack where they look for theirs, and the spies among the built-in rules."""
 
-    def world() -> World:
+    def world(environment: type[IndexAccess]) -> World:
         assert simulation.running is not None
         assert simulation.running.process is not None
         return simulation.running.process.world
@@ -867,8 +869,8 @@ def surroundings(simulation: Simulation) -> Iterator[None]:
 
     instead = (
         (wiring, "world", world),
-        (wiring, "hands", simulation.hands),
-        (wiring, "writer", simulation.writer),
+        (wiring, "action_ports", simulation.action_ports),
+        (wiring, "notification_ports", simulation.notification_ports),
         (smdebug.storage, "open_storage", opened),
     )
     before = [(place, name, getattr(place, name)) for place, name, _ in instead]

@@ -92,7 +92,7 @@ def test_where_nothing_goes_wrong_each_rule_sees_each_step_once(number):
     for training in scenario.trainings:
         statuses = {
             rule.name: rule.status.value
-            for group in straight.index.groups(training.run)
+            for group in straight.index.groups.all_of(training.run)
             for rule in group.rules
         }
         assert statuses.keys() == training.ever_wanted

@@ -5,13 +5,14 @@ import json
 import pytest
 
 from functions import wiring
+from functions.environment import IngestEnvironment
 from smdebug.exceptions import AccessDenied, ObjectMissing, StorageUnavailable
 
 
 def test_an_object_is_read_and_listed_behind_a_key(deployed):
     for key in ("a/1", "a/2", "a/3", "b/1"):
         deployed.s3.put_object(Bucket="runs", Key=key, Body=key.encode())
-    objects = wiring.world().objects
+    objects = wiring.world(IngestEnvironment).objects
     assert objects.read("runs", "a/2") == b"a/2"
     assert [one.key for one in objects.list("runs", "a/", "a/1")] == ["a/2", "a/3"]
     (one,) = objects.list("runs", "b/")
@@ -19,7 +20,7 @@ def test_an_object_is_read_and_listed_behind_a_key(deployed):
 
 
 def test_what_s3_answers_is_told_in_our_words(deployed):
-    objects = wiring.world().objects
+    objects = wiring.world(IngestEnvironment).objects
     with pytest.raises(ObjectMissing, match="s3://runs/none"):
         objects.read("runs", "none")
     with pytest.raises(ObjectMissing):
@@ -54,7 +55,7 @@ def test_a_bucket_that_cannot_be_reached_may_be_later(deployed, monkeypatch):
 
 
 def test_an_execution_is_started_once_under_its_name(deployed):
-    workflow = wiring.world().workflow
+    workflow = wiring.world(IngestEnvironment).workflow
     workflow.start("3-abc", {"run": "runs/x"})
     workflow.start("3-abc", {"run": "runs/x"})
     arn = deployed.environment["SMDEBUG_WORKFLOW"]
@@ -63,16 +64,16 @@ def test_an_execution_is_started_once_under_its_name(deployed):
 
 
 def test_a_reminder_waits_in_the_queue(deployed):
-    wiring.world().checks.leave({"check": "runs/x"}, after_seconds=0)
+    wiring.world(IngestEnvironment).checks.leave({"check": "runs/x"}, after_seconds=0)
     queue = deployed.environment["SMDEBUG_CHECKS_QUEUE"]
     (message,) = deployed.sqs.receive_message(QueueUrl=queue)["Messages"]
     assert json.loads(message["Body"]) == {"check": "runs/x"}
-    wiring.world().checks.leave({"check": "runs/x"}, after_seconds=900)
+    wiring.world(IngestEnvironment).checks.leave({"check": "runs/x"}, after_seconds=900)
     assert "Messages" not in deployed.sqs.receive_message(QueueUrl=queue)
 
 
 def test_a_run_has_one_schedule_that_is_put_off(deployed):
-    schedules = wiring.world().schedules
+    schedules = wiring.world(IngestEnvironment).schedules
     schedules.wake("runs/x", at=1_800_000_000)
     schedules.wake("runs/x", at=1_800_003_600)
     schedules.wake("runs/ü", at=1_800_000_000)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from functions.custom_rules.answers import (
     MOST_FINDINGS,
+    Answer,
     AnswerRefused,
     Died,
-    Said,
     read_answer,
 )
-from functions.decisions.rule_lifecycle import Clear, DidNotLook, Found, Raised
+from functions.decisions.outcomes import Clear, Found, NothingToCheck, Raised
 from functions.evaluation.rule_call import Behind
 from smdebug.service.items import LARGEST_INLINE_STATE
 
@@ -25,7 +25,7 @@ KEY = "state/custom-mine/mine/00000001.state"
 FINDING = {"tensor": "fc", "statistic": "max", "value": 7.5, "threshold": 1, "worker": "worker_0"}
 
 
-def read(answer: Any, asked: tuple[int, ...] = (3, 5)) -> Said | Died:
+def read(answer: Any, asked: tuple[int, ...] = (3, 5)) -> Answer | Died:
     return read_answer({"answer": answer}, asked=asked, state_key=KEY)
 
 
@@ -40,7 +40,7 @@ def found(**told: Any) -> dict[str, Any]:
 def test_each_outcome_is_what_a_built_in_rule_would_have_come_to():
     answers = {
         "clear": Clear(),
-        "did not look": DidNotLook(),
+        "did not look": NothingToCheck(),
     }
     for outcome, meant in answers.items():
         assert read({"steps": [at(3, outcome)]}).outcomes == [meant]
@@ -165,6 +165,6 @@ def test_whatever_is_answered_it_is_read_or_refused_and_what_is_read_is_json(tol
         said = read(told, asked=(0, 1))
     except AnswerRefused:
         return
-    if isinstance(said, Said):
+    if isinstance(said, Answer):
         findings = [one.findings for one in said.outcomes if isinstance(one, Found)]
         json.dumps(findings, allow_nan=False)

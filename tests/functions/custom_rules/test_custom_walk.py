@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from functions.arrivals.rules_file import groups_of, rules_told
+from functions.arrivals.rules_file import groups_of, requested_rules
 from functions.custom_rules import jobs
 from functions.custom_rules.claiming import claim
-from functions.custom_rules.judging import commit
-from functions.step_index import GroupBusy, LeaseLost
+from functions.custom_rules.judging import commit_answer
+from functions.rule_groups import GroupBusy, LeaseLost
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import GroupRecord
 from tests.functions.custom_rules.watched import COUNTS, RUN, Watched, invoking
@@ -54,8 +54,8 @@ def test_a_group_that_went_on_before_its_rule_was_known_begins_anew_with_it(tmp_
     watched.save(0, 1, 2)
     small.settle()  # with the default rules
     watched.want(watched.wanted)
-    (group,) = groups_of(small.world, rules_told(small.world, RUN)[0])[1:]
-    small.index.begin_group(RUN, GroupRecord(group, cursor=2, finished=True))
+    (group,) = groups_of(small.world, requested_rules(small.world, RUN)[0])[1:]
+    small.index.groups.begin(RUN, GroupRecord(group, cursor=2, finished=True))
     watched.settle()
     small.pass_time(10)
     assert small.index.run(RUN).groups == ("builtin", group)
@@ -216,8 +216,8 @@ def test_another_run_is_compared_with_as_far_as_it_has_come(tmp_path, known):
     if known:
         watched.settle()
     else:
-        watched.small.bucket.told = [
-            told for told in watched.small.bucket.told if "other/" not in told
+        watched.small.bucket.notifications = [
+            told for told in watched.small.bucket.notifications if "other/" not in told
         ]
     watched.save(*range(4))
     watched.settle()
@@ -537,10 +537,10 @@ def test_a_commit_after_the_lease_was_taken_over_changes_nothing(tmp_path):
     small.clock.time += 131
     second = claim(small.world, RUN, group, 0)
     with pytest.raises(LeaseLost):
-        commit(small.world, RUN, group, first["claim"], {"answer": answer})
+        commit_answer(small.world, RUN, group, first["claim"], {"answer": answer})
     assert watched.group.cursor == -1
     answer = small.run_rule(second["job"])
-    said = commit(small.world, RUN, group, second["claim"], {"answer": answer})
+    said = commit_answer(small.world, RUN, group, second["claim"], {"answer": answer})
     found = [one for one in said["outbox"] if one["DetailType"] == "Rule Evaluation Condition Met"]
     assert [json.loads(one["Detail"])["step"] for one in found] == [0]
 
@@ -552,13 +552,13 @@ def test_a_commit_that_is_repeated_tells_again_and_does_nothing_twice(tmp_path):
     small, group = watched.small, watched.group.group
     handed = claim(small.world, RUN, group, 0)
     ran = {"answer": small.run_rule(handed["job"])}
-    first = commit(small.world, RUN, group, handed["claim"], ran)
+    first = commit_answer(small.world, RUN, group, handed["claim"], ran)
     after = watched.group
-    again = commit(small.world, RUN, group, handed["claim"], ran)
+    again = commit_answer(small.world, RUN, group, handed["claim"], ran)
     assert [one["Detail"] for one in again["outbox"]] == [one["Detail"] for one in first["outbox"]]
     assert watched.group == after
     small.index.mark_published(**first["mark"])
-    assert commit(small.world, RUN, group, handed["claim"], ran)["outbox"] == []
+    assert commit_answer(small.world, RUN, group, handed["claim"], ran)["outbox"] == []
 
 
 def test_what_a_claim_hands_over_fits_through_the_state_machine(tmp_path):

@@ -15,9 +15,9 @@ from functions.custom_rules.sources import (
     source_of,
     text_in,
 )
-from functions.world import Settings
 from smdebug.exceptions import SMDebugValueError
 from smdebug.service.records import RuleConfiguration
+from tests.functions.deployed_settings import settings
 from tests.functions.small_world import SmallWorld
 
 URI = "s3://runs/rule-sources/rule.py"
@@ -25,7 +25,7 @@ WANTED = RuleConfiguration("mine", "Mine", source=URI)
 
 
 def world_with(text: bytes | None = b"class Mine: ..."):
-    small = SmallWorld(Settings(sandbox="sandbox"))
+    small = SmallWorld(settings(sandbox="sandbox"))
     if text is not None:
         small.place("rule-sources").write("rule.py", text)
     return small.world
@@ -34,8 +34,8 @@ def world_with(text: bytes | None = b"class Mine: ..."):
 def test_the_code_is_handed_over_with_its_digest():
     source = source_of(world_with(), "runs/mnist", WANTED)
     assert source.function == "sandbox"
-    assert source.told["sha256"] == source.digest
-    assert text_in(source.told["text"]) == b"class Mine: ..."
+    assert source.handed["sha256"] == source.digest
+    assert text_in(source.handed["text"]) == b"class Mine: ..."
     assert source_of(world_with(), "runs/mnist", WANTED, pinned=source.digest) == source
 
 
@@ -46,7 +46,7 @@ def test_code_that_is_not_what_the_run_began_with_is_refused():
 
 def test_code_too_long_for_a_job_is_named_instead(monkeypatch):
     monkeypatch.setattr(sources, "LARGEST_INLINE", 10)
-    told = source_of(world_with(), "runs/mnist", WANTED).told
+    told = source_of(world_with(), "runs/mnist", WANTED).handed
     assert set(told) == {"uri", "sha256"}
 
 

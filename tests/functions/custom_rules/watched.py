@@ -7,8 +7,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from functions.world import Settings
 from smdebug.service.records import RuleRecord
+from tests.functions import deployed_settings
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
 
@@ -45,7 +45,7 @@ class Watched:
     """A small world with one custom rule on one run."""
 
     def __init__(self, folder: Path, code: str = COUNTS, rule: str = "Counts", **more: Any):
-        settings = Settings(sandbox="sandbox")
+        settings = deployed_settings.settings(sandbox="sandbox")
         self.small = SmallWorld(settings, folder=folder)
         self.put_source(code)
         self.place = self.small.place()
@@ -77,7 +77,9 @@ class Watched:
     @property
     def group(self) -> Any:
         (group,) = (
-            one for one in self.small.index.groups(RUN) if one.group.startswith("custom-mine")
+            one
+            for one in self.small.index.groups.all_of(RUN)
+            if one.group.startswith("custom-mine")
         )
         return group
 

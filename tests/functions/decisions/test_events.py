@@ -26,7 +26,15 @@ from functions.decisions.events import (
 )
 from functions.decisions.rule_lifecycle import Found, judge
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
-from tests.functions.decisions.told import FINDINGS, NOON, RUN, VANISHING, every_kind, moment, rule
+from tests.functions.decisions.sample_events import (
+    FINDINGS,
+    NOON,
+    RUN,
+    VANISHING,
+    every_kind,
+    moment,
+    rule,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 KINDS = every_kind()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.decisions.settling import Ready, Settling, Waiting, late_steps, never_came, next_step
-from functions.evaluation.built_in import KEPT_STEPS, with_late_done
+from functions.evaluation.stepping import KEPT_STEPS, with_late_done
 from smdebug.service.records import GroupRecord, StepRecord
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from functions.decisions.giving_up import (
-    Patience,
-    looked_again,
-    patience_with,
+    Retry,
+    counted_check,
     progress_of,
+    retry_of,
     unfinished_of,
     why_given_up,
 )
@@ -31,13 +31,13 @@ GROUP = GroupRecord("custom-mine-1", cursor=3, rules=(RULE,))
 def after_checks(times: int) -> RunRecord:
     record = ENDED
     for _ in range(times):
-        record = looked_again(record, progress_of(ENDED, [GROUP]))
+        record = counted_check(record, progress_of(ENDED, [GROUP]))
     return record
 
 
 def test_rules_are_given_up_once_after_so_many_checks_that_found_them_no_further():
-    seen = [patience_with(after_checks(times), 3) for times in range(1, 7)]
-    has_left, is_over, is_gone = Patience
+    seen = [retry_of(after_checks(times), 3) for times in range(1, 7)]
+    has_left, is_over, is_gone = Retry
     assert seen == [has_left, has_left, has_left, is_over, is_gone, is_gone]
 
 
@@ -53,7 +53,7 @@ def test_rules_are_given_up_once_after_so_many_checks_that_found_them_no_further
     ],
 )
 def test_whatever_moves_is_a_new_beginning(moved):
-    record = looked_again(after_checks(3), progress_of(ENDED, [moved]))
+    record = counted_check(after_checks(3), progress_of(ENDED, [moved]))
     assert record.in_vain == 0
 
 
@@ -71,9 +71,12 @@ def test_a_group_is_unfinished_until_it_has_finished_this_attempt_of_the_trainin
 def test_who_is_given_up_is_told_how_far_it_came_and_where_to_look():
     plain = RuleConfiguration("mine", "Mine")
     assert why_given_up(GROUP, plain, 24) == (
-        "The run has ended, and 24 checks later the rule had still not looked at all of its steps "
-        "(step 3 was the last): its function fails. The function's log says why."
+        "24 checks after the run had ended, the rule had still not evaluated all of its steps "
+        "(the last was step 3): its function fails. See the function's log."
     )
     compares = replace(plain, other_trials=("s3://runs/before",))
-    told = why_given_up(replace(GROUP, cursor=-1), compares, 24)
-    assert "(it has seen none): its function fails, or s3://runs/before has come no further" in told
+    reason = why_given_up(replace(GROUP, cursor=-1), compares, 24)
+    assert (
+        "(it has evaluated none): its function fails, or s3://runs/before has no more steps"
+        in reason
+    )

@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from functions.decisions.detail_types import CONDITION_MET, ISSUE_RESOLVED, STATUS_CHANGE
 from functions.decisions.rule_lifecycle import (
     Clear,
-    DidNotLook,
     Found,
     Moment,
+    NothingToCheck,
     Raised,
     begin_again,
     fail,
@@ -64,7 +64,7 @@ def test_the_first_finding_opens_an_issue_and_is_told_with_its_actions():
 
 
 def test_while_an_issue_is_open_nothing_is_repeated():
-    rule, told = after(FOUND, FOUND, DidNotLook(), FOUND)
+    rule, told = after(FOUND, FOUND, NothingToCheck(), FOUND)
     assert types(told) == [CONDITION_MET, STATUS_CHANGE]
     assert (rule.issue_since, rule.last_found) == (0, 3)
 
@@ -78,9 +78,9 @@ def test_every_step_is_told_if_that_is_wanted_and_acted_upon_once():
 
 
 def test_only_a_clear_step_resolves_an_issue():
-    rule, told = after(FOUND, DidNotLook(), DidNotLook())
+    rule, told = after(FOUND, NothingToCheck(), NothingToCheck())
     assert rule.has_open_issue
-    rule, told = after(FOUND, DidNotLook(), Clear())
+    rule, told = after(FOUND, NothingToCheck(), Clear())
     assert types(told) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED]
     assert told[-1].detail["issue"] == {"since": 0, "last_found": 0, "open": False}
     assert not rule.has_open_issue
@@ -96,7 +96,7 @@ def test_an_issue_that_comes_back_is_told_again_and_the_status_is_not():
 
 def test_a_rule_that_did_not_look_is_as_it_was():
     for before, _ in (after(), after(Clear()), after(FOUND), after(Raised("x"))):
-        assert judge(before, CONFIGURATION, DidNotLook(), at(9)) == (before, ())
+        assert judge(before, CONFIGURATION, NothingToCheck(), at(9)) == (before, ())
 
 
 def test_a_rule_that_raises_is_an_error_with_step_and_message_and_is_not_asked_again():
@@ -159,7 +159,7 @@ def test_at_the_end_a_rule_that_found_nothing_says_so_and_what_was_found_stays()
 
 
 def test_a_rule_that_never_had_anything_to_look_at_says_that_at_the_end():
-    rule, _ = after(DidNotLook(), DidNotLook())
+    rule, _ = after(NothingToCheck(), NothingToCheck())
     rule, told = finish(rule, CONFIGURATION, at(2))
     assert "check which tensors are saved" in rule.reason
     assert told[0].detail["reason"] == rule.reason
@@ -205,7 +205,7 @@ LEGAL = {
     RuleStatus.STOPPED: set(),
 }
 
-OUTCOMES = st.sampled_from([FOUND, Found(), Clear(), DidNotLook(), Raised("it broke")])
+OUTCOMES = st.sampled_from([FOUND, Found(), Clear(), NothingToCheck(), Raised("it broke")])
 
 
 class RunOfARule(RuleBasedStateMachine):
@@ -249,7 +249,7 @@ class RunOfARule(RuleBasedStateMachine):
         moment = at(self.step, catch_up=self.step <= self.rule.catch_up_through)
         once = judge(self.rule, self.configuration, outcome, moment)
         assert once == judge(self.rule, self.configuration, outcome, moment)
-        if outcome == DidNotLook():
+        if outcome == NothingToCheck():
             assert once == (self.rule, ())
         self.take(once)
 

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from functions.decisions.action_plan import (
-    AskToStop,
     Endpoints,
+    Notify,
     Refuse,
+    RequestStop,
     StopJob,
-    Tell,
     own_job,
     plan,
 )
 from smdebug.saving.control import StopRequest
-from tests.functions.decisions.told import every_kind
+from tests.functions.decisions.sample_events import every_kind
 
 FOUND = every_kind()["found"].detail
 KNOWN = Endpoints(emails=("Ada@example.org", "bob@example.org"), phones=("+15551234567",))
@@ -26,7 +26,7 @@ def planned(*actions, endpoints=KNOWN, **detail):
 
 def test_any_hook_is_asked_to_stop_by_the_control_object():
     (deed,) = planned({"name": "stoptraining", "stop_at_step": 450})
-    assert isinstance(deed, AskToStop)
+    assert isinstance(deed, RequestStop)
     assert deed.effect == "control object"
     request = StopRequest.read(deed.body)
     assert request.finding_id == FOUND["id"]
@@ -38,7 +38,7 @@ def test_any_hook_is_asked_to_stop_by_the_control_object():
 
 def test_the_job_of_the_run_is_stopped_besides_by_its_exact_name():
     ask, stop = planned({"name": "stoptraining"}, job="Mnist-2026-1")
-    assert isinstance(ask, AskToStop)
+    assert isinstance(ask, RequestStop)
     assert isinstance(stop, StopJob)
     assert (stop.name, stop.effect) == ("Mnist-2026-1", "training job")
     _, same = planned({"name": "stoptraining", "training_job_prefix": "Mnist"}, job="Mnist-2026-1")
@@ -80,7 +80,7 @@ def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_prog
 
 def test_only_those_are_told_whom_the_stack_was_deployed_to_tell():
     (ada,) = planned({"name": "email", "endpoint": "ada@EXAMPLE.org"})
-    assert isinstance(ada, Tell)
+    assert isinstance(ada, Notify)
     assert ada.to == "Ada@example.org"
     (stranger,) = planned({"name": "email", "endpoint": "mallory@example.org"})
     assert isinstance(stranger, Refuse)

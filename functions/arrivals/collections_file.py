@@ -1,0 +1,111 @@
+"""Recording a run's collections file: its workers, its collections, and which attempt it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.arrivals.attempts import is_end_of
+from functions.arrivals.steps import note_listed_files, start_complete_steps
+from functions.decisions.messages import (
+    Arrival,
+    arrival_of,
+    bucket_and_prefix,
+    is_older,
+    version_of_listing,
+)
+from functions.lifecycle.beginning import watch_again
+from functions.lifecycle.ending import announce_end
+from functions.run_record import change, in_trouble, with_news
+from functions.workflow_start import leave_check
+from functions.world import World
+from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
+from smdebug.files.collections_file import parse_collections
+from smdebug.files.names import END_MARKER
+from smdebug.service.items import shard_of
+from smdebug.service.records import RunRecord, RunState
+
+_COLLECTIONS_FILE = "collections"
+_TRAINING = "training"  # two write to one place
+
+
+def record_collections(
+    world: World, record: RunRecord, arrival: Arrival, attempt: str
+) -> RunRecord:
+    """Record the collections file and start the evaluation of steps that it makes complete."""
+    if record.collections_worker not in ("", arrival.worker) and record.num_workers is not None:
+        return record  # all workers write the same
+    if is_older(arrival.sequencer, record.collections_version):
+        return record
+    bucket, _ = bucket_and_prefix(record.run)
+    try:
+        content = parse_collections(world.objects.read(bucket, arrival.key), file=arrival.key)
+    except ObjectMissing:
+        return record
+    except StorageUnavailable:  # the message is delivered again
+        raise
+    except SMDebugError as problem:
+        return in_trouble(world, record, _COLLECTIONS_FILE, str(problem))
+    meta = content["_meta"]
+    world.index.put_collections(record.run, content, arrival.sequencer)
+    if record.num_workers is None:  # this may complete steps that nothing else will report
+        leave_check(world, record)
+    before = record
+    record = change(
+        world,
+        record,
+        lambda known: _with_collections(known, arrival, meta, world.clock.now()),
+    )
+    # A process that recorded them before may have died before starting what follows.
+    is_repeated = arrival.sequencer == before.collections_version
+    if record.training_run:
+        watch_again(world, record.run)
+        note_listed_files(world, record)
+        _announce_existing_end(world, record)
+    if before.num_workers is None or is_repeated or record.training_run:
+        start_complete_steps(world, record, attempt)
+    return record
+
+
+def _with_collections(
+    record: RunRecord, arrival: Arrival, meta: dict[str, object], now: float
+) -> RunRecord:
+    value = meta.get("run_id")
+    run_id = value if isinstance(value, str) else None
+    number = meta.get("training_run", 0)
+    training_run = number if type(number) is int and 0 <= number < 9999 else 0
+    workers = meta["num_workers"]
+    assert isinstance(workers, int)
+    base = record.training_base
+    if record.run_id is not None and run_id is not None and run_id != record.run_id:
+        if not record.has_ended:
+            trouble = (
+                f"Another training ({run_id}) writes to {record.location} while {record.run_id} is "
+                "still running: their steps overwrite each other. Give each training its own prefix."
+            )
+            return with_news(record.with_trouble(_TRAINING, trouble), f"another-{run_id}", now)
+        base = record.training_run + 1
+    record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(_TRAINING, "")
+    is_another = base + training_run > record.training_run
+    return replace(
+        record,
+        num_workers=workers,
+        run_id=run_id or record.run_id,
+        training_base=base,
+        training_run=max(record.training_run, base + training_run),
+        attempt_began=(arrival.uploaded or now) if is_another else record.attempt_began,
+        attempt_noted=now if is_another else record.attempt_noted,
+        state=RunState.RUNNING if is_another else record.state,
+        wide=record.wide or shard_of(f"worker_{workers - 1}") > 0,
+        collections_version=arrival.sequencer or version_of_listing(record.collections_version),
+        collections_uploaded=arrival.uploaded,
+        collections_worker=arrival.worker,
+    )
+
+
+def _announce_existing_end(world: World, record: RunRecord) -> None:
+    """Announce the end of an attempt that ended before it was recorded."""
+    bucket, prefix = bucket_and_prefix(record.run)
+    for listed in world.objects.list(bucket, prefix + END_MARKER):
+        arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
+        if arrival is not None and arrival.run == record.run and is_end_of(record, arrival):
+            announce_end(world, record.run, "the end marker is there")

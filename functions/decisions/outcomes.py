@@ -1,0 +1,34 @@
+"""What evaluating a rule at a step can result in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Found:
+    """The condition was met; the evidence, each finding as by `Finding.to_dict`."""
+
+    findings: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Clear:
+    """The rule checked the step and found nothing."""
+
+
+@dataclass(frozen=True)
+class NothingToCheck:
+    """The step held nothing for this rule, so it has no result."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The rule failed, with this message."""
+
+    message: str
+
+
+Outcome = Found | Clear | NothingToCheck | Raised

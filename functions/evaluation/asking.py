@@ -1,0 +1,54 @@
+"""Evaluating rules at one step, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from functions.decisions.outcomes import Raised
+from functions.decisions.rule_lifecycle import judge
+from functions.evaluation.lanes import move_to_lane
+from functions.evaluation.leased_group import LeasedGroup
+from functions.evaluation.rule_call import Behind
+from functions.telemetry import metrics
+from smdebug.service.records import BUILT_IN, RuleRecord, StepRecord
+
+DEATHS_BEFORE_ALONE = (
+    2  # then rules are evaluated one by one, to find the one that kills the function
+)
+DEATHS_BEFORE_PASSING = (
+    4  # then the step is passed over: it kills the function before any rule runs
+)
+
+
+def ask_each(
+    leased: LeasedGroup,
+    rules: Iterable[RuleRecord],
+    step: StepRecord,
+    *,
+    late: bool = False,
+    occasion: str = "",
+    silent_for: float | None = None,
+) -> bool:
+    """Evaluate the rules; return False if one has to wait for another run, as nothing counts then.
+
+    A built-in rule that has to wait moves to a lane instead, so that it holds up no other.
+    """
+    moment = leased.moment(step, late=late, occasion=occasion)
+    for rule in rules:
+        configuration = leased.configuration(rule)
+        if leased.deaths >= DEATHS_BEFORE_ALONE:
+            leased.world.index.groups.note_alone(leased.record.run, leased.group, rule.id)
+        outcome = leased.bench.ask(
+            rule, configuration, step.step, occasion=occasion, silent_for=silent_for
+        )
+        if isinstance(outcome, Behind):
+            if leased.group.group != BUILT_IN:
+                return False
+            move_to_lane(leased, rule, leased.group.cursor)
+            continue
+        catch_up = step.step <= rule.catch_up_through and silent_for is None
+        leased.apply(judge(rule, configuration, outcome, replace(moment, catch_up=catch_up)))
+        if isinstance(outcome, Raised):
+            metrics({"RuleErrors": (1, "Count")})
+    return True

@@ -1,0 +1,94 @@
+"""The last evaluations of a run: in a silence, at its end, and when its rules are given up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.decisions.giving_up import why_given_up
+from functions.decisions.rule_lifecycle import finish
+from functions.decisions.silence import last_activity, watches_silence
+from functions.evaluation.asking import DEATHS_BEFORE_PASSING, ask_each
+from functions.evaluation.leased_group import LeasedGroup, wants
+from functions.evaluation.rule_call import END, SILENCE
+from smdebug.service.records import NOTHING_EVALUATED, RuleRecord, RunState, StepRecord
+
+
+def ask_in_silence(leased: LeasedGroup) -> None:
+    """Evaluate the rules that watch for silence, of a run that has not ended."""
+    goes_on = leased.record.state in (RunState.RUNNING, RunState.SILENT)
+    if not goes_on or leased.evaluated or leased.group.cursor == NOTHING_EVALUATED:
+        return
+    rules = [
+        rule
+        for rule in leased.group.rules
+        if watches_silence(leased.configuration(rule))
+        and not rule.status.is_final
+        and wants(leased.configuration(rule), leased.group.cursor)
+    ]
+    step = last_step(leased) if rules and leased.deaths < DEATHS_BEFORE_PASSING else None
+    if step is None:
+        return
+    last = last_activity(leased.record, [step, *_newest(leased)])
+    leased.bench.look_at(step)
+    silent_for = leased.world.clock.now() - last
+    ask_each(leased, rules, step, occasion=SILENCE, silent_for=silent_for)
+
+
+def ask_at_end(leased: LeasedGroup) -> bool:
+    """Evaluate the rules that judge a whole run; return False if one has to wait for another run.
+
+    Their findings belong to the last step.
+    """
+    rules = [rule for rule in leased.group.rules if sees_end(leased, rule)]
+    rules = [rule for rule in rules if leased.bench.asks_at_end(leased.configuration(rule))]
+    step = last_step(leased) if rules else None
+    if step is None:
+        return True
+    problem = leased.bench.look_at(step)
+    if problem is not None:
+        leased.report(problem)
+    if ask_each(leased, rules, step, occasion=END):
+        return True
+    leased.wait()
+    return False
+
+
+def sees_end(leased: LeasedGroup, rule: RuleRecord) -> bool:
+    """Whether the run has ended, with a last step that the rule wants."""
+    return (
+        leased.record.has_ended
+        and not leased.group.finished
+        and not rule.status.is_final
+        and leased.deaths < DEATHS_BEFORE_PASSING
+        and leased.group.cursor != NOTHING_EVALUATED
+        and wants(leased.configuration(rule), leased.group.cursor)
+    )
+
+
+def last_step(leased: LeasedGroup) -> StepRecord | None:
+    """Return the step at the cursor, if the index still has it."""
+    run, last = leased.record, leased.group.cursor
+    return leased.world.index.step(run.run, run.training_run, last)
+
+
+def finish_if_ended(leased: LeasedGroup) -> None:
+    """Give each rule its last status if the run has ended."""
+    if not leased.record.has_ended or leased.group.finished:
+        return
+    for rule in leased.group.rules:
+        leased.apply(finish(rule, leased.configuration(rule), leased.moment()))
+    leased.group = replace(leased.group, finished=True)
+
+
+def give_up(leased: LeasedGroup) -> None:
+    """Set the rules to Error that make no progress on an ended run, so that it can finish."""
+    most = leased.world.settings.checks_in_vain
+    for rule in leased.group.rules:
+        leased.fail_rule(rule, why_given_up(leased.group, leased.configuration(rule), most))
+    last = max([leased.group.cursor, *(step.step for step in _newest(leased))])
+    leased.group = replace(leased.group, cursor=last, finished=True)
+
+
+def _newest(leased: LeasedGroup) -> list[StepRecord]:
+    run = leased.record
+    return leased.world.index.steps(run.run, run.training_run, limit=1, newest_first=True)

@@ -1,0 +1,114 @@
+"""A group of rules under lease: what was read when the lease began, and every change until its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from functions.decisions.detail_types import CONDITION_MET
+from functions.decisions.events import Moment, OutboxEntry, Overflow
+from functions.decisions.rule_lifecycle import Transition, fail
+from functions.evaluation.rule_bench import RuleBench
+from functions.run_record import in_trouble
+from functions.telemetry import metrics
+from functions.workflow_start import leave_check
+from functions.world import World
+from smdebug.service.records import (
+    GroupRecord,
+    RuleConfiguration,
+    RuleRecord,
+    RunRecord,
+    StepRecord,
+)
+
+RETRY_AFTER = 60  # seconds, for a run that is behind or cannot be read
+
+
+class LeasedGroup:
+    """A group of rules on one run, for as long as one lease lasts."""
+
+    def __init__(self, world: World, record: RunRecord, group: GroupRecord, *, begun: float):
+        self.world = world
+        self.record = record
+        self.group = group
+        self.begun = begun
+        self.deaths = group.deaths - 1  # the index counts this lease as a death until it commits
+        self.bench = RuleBench(world, record)
+        self.configurations: dict[str, RuleConfiguration] = {}
+        self.outbox: dict[str, dict[str, str]] = {}
+        self.findings: list[OutboxEntry] = []
+        self.overflows: list[Overflow] = []
+        self.evaluated = 0
+        self.waits = False  # for another run that may still catch up
+
+    def configuration(self, rule: RuleRecord) -> RuleConfiguration:
+        """Return the rule's configuration; its bare name if none is known any more."""
+        return self.configurations.get(rule.id) or RuleConfiguration(rule.name, rule.name)
+
+    def rule(self, rule_id: str) -> RuleRecord | None:
+        """Return the rule of that id, or None if the group has none."""
+        return next((rule for rule in self.group.rules if rule.id == rule_id), None)
+
+    def apply(self, transition: Transition) -> None:
+        """Replace the rule by its new record and queue the events to publish."""
+        self.group = self.group.with_rule(transition.rule)
+        for entry in transition.outbox:
+            self.outbox[entry.id] = entry.as_item()
+            if entry.detail_type == CONDITION_MET:
+                self.findings.append(entry)
+            if entry.overflow is not None:
+                self.overflows.append(entry.overflow)
+
+    def fail_rule(self, rule: RuleRecord, problem: str) -> None:
+        """Set the rule to Error and count it for the alarm."""
+        self.apply(fail(rule, self.configuration(rule), problem, self.moment()))
+        metrics({"RuleErrors": (1, "Count")})
+
+    def report(self, problem: str) -> None:
+        """Report a problem with the files of the run's steps, once; evaluation continues."""
+        self.record = in_trouble(self.world, self.record, "steps", problem)
+
+    def wait(self) -> None:
+        """Have the run checked again in a while, as a rule cannot continue yet."""
+        self.waits = True
+        leave_check(self.world, self.record, after=RETRY_AFTER)
+
+    def moment(
+        self, step: StepRecord | None = None, *, late: bool = False, occasion: str = ""
+    ) -> Moment:
+        """Return the moment of evaluating `step`, or of the cursor if no step is given."""
+        about: Mapping[str, Any] = {}
+        if step is not None:
+            summary = self.bench.summary
+            about = {
+                "mode": summary.mode.name if summary else step.mode,
+                "mode_step": summary.mode_step if summary else step.mode_step,
+                "saved": self.bench.saved,
+                "uploaded": step.uploaded or None,
+                "indexed": step.indexed or None,
+                "late": late,
+                "occasion": occasion,
+            }
+        return Moment.of(
+            self.record,
+            self.group.cursor if step is None else step.step,
+            evaluated=self.world.clock.now(),
+            group=self.group.group,
+            **about,
+        )
+
+
+def current_record(world: World, record: RunRecord, group: GroupRecord) -> RunRecord:
+    """Return the run's record, read again if the group has seen a later attempt than it names.
+
+    The record may have been read long before the lease was taken.
+    """
+    if group.training_run <= record.training_run:
+        return record
+    return world.index.run(record.run) or record
+
+
+def wants(configuration: RuleConfiguration, step: int) -> bool:
+    """Whether the step lies between the rule's `start_step` and `end_step`."""
+    end = configuration.end_step
+    return configuration.start_step <= step and (end is None or step < end)
