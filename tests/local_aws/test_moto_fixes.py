@@ -39,7 +39,7 @@ def finishes_while_held(lock: Any, act: Any) -> bool:
     with lock:
         thread = threading.Thread(target=act)
         thread.start()
-        thread.join(0.5)
+        thread.join(30)
         finished = not thread.is_alive()
     thread.join()
     return finished
@@ -48,7 +48,7 @@ def finishes_while_held(lock: Any, act: Any) -> bool:
 def test_two_threads_update_dynamodb_at_once():
     from moto.dynamodb.models import DynamoDBBackend
 
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=60)
     backend = DynamoDBBackend(REGION, ACCOUNT)
     backend.get_table = lambda *_: both.wait()  # passes only with two threads inside
     passed = []
