@@ -172,7 +172,7 @@ def test_everything_that_can_be_pressed_is_reached_by_the_keys(run):
     with Tab(run / "page.html") as tab:
         focused = "document.activeElement.textContent.slice(0, 40)"
         tab.press("Tab")
-        assert tab.value(focused) == "To the verdict"
+        assert tab.value(focused) == "Skip to the verdict"
         pressed = "a[href], summary, select, input"
         wanted = tab.value(
             f"[...document.querySelectorAll('{pressed}')].filter(one => one.checkVisibility()).length"

@@ -1,10 +1,11 @@
-"""What the page tells, before any browser sees it."""
+"""The page as text, before a browser renders it."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,15 +15,9 @@ import pytest
 
 from smdebug.cli import progress
 from smdebug.reports import gather, of_results, page_of, write_report, writing
-from smdebug.reports.gathering import (
-    MOST_POINTS,
-    MOST_STEPS,
-    MOST_TENSORS,
-    STATISTICS,
-    natural,
-    with_extremes,
-    work_of,
-)
+from smdebug.reports.curves import MOST_POINTS, with_extremes
+from smdebug.reports.gathering import MOST_STEPS, work_of
+from smdebug.reports.tensor_series import MOST_TENSORS, STATISTICS, natural
 from smdebug.reports.verdicts import latency_of
 from smdebug.runs.evaluating import evaluate
 from smdebug.runs.opening import open_run
@@ -46,7 +41,7 @@ def data_in(page: str) -> dict:
 
 def test_the_verdict_comes_first_with_its_evidence_in_words():
     page = page_for(failing_run(), "VanishingGradient", "ExplodingTensor")
-    assert "1 of 2 rules found something" in page
+    assert "1 of 2 rules detected a problem" in page
     assert page.index('id="verdict"') < page.index('id="curves"') < page.index('id="tensors"')
     assert page.index("VanishingGradient") < page.index("ExplodingTensor")
     assert (
@@ -56,21 +51,21 @@ def test_the_verdict_comes_first_with_its_evidence_in_words():
     assert "found something at 6 of 10 steps, from step 40 to step 90" in page
 
 
-def test_a_run_in_order_says_so_and_one_without_rules_too():
+def test_the_headline_of_a_passing_run_and_of_one_without_rules():
     run = made_run({step: {"loss": [1.0 - step / 10]} for step in range(5)})
-    assert "1 rule found nothing" in page_for(run, "ExplodingTensor")
-    assert "No rule has looked at it" in page_for(run)
+    assert "1 rule passed" in page_for(run, "ExplodingTensor")
+    assert "No rules evaluated" in page_for(run)
 
 
-def test_findings_are_marked_in_the_drawings_of_their_tensors():
+def test_findings_are_marked_in_the_charts_of_their_tensors():
     data = data_in(page_for(failing_run(), "VanishingGradient"))
     assert data["marks"] == [{"rule": "VanishingGradient", "steps": [40, 50, 60, 70, 80, 90]}]
-    marks = {one["name"]: one["marks"] for one in data["series"]}
+    marks = {series["name"]: series["marks"] for series in data["series"]}
     assert marks == {"fc.weight": [], "gradient/fc": [40, 50, 60, 70, 80, 90]}
-    assert [one["name"] for one in data["distributions"]] == ["gradient/fc"]
+    assert [chart["name"] for chart in data["distributions"]] == ["gradient/fc"]
 
 
-def test_numbers_in_the_page_are_those_of_the_run():
+def test_the_numbers_in_the_page_are_the_runs():
     import base64
 
     run = failing_run()
@@ -80,7 +75,7 @@ def test_numbers_in_the_page_are_those_of_the_run():
     assert data["curves"][0]["values"] == pytest.approx(
         [trial.tensor("loss").value(s)[0] for s in trial.steps()]
     )
-    (gradient,) = [one for one in data["series"] if one["name"] == "gradient/fc"]
+    (gradient,) = [series for series in data["series"] if series["name"] == "gradient/fc"]
     means = np.frombuffer(base64.b64decode(gradient["abs_mean"]), "<f4")
     exact = [
         trial.tensor("gradient/fc").reduction_value(s, "mean", abs=True) for s in trial.steps()
@@ -88,7 +83,7 @@ def test_numbers_in_the_page_are_those_of_the_run():
     assert np.allclose(means, exact, rtol=1e-6, atol=0)
 
 
-def test_a_name_cannot_become_part_of_the_page():
+def test_names_are_escaped():
     evil = '</script><script>alert("1")</script><img src=x onerror=alert(1)>'
     run = MadeRun(collections={"losses": ["alert"], evil: ["other"]})
     for step in range(3):
@@ -102,7 +97,7 @@ def test_a_name_cannot_become_part_of_the_page():
     assert data_in(page)["curves"][0]["name"] == evil
 
 
-def test_what_is_not_finite_is_told_and_not_hidden():
+def test_values_that_are_not_finite_are_shown():
     steps = {
         at: {"loss": [math.nan if at == 7 else 1.0], "w": [[1.0, math.inf if at > 5 else 1.0]]}
         for at in range(10)
@@ -124,10 +119,10 @@ def test_thinning_keeps_every_extreme():
     assert len(kept) <= 810
     assert {points[5037], points[8000], points[0], points[-1]} <= set(kept)
     assert 9001 in [step for step, _ in kept]
-    assert kept == sorted(kept, key=lambda one: one[0])
+    assert kept == sorted(kept, key=lambda point: point[0])
 
 
-def test_steps_with_findings_are_among_those_that_are_drawn():
+def test_steps_with_findings_are_drawn():
     steps = {
         at: {"loss": [1.0], "w": [[math.nan if at == 777 else 1.0, 2.0]]} for at in range(1000)
     }
@@ -136,25 +131,25 @@ def test_steps_with_findings_are_among_those_that_are_drawn():
     assert 777 in data["steps"]
 
 
-def test_a_long_run_admits_that_rules_saw_only_some_steps(tmp_path, monkeypatch):
+def test_a_note_says_when_rules_evaluated_only_some_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "MOST_LOOKS", 1)
     made_run({at: {"w": [1.0]} for at in range(170)}, tmp_path / "run")
     for name, every_step in (("some", False), ("all", True)):
         page = tmp_path / f"{name}.html"
         write_report(tmp_path / "run", page, rules=["ExplodingTensor"], every_step=every_step)
-        admits = "The rules have looked at 150 of 170 steps" in page.read_text()
-        assert admits is not every_step
+        has_note = "The rules evaluated 150 of 170 steps" in page.read_text()
+        assert has_note is not every_step
 
 
 def test_a_page_stays_small_however_many_tensors_there_are():
-    """As many series as are ever drawn, all full of numbers that nothing makes shorter."""
+    """The most series that are drawn, full of numbers that do not compress."""
     found = gather(open_run(failing_run().storage))
     rng = np.random.default_rng(0)
     series = tuple(
         replace(
             found.sections[0].series[0],
             name=f"gradient/model.decoder.layers.{i}.self_attention.weight",
-            numbers={one: rng.normal(size=MOST_STEPS).astype(np.float32) for one in STATISTICS},
+            numbers={name: rng.normal(size=MOST_STEPS).astype(np.float32) for name in STATISTICS},
         )
         for i in range(MOST_TENSORS)
     )
@@ -169,18 +164,18 @@ def test_a_page_stays_small_however_many_tensors_there_are():
     assert len(page_of(full).encode()) < 2_000_000
 
 
-def test_workers_that_disagree_are_named():
+def test_differences_between_workers_are_shown():
     page = page_for(failing_run(workers=2))
-    assert "Where workers disagree" in page
-    assert "66.67%" in page  # 1 and 2 are apart by two thirds of their mean
-    assert "Where workers disagree" not in page_for(failing_run())
+    assert "Differences between workers" in page
+    assert "66.67%" in page  # 1 and 2 differ by two thirds of their mean
+    assert "Differences between workers" not in page_for(failing_run())
 
 
-def test_layers_are_in_their_natural_order():
+def test_layers_are_in_natural_order():
     assert sorted(["layer10", "layer9", "layer1"], key=natural) == ["layer1", "layer9", "layer10"]
 
 
-def test_the_deployed_debuggers_findings_and_times_are_told():
+def test_the_latency_of_findings_is_computed_by_stage():
     times = {
         "saved": "2026-11-21T12:00:00Z",
         "uploaded": "2026-11-21T12:00:00.5Z",
@@ -196,18 +191,16 @@ def test_the_deployed_debuggers_findings_and_times_are_told():
     }
 
 
-def test_what_the_evaluation_costs_is_told_and_what_is_assumed():
+def test_the_cost_of_the_evaluation_is_shown_with_its_assumptions():
     trial = open_run(failing_run().storage)  # ten steps
     verdicts = of_results(evaluate(trial, ["ExplodingTensor"]))
     page = page_of(gather(trial, verdicts))
-    told = f"Deployed, the evaluation of 10 saved steps of 1 worker would cost about <b>{Cost(10, 1)}</b>."
-    assert told in page
-    assert f"By the list prices of AWS in {PRICED_IN}" in page
+    work = "evaluating 10 saved steps of 1 worker"
+    assert f"In a deployment, {work} would cost about <b>{Cost(10, 1)}</b>." in page
+    assert f"AWS list prices in {PRICED_IN}" in page
     page = page_of(gather(trial, verdicts, deployed=True))
-    assert (
-        f"The evaluation has cost about <b>{Cost(10, 1)}</b>: 10 saved steps of 1 worker." in page
-    )
-    assert "list prices" not in page_of(gather(trial))  # nobody has looked
+    assert f"{work.capitalize()} has cost about <b>{Cost(10, 1)}</b>." in page
+    assert "list prices" not in page_of(gather(trial))  # no rule was evaluated
 
 
 def test_the_same_run_gives_the_same_page():
@@ -221,15 +214,15 @@ def test_an_empty_run_and_one_of_shapes_alone_have_a_page():
     assert "<h1>" in page_for(made_run({0: {"text": np.array(["a", "b"])}}))
 
 
-def test_the_command_writes_the_page_and_says_what_was_found(ask, tmp_path):
+def test_the_command_writes_the_page_and_reports_findings(ask, tmp_path):
     failing_run(tmp_path / "ill")
-    said = ask("report", tmp_path / "ill", "-o", tmp_path / "page.html", "--json")
-    assert said.code == 1
-    assert {one["name"] for one in said.json["verdicts"]} >= {
+    result = ask("report", tmp_path / "ill", "-o", tmp_path / "page.html", "--json")
+    assert result.code == 1
+    assert {verdict["name"] for verdict in result.json["verdicts"]} >= {
         "VanishingGradient",
         "ExplodingTensor",
     }
-    assert said.json["bytes"] == (tmp_path / "page.html").stat().st_size
+    assert result.json["bytes"] == (tmp_path / "page.html").stat().st_size
     assert ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "--no-rules").code == 0
     assert (
         ask(
@@ -245,34 +238,45 @@ def test_the_command_writes_the_page_and_says_what_was_found(ask, tmp_path):
         == 0
     )
     assert ask("report", tmp_path / "ill", "--deployed", "--no-rules").code == 2
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["ill", "p.html", "page.html"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ill", "p.html", "page.html"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_bar_is_measured_by_what_there_is_to_do(workers):
+def test_progress_adds_up_to_the_announced_work(workers):
     trial = open_run(failing_run(workers=workers).storage)
     done: list[int] = []
     verdicts = writing.evaluated(trial, jobs=1, progress=done.append)
     looks = writing.looks_of(trial, None, None)
-    assert sum(done) <= looks == 5 * 10  # a rule that cannot be asked does not look
+    assert sum(done) <= looks == 5 * 10  # rules that do not apply are skipped
     assert writing.looks_of(trial, ["AllZero"], 4) == 4
     done.clear()
     gather(trial, verdicts, progress=done.append)
     assert sum(done) == work_of(trial, verdicts)
 
 
-def test_who_waits_at_a_terminal_sees_a_bar(ask, tmp_path, monkeypatch):
+def test_a_terminal_shows_a_progress_bar(ask, tmp_path, monkeypatch):
     failing_run(tmp_path / "ill")
-    monkeypatch.setattr(progress, "_DELAY", -1.0)
-    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
+    monkeypatch.setattr(telling, "_PATIENCE", -1.0)
+    monkeypatch.setattr(telling, "_PAUSE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    said = ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "-j", 1)
-    assert "\r\033[Kevaluating █" in said.err
-    assert "\r\033[Kgathering ████████████████████████ 100%" in said.err
-    assert said.err.endswith("\r\033[K")
+    result = ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "-j", 1)
+    assert "\r\033[Kevaluating █" in result.err
+    assert "\r\033[Kgathering ████████████████████████ 100%" in result.err
+    assert result.err.endswith("\r\033[K")
 
 
-def test_the_libraries_that_draw_come_with_their_licences():
+def test_the_page_includes_the_licences_of_its_libraries():
     page = page_for(failing_run())
     assert "Mike Bostock" in page
     assert "Observable, Inc." in page
+
+
+def test_jinja_is_imported_when_a_page_is_made_and_not_before():
+    script = (
+        "import sys, smdebug.trials, smdebug.rules, smdebug.reports\n"
+        "print(sorted({'jinja2', 'markupsafe'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

@@ -25,7 +25,7 @@ class Check(NamedTuple):
     hint: str = ""
 
 
-_NEEDED = ("numpy", "protobuf", "crc32c", "click")
+_NEEDED = ("numpy", "protobuf", "crc32c", "click", "jinja2")
 _EXTRAS = {
     "aws": ("boto3", "runs on S3, asking a deployed debugger"),
     "bfloat16": ("ml_dtypes", "bfloat16 as such"),

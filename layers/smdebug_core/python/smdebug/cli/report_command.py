@@ -93,7 +93,8 @@ def command(
     Ends with 0 if nothing was found, with 1 if something was, and with 3 if only a part could be read.
     """
     from smdebug.reports import gather, page_of
-    from smdebug.reports.gathering import curves_of, work_of
+    from smdebug.reports.curves import curves_of
+    from smdebug.reports.gathering import work_of
     from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
 

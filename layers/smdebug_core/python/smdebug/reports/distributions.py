@@ -1,4 +1,4 @@
-"""How the values of one tensor are distributed, step by step: what a heat map shows."""
+"""The distribution of a tensor's values, step by step, for a heat map."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BINS = 41
 class Distribution:
     """Shares of the values in bins that are equal on the scale asinh(x / unit).
 
-    So the bins are even near zero and grow with the values beyond `unit`: gradients of 1e-9 and of 1 are
-    both seen.
+    The bins are even near zero and grow with values beyond `unit`, so that gradients of 1e-9 and of 1 are
+    both visible.
     """
 
     name: str
@@ -41,27 +41,16 @@ class Distribution:
 def distribution_of(
     tensor: Tensor, steps: Sequence[int], numbers: Mapping[str, NDArray[np.float32]]
 ) -> Distribution | None:
-    """The distribution at some of these steps, at which `numbers` tells the tensor's statistics."""
+    """Return the distribution at some of these steps; `numbers` has the tensor's statistics there."""
     known = np.isfinite(numbers["minimum"]) & np.isfinite(numbers["maximum"])
     chosen = thinned(
         [step for step, is_known in zip(steps, known, strict=True) if is_known], MOST_STEPS
     )
     if not chosen:
         return None
-    smallest, largest = (
-        float(numbers["minimum"][known].min()),
-        float(numbers["maximum"][known].max()),
-    )
-    stds = numbers["std"][known]
-    scales = stds[np.isfinite(stds) & (stds > 0)]
-    reach = max(abs(smallest), abs(largest), 1e-30)
-    unit = float(np.quantile(scales, 0.1)) if scales.size else reach / 10
-    unit = min(max(unit, reach * 1e-12, 1e-38), reach)
-    low, high = math.asinh(smallest / unit), math.asinh(largest / unit)
-    if high - low < 1e-9:
-        low, high = low - 0.5, high + 0.5
+    unit, low, high = _scale({name: values[known] for name, values in numbers.items()})
     rows: list[NDArray[np.uint8]] = []
-    told = []
+    drawn = []
     for step in chosen:
         value = _value(tensor, step)
         if value is None:
@@ -70,10 +59,24 @@ def distribution_of(
         counts = np.histogram(np.clip(scaled, low, high), BINS, (low, high))[0]
         top = counts.max()
         rows.append((255 * counts / top if top else counts).astype(np.uint8))
-        told.append(step)
+        drawn.append(step)
     if not rows:
         return None
-    return Distribution(tensor.name, tuple(told), unit, low, high, np.stack(rows))
+    return Distribution(tensor.name, tuple(drawn), unit, low, high, np.stack(rows))
+
+
+def _scale(numbers: Mapping[str, NDArray[np.float32]]) -> tuple[float, float, float]:
+    """The unit of the scale, and the smallest and largest value on it."""
+    smallest, largest = float(numbers["minimum"].min()), float(numbers["maximum"].max())
+    stds = numbers["std"]
+    scales = stds[np.isfinite(stds) & (stds > 0)]
+    reach = max(abs(smallest), abs(largest), 1e-30)
+    unit = float(np.quantile(scales, 0.1)) if scales.size else reach / 10
+    unit = min(max(unit, reach * 1e-12, 1e-38), reach)
+    low, high = math.asinh(smallest / unit), math.asinh(largest / unit)
+    if high - low < 1e-9:
+        low, high = low - 0.5, high + 0.5
+    return unit, low, high
 
 
 def _value(tensor: Tensor, step: int) -> NDArray[Any] | None:

@@ -4,12 +4,12 @@
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const floats = (text) => new Float32Array(bytes(text).buffer);
   const statistics = ["abs_mean", "std", "minimum", "maximum", "mean"];
-  for (const one of data.series) for (const name of statistics) one[name] = floats(one[name]);
+  for (const item of data.series) for (const name of statistics) item[name] = floats(item[name]);
   const four = d3.format(".4~g");
   const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? d3.format(".1~e")(x) : d3.format(".3~g")(x));
   const style = { background: "transparent", color: "inherit", fontSize: "12px", overflow: "visible" };
   const span = (steps) => (steps.length ? [d3.min(steps), Math.max(d3.max(steps), d3.min(steps) + 1)] : [0, 1]);
-  const allMarks = data.marks.flatMap((one) => one.steps.map((step) => ({ rule: one.rule, step })));
+  const allMarks = data.marks.flatMap((item) => item.steps.map((step) => ({ rule: item.rule, step })));
   const ticks = (width) => Math.max(2, Math.floor(width / 75));
 
   // A scale from 1e-30 to 1e30 needs no more than a few labels.
@@ -28,9 +28,9 @@
   }
 
   function curve(at, width) {
-    const one = data.curves[at];
-    const points = one.steps.map((step, i) => ({ step, value: one.values[i] }));
-    const behind = one.other.steps.map((step, i) => ({ step, value: one.other.values[i] }));
+    const item = data.curves[at];
+    const points = item.steps.map((step, i) => ({ step, value: item.values[i] }));
+    const behind = item.other.steps.map((step, i) => ({ step, value: item.other.values[i] }));
     const known = points.filter((p) => p.value !== null);
     const values = [...points, ...behind].map((p) => p.value).filter((v) => v !== null);
     const positive = values.length > 0 && d3.min(values) > 0;
@@ -64,21 +64,21 @@
     if (!domains.has(key)) {
       const of = data.series.slice(group.first, group.first + group.count);
       const names = kind === "size" ? ["abs_mean", "std"] : ["minimum", "maximum"];
-      const values = of.flatMap((one) => names.flatMap((name) => Array.from(one[name]).filter(Number.isFinite)));
+      const values = of.flatMap((item) => names.flatMap((name) => Array.from(item[name]).filter(Number.isFinite)));
       domains.set(key, kind === "size" ? logDomain(values) : values.length ? d3.extent(values) : [0, 1]);
     }
     return domains.get(key);
   }
 
   function multiple(at, width) {
-    const one = data.series[at], kind = shown();
+    const item = data.series[at], kind = shown();
     let domain = domainOf(groupOf(at), kind);
     if (domain[0] === domain[1]) domain = [domain[0] - 0.5, domain[1] + 0.5];
     const isLog = kind === "size";
     const fit = (v) => (Number.isFinite(v) && (!isLog || v > 0) ? v : null);
     const points = data.steps
-      .map((step, i) => ({ step, i, main: fit(one[isLog ? "abs_mean" : "mean"][i]), std: fit(one.std[i]), low: fit(one.minimum[i]), high: fit(one.maximum[i]), zero: one.abs_mean[i] === 0 }))
-      .filter((p) => !Number.isNaN(one.abs_mean[p.i]) || !Number.isNaN(one.mean[p.i]) || !Number.isNaN(one.std[p.i]));
+      .map((step, i) => ({ step, i, main: fit(item[isLog ? "abs_mean" : "mean"][i]), std: fit(item.std[i]), low: fit(item.minimum[i]), high: fit(item.maximum[i]), zero: item.abs_mean[i] === 0 }))
+      .filter((p) => !Number.isNaN(item.abs_mean[p.i]) || !Number.isNaN(item.mean[p.i]) || !Number.isNaN(item.std[p.i]));
     const marks = [Plot.gridY({ strokeOpacity: 0.12, ...(isLog ? { ticks: logTicks(domain) } : {}) })];
     if (isLog) {
       marks.push(
@@ -94,11 +94,11 @@
     }
     if (points.length === 1) marks.push(Plot.dot(points, { x: "step", y: "main", fill: "var(--accent)", r: 3 }));
     marks.push(
-      Plot.dot(one.marks, { x: (s) => s, frameAnchor: "bottom", dy: 3, symbol: "triangle", fill: "var(--bad)", r: 2.6 }),
-      Plot.dot(one.odd, { x: (p) => p[0], frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 3 }),
+      Plot.dot(item.marks, { x: (s) => s, frameAnchor: "bottom", dy: 3, symbol: "triangle", fill: "var(--bad)", r: 2.6 }),
+      Plot.dot(item.odd, { x: (p) => p[0], frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 3 }),
       Plot.tip(points, Plot.pointerX({ x: "step", y: "main", anchor: "bottom", title: (p) => {
         const i = p.i;
-        return `step ${p.step}\nmean |x| ${four(one.abs_mean[i])}\nstd ${four(one.std[i])}\nmin ${four(one.minimum[i])}\nmax ${four(one.maximum[i])}`;
+        return `step ${p.step}\nmean |x| ${four(item.abs_mean[i])}\nstd ${four(item.std[i])}\nmin ${four(item.minimum[i])}\nmax ${four(item.maximum[i])}`;
       } })),
     );
     return Plot.plot({
@@ -110,34 +110,34 @@
   }
 
   function distribution(at, width) {
-    const one = data.distributions[at];
-    const shares = bytes(one.shares);
-    const value = (t) => one.unit * Math.sinh(t);
-    const height = (one.high - one.low) / one.bins;
+    const item = data.distributions[at];
+    const shares = bytes(item.shares);
+    const value = (t) => item.unit * Math.sinh(t);
+    const height = (item.high - item.low) / item.bins;
     const dark = matchMedia("(prefers-color-scheme: dark)").matches && !printing;
-    const positions = d3.range(one.steps.length);
+    const positions = d3.range(item.steps.length);
     // One picture element instead of thousands of rectangles; rows of the picture run from the top.
-    const cells = positions.flatMap((x) => d3.range(one.bins).map((bin) => ({ x, bin, share: shares[x * one.bins + bin] })));
-    const everyFew = Math.max(1, Math.ceil(one.steps.length / ticks(width)));
+    const cells = positions.flatMap((x) => d3.range(item.bins).map((bin) => ({ x, bin, share: shares[x * item.bins + bin] })));
+    const everyFew = Math.max(1, Math.ceil(item.steps.length / ticks(width)));
     return Plot.plot({
       width, height: 220, style, marginLeft: 56, marginBottom: 32,
-      x: { domain: [-0.5, one.steps.length - 0.5], label: "step", ticks: positions.filter((i) => i % everyFew === 0), tickFormat: (i) => d3.format("~s")(one.steps[i]) },
-      y: { domain: [one.low, one.high], label: null, ticks: 6, tickFormat: (t) => short(value(t)) },
+      x: { domain: [-0.5, item.steps.length - 0.5], label: "step", ticks: positions.filter((i) => i % everyFew === 0), tickFormat: (i) => d3.format("~s")(item.steps[i]) },
+      y: { domain: [item.low, item.high], label: null, ticks: 6, tickFormat: (t) => short(value(t)) },
       color: { type: "linear", domain: [0, 255], range: dark ? ["#15171b", "#82b1ff"] : ["#ffffff", "#123f8f"], interpolate: "rgb" },
       marks: [
-        Plot.raster(cells, { x: "x", y: (c) => one.low + (c.bin + 0.5) * height, fill: "share", width: one.steps.length, height: one.bins,
-          x1: -0.5, x2: one.steps.length - 0.5, y1: one.low, y2: one.high, imageRendering: "pixelated" }),
+        Plot.raster(cells, { x: "x", y: (c) => item.low + (c.bin + 0.5) * height, fill: "share", width: item.steps.length, height: item.bins,
+          x1: -0.5, x2: item.steps.length - 0.5, y1: item.low, y2: item.high, imageRendering: "pixelated" }),
         Plot.frame({ strokeOpacity: 0.3 }),
-        one.low < 0 && one.high > 0 ? Plot.ruleY([0], { strokeOpacity: 0.35, strokeDasharray: "2 3" }) : null,
-        Plot.tip(cells.filter((c) => c.share > 0), Plot.pointer({ x: "x", y: (c) => one.low + (c.bin + 0.5) * height,
-          title: (c) => `step ${one.steps[c.x]}\n${four(value(one.low + c.bin * height))} to ${four(value(one.low + (c.bin + 1) * height))}` })),
+        item.low < 0 && item.high > 0 ? Plot.ruleY([0], { strokeOpacity: 0.35, strokeDasharray: "2 3" }) : null,
+        Plot.tip(cells.filter((c) => c.share > 0), Plot.pointer({ x: "x", y: (c) => item.low + (c.bin + 0.5) * height,
+          title: (c) => `step ${item.steps[c.x]}\n${four(value(item.low + c.bin * height))} to ${four(value(item.low + (c.bin + 1) * height))}` })),
       ],
     });
   }
 
   function workers(at, width) {
-    const one = data.workers[at];
-    const points = one.steps.map((step, i) => ({ step, spread: one.spread[i] }));
+    const item = data.workers[at];
+    const points = item.steps.map((step, i) => ({ step, spread: item.spread[i] }));
     const top = d3.max(data.workers.flatMap((w) => w.spread)) || 1;
     return Plot.plot({
       width, height: 115, style, marginLeft: 42, marginRight: 6, marginTop: 8, marginBottom: 22,
@@ -173,7 +173,7 @@
 
   // What is not seen yet is drawn when it comes near the screen, and all of it before printing.
   const near = new IntersectionObserver(
-    (seen) => seen.filter((one) => one.isIntersecting).forEach((one) => render(one.target)), { rootMargin: "600px" });
+    (seen) => seen.filter((item) => item.isIntersecting).forEach((item) => render(item.target)), { rootMargin: "600px" });
   figures.forEach((figure) => near.observe(figure));
   if (location.hash === "#all") renderAll();
   let pending;

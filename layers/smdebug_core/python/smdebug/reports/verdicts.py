@@ -1,4 +1,4 @@
-"""What each rule says of a run, wherever it was asked: on this machine, or in the deployed application."""
+"""The verdict of each rule on a run, whether evaluated on this machine or in a deployment."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from smdebug.service.findings import FindingEvent
     from smdebug.service.run_status import RuleStatusOf
 
-MOST_FINDINGS = 40  # that are told of one rule
+MOST_FINDINGS = 40  # listed of one rule
 MOST_MARKS = 400  # steps of one rule that are marked in curves
 
 
 @dataclass(frozen=True)
-class Told:
-    """One finding in plain words."""
+class FindingText:
+    """The worst finding of a rule at one step, in words."""
 
     step: int
     text: str
-    count: int = 1  # how many there were at this step; this is the worst
+    count: int = 1  # the number of findings at this step
     tensors: tuple[str, ...] = ()
 
 
@@ -37,27 +37,34 @@ class Verdict:
     sentence: str
     parameters: Mapping[str, Any]
     steps_found: tuple[int, ...] = ()
-    found: tuple[Told, ...] = ()
-    asks: str = ""  # what the rule looks for
+    found: tuple[FindingText, ...] = ()
+    detects: str = ""  # the rule's own description
     seconds: float | None = None
-    has_seen: bool = True  # False: there was nothing to look at
+    has_seen: bool = True  # False: no step had data for the rule
 
     @property
     def is_bad(self) -> bool:
         return self.status in ("IssuesFound", "Error")
 
     @property
+    def kind(self) -> str:
+        """The class of its card: bad, good or none."""
+        if self.is_bad:
+            return "bad"
+        return "good" if self.has_seen else "none"
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         """The tensors in its findings, the most frequent first."""
         counts: dict[str, int] = {}
-        for one in self.found:
-            for name in one.tensors:
+        for finding in self.found:
+            for name in finding.tensors:
                 counts[name] = counts.get(name, 0) + 1
         return tuple(sorted(counts, key=lambda name: -counts[name]))
 
     @property
     def telling_steps(self) -> tuple[int, ...]:
-        """Steps that a picture must not leave out: the first and the last, and some between."""
+        """Steps that a chart must include: the first and the last with findings, and some between."""
         found = self.steps_found
         if len(found) <= 20:
             return found
@@ -65,12 +72,11 @@ class Verdict:
 
 
 def of_results(results: Iterable[RuleResult]) -> tuple[Verdict, ...]:
-    """The verdicts of rules that were asked here."""
-    return tuple(_of_result(one) for one in results)
+    """Return the verdicts of rules that were evaluated on this machine."""
+    return tuple(_of_result(result) for result in results)
 
 
 def _of_result(result: RuleResult) -> Verdict:
-    chosen = _spread_out(result.found, MOST_FINDINGS)
     return Verdict(
         name=result.name,
         rule=result.rule,
@@ -79,15 +85,15 @@ def _of_result(result: RuleResult) -> Verdict:
         parameters=dict(result.parameters),
         steps_found=result.steps_found,
         found=tuple(
-            Told(
-                step=one.step,
-                text=str(one.findings[0]["message"]) if one.findings else "the condition is met",
-                count=max(1, one.count),
-                tensors=_tensors(one.findings),
+            FindingText(
+                step=found.step,
+                text=str(found.findings[0]["message"]) if found.findings else "condition met",
+                count=max(1, found.count),
+                tensors=_tensors(found.findings),
             )
-            for one in chosen
+            for found in _spread_out(result.found, MOST_FINDINGS)
         ),
-        asks=_asks(result.rule),
+        detects=_description(result.rule),
         seconds=result.seconds,
         has_seen=result.has_seen,
     )
@@ -96,65 +102,68 @@ def _of_result(result: RuleResult) -> Verdict:
 def of_service(
     statuses: Iterable[RuleStatusOf], findings: Iterable[FindingEvent]
 ) -> tuple[Verdict, ...]:
-    """The verdicts of the deployed application."""
+    """Return the verdicts of a deployed debugger."""
     by_rule: dict[str, list[FindingEvent]] = {}
     for finding in findings:
         by_rule.setdefault(finding.name, []).append(finding)
-    return tuple(_of_status(one, by_rule.get(one.name, [])) for one in statuses)
+    return tuple(_of_status(status, by_rule.get(status.name, [])) for status in statuses)
 
 
 def _of_status(status: RuleStatusOf, findings: Sequence[FindingEvent]) -> Verdict:
-    steps = tuple(dict.fromkeys(one.step for one in findings))
-    chosen = _spread_out(findings, MOST_FINDINGS)
-    if steps:
-        when = f"at step {steps[0]}" if len(steps) == 1 else f"from step {steps[0]} to {steps[-1]}"
-        sentence = f"{status.name} found something {when}."
-    elif status.status.value == "Error":
-        sentence = f"{status.name} failed: {status.reason}"
-    else:
-        through = status.evaluated_through
-        until = "" if through is None else f" up to step {through}"
-        sentence = f"{status.name} found nothing{until}."
+    steps = tuple(dict.fromkeys(finding.step for finding in findings))
     return Verdict(
         name=status.name,
         rule=status.rule,
         status=status.status.value,
-        sentence=sentence,
+        sentence=_sentence(status, steps),
         parameters=dict(status.parameters),
         steps_found=steps,
         found=tuple(
-            Told(
-                step=one.step,
-                text=str((one.worst[0].get("message") if one.worst else "") or one.reason),
-                count=max(1, one.count),
-                tensors=_tensors(one.worst),
+            FindingText(
+                step=found.step,
+                text=str((found.worst[0].get("message") if found.worst else "") or found.reason),
+                count=max(1, found.count),
+                tensors=_tensors(found.worst),
             )
-            for one in chosen
+            for found in _spread_out(findings, MOST_FINDINGS)
         ),
-        asks=_asks(status.rule),
+        detects=_description(status.rule),
     )
 
 
+def _sentence(status: RuleStatusOf, steps: Sequence[int]) -> str:
+    if steps:
+        when = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[0]} to {steps[-1]}"
+        return f"{status.name} detected a problem at {when}."
+    if status.status.value == "Error":
+        return f"{status.name} could not be evaluated: {status.reason}"
+    through = status.evaluated_through
+    return f"{status.name} passed{'' if through is None else f' up to step {through}'}."
+
+
 def latency_of(findings: Iterable[FindingEvent]) -> dict[str, tuple[float, float]]:
-    """How long each leg from saving to publishing took, in seconds: the median, and p99."""
-    legs: dict[str, list[float]] = {}
+    """Return the duration of each stage from saving to publishing, in seconds: the median and p99."""
+    stages: dict[str, list[float]] = {}
     for finding in findings:
         times = finding.detail.get("times")
         if not isinstance(times, Mapping):
             continue
-        stations = [(name, _moment(times.get(name))) for name in _STATIONS]
-        known = [(name, moment) for name, moment in stations if moment is not None]
+        moments = [(name, _moment(times.get(name))) for name in _STATIONS]
+        known = [(name, moment) for name, moment in moments if moment is not None]
         for (before, began), (after, ended) in pairwise(known):
-            legs.setdefault(f"{before} → {after}", []).append((ended - began).total_seconds())
-    return {leg: (_quantile(seen, 0.5), _quantile(seen, 0.99)) for leg, seen in legs.items()}
+            stages.setdefault(f"{before} → {after}", []).append((ended - began).total_seconds())
+    return {
+        stage: (_quantile(seconds, 0.5), _quantile(seconds, 0.99))
+        for stage, seconds in stages.items()
+    }
 
 
 _STATIONS = ("saved", "uploaded", "indexed", "evaluated", "published")
 
 
-def _moment(told: Any) -> datetime | None:
+def _moment(text: Any) -> datetime | None:
     try:
-        return datetime.fromisoformat(str(told).replace("Z", "+00:00"))
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
         return None
 
@@ -165,10 +174,12 @@ def _quantile(numbers: Sequence[float], share: float) -> float:
 
 
 def _tensors(findings: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(one["tensor"]) for one in findings if one.get("tensor")))
+    return tuple(
+        dict.fromkeys(str(finding["tensor"]) for finding in findings if finding.get("tensor"))
+    )
 
 
-def _asks(rule: str) -> str:
+def _description(rule: str) -> str:
     from smdebug.exceptions import SMDebugError
     from smdebug.rules.generic import find_rule
 
@@ -179,7 +190,7 @@ def _asks(rule: str) -> str:
 
 
 def _spread_out(found: Sequence[Any], most: int) -> list[Any]:
-    """The first half of what is told from the beginning, the rest evenly from what follows."""
+    """At most `most` items: half of them the first ones, the others spread evenly over the rest."""
     if len(found) <= most:
         return list(found)
     early, rest = list(found[: most // 2]), found[most // 2 :]
