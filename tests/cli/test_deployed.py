@@ -322,8 +322,8 @@ def test_a_report_tells_what_the_deployed_debugger_has_found(ask, stock, tmp_pat
     assert verdicts["fc"]["steps_found"] == [0, 1, 2, 30]
     assert verdicts["loss"]["status"] == "InProgress"
     page = (tmp_path / "r.html").read_text()
-    assert "fc found something from step 0 to 30." in page
+    assert "fc detected a problem at steps 0 to 30." in page
     assert "saved → published" in page
     assert "2.500 s" in page
-    assert re.search(r"The evaluation has cost about <b>\$0\.0+\d+</b>: 4 saved steps", page)
+    assert re.search(r"Evaluating 4 saved steps of 1 worker has cost about <b>\$0\.0+\d+</b>", page)
     assert "gradient/fc" in page

@@ -278,7 +278,7 @@ def test_a_run_that_has_finished_gets_a_page_that_tells_of_it(local_debugger):
     aws = local_debugger.aws
     aws.wait_until(lambda: place.exists("report/report.html"), what="the report")
     page = place.read("report/report.html").decode()
-    assert "ExplodingTensor found something at step 1." in page
+    assert "ExplodingTensor detected a problem at step 1." in page
     assert "gradient/fc" in page
     assert aws.refused() == []
     # What was written has not woken anybody: no step, no rule and no run has come of it.

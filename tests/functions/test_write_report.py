@@ -59,7 +59,7 @@ def page() -> str:
 
 def test_it_tells_what_the_rules_found_and_draws_the_tensors(event):
     write_report.handler(event, Context())
-    assert "ExplodingTensor found something at step 1." in page()
+    assert "ExplodingTensor detected a problem at step 1." in page()
     assert 'id="distributions"' in page()
     assert "Nothing of this run is drawn" not in page()
 
@@ -73,7 +73,7 @@ def test_told_twice_it_is_one_page(event, deployed):
 
 def test_without_time_for_the_tensors_it_is_the_verdicts(event):
     write_report.handler(event, Context(milliseconds=1000))
-    assert "ExplodingTensor found something at step 1." in page()
+    assert "ExplodingTensor detected a problem at step 1." in page()
     assert "there was no time to read its tensors" in page()
     assert 'id="distributions"' not in page()
 

@@ -256,8 +256,8 @@ def test_progress_adds_up_to_the_announced_work(workers):
 
 def test_a_terminal_shows_a_progress_bar(ask, tmp_path, monkeypatch):
     failing_run(tmp_path / "ill")
-    monkeypatch.setattr(telling, "_PATIENCE", -1.0)
-    monkeypatch.setattr(telling, "_PAUSE", 0.0)
+    monkeypatch.setattr(progress, "_DELAY", -1.0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     result = ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "-j", 1)
     assert "\r\033[Kevaluating █" in result.err
