@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functions.evaluation.rule_call import ViewOfRun
     from smdebug.rules.rule import Rule
     from smdebug.storage import Storage
+    from smdebug.trials.as_of import AsOfTrial
 
 ENOUGH = 100_000  # bytes of answers after which no other step is begun
 MARK = "\x1e"
@@ -109,8 +109,8 @@ class Work:
         told = self._about
         self.steps = [(step, told["workers"][at]) for step, at in told["steps"]]
         self._rule: Rule | None = None
-        self._trial: ViewOfRun | None = None
-        self._others: list[tuple[ViewOfRun, Callable[[int], bool]]] = []
+        self._trial: AsOfTrial | None = None
+        self._others: list[tuple[AsOfTrial, Callable[[int], bool]]] = []
 
     def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
         """What the rule says of a step, as plain data."""
@@ -124,11 +124,11 @@ class Work:
                 self._begin()
             assert self._rule is not None
             assert self._trial is not None
-            self._trial.look_at(step, workers)
+            self._trial.move_to(step, workers)
             before = save_state(self._rule) if self._others else None
             try:
                 for other, has_passed in self._others:
-                    other.look_up_to(step, passed=has_passed(step))
+                    other.limit_to(step, passed=has_passed(step))
                 occasion = END if self._job.get("at_end") else ""
                 outcome = ask(self._rule, self._trial, step, occasion=occasion)
             except StepNotYetAvailable as behind:
@@ -200,16 +200,17 @@ class Work:
         self._rule, self._trial = rule, trial
 
 
-def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> ViewOfRun:
+def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> AsOfTrial:
     """A run as the job tells of it. What it does not tell is read here."""
-    from functions.evaluation.rule_call import ViewOfRun, collections_of
+    from functions.evaluation.rule_call import collections_of
+    from smdebug.trials.as_of import AsOfTrial
     from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory
 
     history = dict(about["history"])
     history["layouts"] = [
         layout if layout["names"] else named(layout, storage) for layout in history["layouts"]
     ]
-    return ViewOfRun(
+    return AsOfTrial(
         name,
         storage,
         history=ChainedHistory(MemoryHistory.from_dict(history), ListedHistory(storage, through)),
@@ -218,7 +219,7 @@ def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int)
     )
 
 
-def opened(told: Mapping[str, Any]) -> tuple[ViewOfRun, Callable[[int], bool]]:
+def opened(told: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
     """Another run, and whether it has passed a step: as the step index knows it, else by listing it."""
     from functions.evaluation.rule_call import as_listed
     from smdebug.files.names import END_MARKER

@@ -10,7 +10,6 @@ from functions.decisions.configuration import check
 from functions.decisions.outcomes import Outcome, Raised
 from functions.evaluation.rule_call import (
     Behind,
-    ViewOfRun,
     as_listed,
     ask,
     collections_of,
@@ -39,6 +38,7 @@ from smdebug.service.records import (
     StepRecord,
 )
 from smdebug.storage import Storage
+from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.history import StepSummary
 
 _WARM_RUNS = 4
@@ -65,7 +65,7 @@ class RuleBench:
         return self._storage
 
     @property
-    def trial(self) -> ViewOfRun:
+    def trial(self) -> AsOfTrial:
         """The run as of the step that is looked at."""
         return _view(self._world, self._record, self.storage).trial
 
@@ -82,7 +82,7 @@ class RuleBench:
         """Have the step be the last one of the run; what is wrong with its files, if something is."""
         view = _view(self._world, self._record, self.storage)
         workers = sorted(step.complete_workers)
-        summary = view.trial.look_at(step.step, workers)
+        summary = view.trial.move_to(step.step, workers)
         missing = [worker for worker in workers if worker not in summary.workers]
         self.summary = summary if summary.workers else None
         if self.summary is not None:
@@ -201,7 +201,7 @@ class _OtherRun:
 
     def look_up_to(self, step: int) -> None:
         """Have the other run be as it was at that step. `StepNotYetAvailable` while it may still come."""
-        self.trial.look_up_to(step, passed=self._has_passed(step))
+        self.trial.limit_to(step, passed=self._has_passed(step))
 
     def _has_passed(self, step: int) -> bool:
         record = self._record
@@ -219,7 +219,7 @@ class _View:
     def __init__(self, world: World, record: RunRecord, storage: Storage):
         self.version = _version(record)
         self.history = IndexedHistory(world.index, record)
-        self.trial = ViewOfRun(
+        self.trial = AsOfTrial(
             record.run.rpartition("/")[2],
             storage,
             history=self.history,

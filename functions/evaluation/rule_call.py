@@ -22,8 +22,7 @@ from smdebug.rules.rule import Rule
 from smdebug.storage import Storage
 from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.history import ListedHistory
-from smdebug.trials.opening import look
-from smdebug.trials.run_index import WorkerStep
+from smdebug.trials.opening import read_collections
 
 END, SILENCE = "at end", "in silence"
 _NO_LAST_STEP = 10**12
@@ -36,20 +35,10 @@ class Behind:
     problem: str
 
 
-class ViewOfRun(AsOfTrial):
-    """The run as of a step, that knows whether anything was read of it."""
-
-    values_read = 0
-
-    def read(self, written: WorkerStep, position: int) -> Any:
-        self.values_read += 1
-        return super().read(written, position)
-
-
-def as_listed(name: str, storage: Storage) -> ViewOfRun:
+def as_listed(name: str, storage: Storage) -> AsOfTrial:
     """A run that the step index does not know, as a listing shows it."""
-    opened = look(storage)
-    return ViewOfRun(
+    opened = read_collections(storage)
+    return AsOfTrial(
         name,
         storage,
         history=ListedHistory(storage, _NO_LAST_STEP),
@@ -62,13 +51,13 @@ def collections_of(content: Mapping[str, Any] | None, storage: Storage) -> Colle
     """The collections as the step index has them, else as the run's own file does."""
     if content is not None:
         return CollectionManager.from_dict(content)
-    opened = look(storage)
+    opened = read_collections(storage)
     return opened.collections if opened else CollectionManager()
 
 
 def ask(
     rule: Rule,
-    trial: ViewOfRun,
+    trial: AsOfTrial,
     step: int,
     *,
     occasion: str = "",

@@ -76,5 +76,5 @@ def summary_of(record: StepRecord) -> StepSummary:
     """What the step index knows of a step, as a view of the run wants it."""
     workers = tuple(sorted(record.complete_workers))
     if record.mode is None or record.mode_step is None or record.layout is None:
-        return StepSummary.not_looked_at(record.step, workers)
+        return StepSummary.unread(record.step, workers)
     return StepSummary(record.step, ModeKeys[record.mode], record.mode_step, workers, record.layout)

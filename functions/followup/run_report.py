@@ -43,7 +43,7 @@ def write_report(
     except RunUnknown:
         return None
     findings = watched.findings(limit=MOST_FINDINGS)
-    trial = create_trial(storage, name=run.rpartition("/")[2], patience=IMPATIENT)
+    trial = create_trial(storage, name=run.rpartition("/")[2], wait_limits=IMPATIENT)
     verdicts = of_service(statuses, findings)
 
     at_a_time = (memory - _OURS) // (_COPIES * max(1, _largest(trial)))

@@ -185,7 +185,7 @@ def test_only_so_many_are_remembered():
 
 
 def test_statistics_are_computed_once_for_all_rules(monkeypatch):
-    from smdebug.trials import trial as trials
+    from smdebug.trials import values as trials
 
     asked = []
     real = trials.statistics

@@ -189,7 +189,7 @@ def histories(storage: MemoryStorage, step: int) -> Iterator[Any]:
     recent = MemoryHistory.recent(recorder, step - 1, steps=2)
     yield ChainedHistory(recent, ListedHistory(far, step - 1))
     # Steps at which nobody has looked, but for what they hold.
-    unseen = [StepSummary.not_looked_at(s.step, s.workers) for s in recorder.steps.values()]
+    unseen = [StepSummary.unread(s.step, s.workers) for s in recorder.steps.values()]
     yield MemoryHistory(unseen, recorder.layouts())
 
 
@@ -205,7 +205,7 @@ def test_a_view_answers_as_a_trial_would_over_a_run_that_ended_there(
         kinds = list(histories(storage, step))
         history = data.draw(st.sampled_from(kinds), label=f"history before {step}")
         view = view_of(storage, history, far=FarStorage(storage))
-        view.look_at(step, written_by(storage)[step])
+        view.move_to(step, written_by(storage)[step])
         near = {number for known in written_by(storage) for number in (known, known + 1)}
         steps = [
             -1,
@@ -230,9 +230,9 @@ def test_a_view_that_moves_about_answers_as_one_that_is_new(
     moving = view_of(storage, recorder, index_budget=data.draw(st.sampled_from([0, 1 << 20])))
     for _ in range(4):
         step = data.draw(st.sampled_from(list(workers)))
-        moving.look_at(step, workers[step])
+        moving.move_to(step, workers[step])
         new = view_of(storage, recorder)
-        new.look_at(step, workers[step])
+        new.move_to(step, workers[step])
         compare(moving, new, [0, 1, 2, *workers, step + 1])
 
 
@@ -241,7 +241,7 @@ def test_a_view_that_moves_about_answers_as_one_that_is_new(
 def test_steps_looked_at_one_after_the_other_need_no_record(storage: MemoryStorage) -> None:
     alone, helped = view_of(storage, MemoryHistory()), view_of(storage, recorded(storage, 10**6))
     for step, workers in written_by(storage).items():
-        assert alone.look_at(step, workers) == helped.look_at(step, workers)
+        assert alone.move_to(step, workers) == helped.move_to(step, workers)
         compare(alone, helped, [0, 1, 2, step - 1, step, step + 1])
 
 
@@ -258,7 +258,7 @@ def a_run(*steps: int, workers: int = 1) -> MemoryStorage:
 
 def at_step(storage: MemoryStorage, step: int) -> Any:
     view = view_of(storage, recorded(storage, step - 1), far=FarStorage(storage))
-    view.look_at(step, written_by(storage)[step])
+    view.move_to(step, written_by(storage)[step])
     return view
 
 
@@ -295,7 +295,7 @@ def test_what_a_look_tells_is_what_is_to_be_recorded():
         held = {"loss": 1.0, f"only/{worker}": 2.0}
         write_step(storage, 12, held, worker=worker, mode=TRAIN, mode_step=7)
     view = view_of(storage, MemoryHistory())
-    summary = view.look_at(12, ["worker_1", "worker_0"])
+    summary = view.move_to(12, ["worker_1", "worker_0"])
     assert summary[:4] == (12, TRAIN, 7, ("worker_0", "worker_1"))
     layout = view.layout(summary.layout)
     assert layout.names == ("loss", "only/0", "only/1")
@@ -308,7 +308,7 @@ def test_the_same_tensors_in_another_mode_are_another_layout():
     for step, mode in enumerate([TRAIN, EVAL, TRAIN]):
         write_step(storage, step, {"loss": 1.0}, mode=mode, mode_step=step)
     view = view_of(storage, MemoryHistory())
-    first, second, third = (view.look_at(step, ["worker_0"]).layout for step in range(3))
+    first, second, third = (view.move_to(step, ["worker_0"]).layout for step in range(3))
     assert first == third != second
 
 
@@ -317,7 +317,7 @@ def test_moving_back_takes_away_what_had_not_come_yet():
     write_step(storage, 1, {"late": 1.0})
     view = at_step(storage, 1)
     assert view.tensor("late").value(1) == 1
-    view.look_at(0, ["worker_0"])
+    view.move_to(0, ["worker_0"])
     assert view.tensor_names() == ["loss"]
     with pytest.raises(TensorUnavailable):
         view.tensor("late")
@@ -326,21 +326,21 @@ def test_moving_back_takes_away_what_had_not_come_yet():
 def test_a_step_looked_at_late_is_there_from_then_on():
     storage = a_run(0, 1, 2)
     view = view_of(storage, MemoryHistory())
-    view.look_at(0, ["worker_0"])
-    view.look_at(2, ["worker_0"])
+    view.move_to(0, ["worker_0"])
+    view.move_to(2, ["worker_0"])
     assert view.tensor("loss").prev_steps(2, 3) == [0, 2]
-    view.look_at(1, ["worker_0"])
+    view.move_to(1, ["worker_0"])
     assert view.tensor("loss").prev_steps(2, 3) == [0, 1]
-    view.look_at(2, ["worker_0"])
+    view.move_to(2, ["worker_0"])
     assert view.tensor("loss").prev_steps(2, 3) == [0, 1, 2]
 
 
 def test_news_of_the_past_are_heard_when_they_are_asked_for():
     storage, recorder = a_run(0, 1, 2), recorded(a_run(0, 1, 2), 1, steps=[0])
     view = view_of(storage, recorder)
-    view.look_at(2, ["worker_0"])
+    view.move_to(2, ["worker_0"])
     assert view.steps() == [0, 2]
-    recorder.record(view, view_of(storage, MemoryHistory()).look_at(1, ["worker_0"]))
+    recorder.record(view, view_of(storage, MemoryHistory()).move_to(1, ["worker_0"]))
     assert view.steps() == [0, 2]
     view.refresh_data()
     assert view.steps() == [0, 1, 2]
@@ -350,9 +350,9 @@ def test_steps_at_which_nobody_looked_are_read_when_something_in_them_is_asked_f
     storage = begin(MemoryStorage(), 1, COLLECTIONS)
     for step, mode in enumerate([TRAIN, EVAL, TRAIN]):
         write_step(storage, step, {f"of_{mode.name}": 1.0}, mode=mode, mode_step=step)
-    unseen = MemoryHistory([StepSummary.not_looked_at(step, ["worker_0"]) for step in (0, 1)])
+    unseen = MemoryHistory([StepSummary.unread(step, ["worker_0"]) for step in (0, 1)])
     view = view_of(storage, unseen, far=(far := FarStorage(storage)))
-    view.look_at(2, ["worker_0"])
+    view.move_to(2, ["worker_0"])
     assert view.mode_modestep(1) == (EVAL, 1)
     assert view.tensor_names(step=1, mode=EVAL) == ["of_EVAL"]
     assert view.tensor("of_TRAIN").prev_steps(2, 5, TRAIN) == [0, 2]
@@ -367,7 +367,7 @@ def test_a_step_without_a_worker_whose_index_file_is_no_good(content: bytes | No
     if content is not None:
         storage.write(key, content)
     view = view_of(storage, MemoryHistory())
-    summary = view.look_at(1, ["worker_0", "worker_1"])
+    summary = view.move_to(1, ["worker_0", "worker_1"])
     assert summary.workers == ("worker_1",)
     assert view.tensor("loss").workers(1) == ["worker_1"]
     assert view.tensor("loss").value(1) == 1
@@ -380,12 +380,12 @@ def test_a_step_of_which_nothing_can_be_read_is_not_there():
     recorder = recorded(storage, 1)
     assert recorder.steps[1].workers == ()
     view = view_of(storage, recorder, far=(far := FarStorage(storage)))
-    assert view.look_at(1, ["worker_0"]) == StepSummary(1, GLOBAL, 1, ())
+    assert view.move_to(1, ["worker_0"]) == StepSummary(1, GLOBAL, 1, ())
     with pytest.raises(StepUnavailable):
         view.wait_for_steps([1])
-    view.look_at(1, ["worker_0"])
+    view.move_to(1, ["worker_0"])
     assert far.gets().count(names.index_key(1, "worker_0")) == 1
-    view.look_at(2, ["worker_0"])
+    view.move_to(2, ["worker_0"])
     assert view.steps() == [0, 2]
     assert view.tensor("loss").prev_steps(2, 2) == [0, 2]
 
@@ -418,10 +418,10 @@ def test_two_steps_of_the_same_number_in_a_mode_are_one_and_the_later_counts():
 def test_another_run_that_has_passed_a_step_skipped_it_and_one_that_has_not_is_behind():
     storage = a_run(0, 1, 5)
     view = view_of(storage, recorded(storage, 5))
-    assert view.look_up_to(1)
-    assert not view.look_up_to(3, passed=True)
+    assert view.limit_to(1)
+    assert not view.limit_to(3, passed=True)
     assert view.has_passed_step(3) is StepState.UNAVAILABLE
-    assert not view.look_up_to(3, passed=False)
+    assert not view.limit_to(3, passed=False)
     assert view.has_passed_step(3) is view.has_passed_step(2) is StepState.NOT_YET_AVAILABLE
     assert view.has_passed_step(1) is StepState.AVAILABLE
     assert view.steps() == view.tensor("loss").steps() == [0, 1]
@@ -433,13 +433,13 @@ def test_another_run_that_was_behind_comes_along(listed: bool):
     storage, recorder = a_run(0), recorded(a_run(0), 0)
     far = FarStorage(storage, may_list=True)
     other = view_of(storage, ListedHistory(far, 10**12) if listed else recorder, far=far)
-    assert not other.look_up_to(2, passed=False)
+    assert not other.limit_to(2, passed=False)
     with pytest.raises(StepNotYetAvailable):
         other.wait_for_steps([2])
     assert other.steps() == [0]
     write_step(storage, 2, {"loss": 2.0})
-    recorder.record(filling := view_of(storage, MemoryHistory()), filling.look_at(2, ["worker_0"]))
-    assert other.look_up_to(2, passed=False)
+    recorder.record(filling := view_of(storage, MemoryHistory()), filling.move_to(2, ["worker_0"]))
+    assert other.limit_to(2, passed=False)
     assert other.steps() == [0, 2]
     assert other.tensor("loss").value(2) == 2
 
@@ -447,13 +447,13 @@ def test_another_run_that_was_behind_comes_along(listed: bool):
 def test_a_step_that_was_not_there_is_asked_for_again_at_the_next_look():
     storage, recorder = a_run(0, 1, 2, 3), recorded(a_run(0), 0)
     view = view_of(storage, recorder)
-    view.look_at(2, ["worker_0"])
+    view.move_to(2, ["worker_0"])
     assert view.has_passed_step(1) is StepState.UNAVAILABLE
-    recorder.record(filling := view_of(storage, MemoryHistory()), filling.look_at(1, ["worker_0"]))
+    recorder.record(filling := view_of(storage, MemoryHistory()), filling.move_to(1, ["worker_0"]))
     recorder.asked.clear()
     assert view.has_passed_step(1) is StepState.UNAVAILABLE
     assert recorder.asked == []
-    view.look_at(3, ["worker_0"])
+    view.move_to(3, ["worker_0"])
     assert view.has_passed_step(1) is StepState.AVAILABLE
 
 
@@ -466,7 +466,7 @@ def test_an_index_file_that_was_asked_for_too_early_is_looked_for_again():
         assert list(view.written_by(1, ["worker_0", "worker_1"])) == ["worker_0"]
     assert far.gets().count(key) == 1
     storage.write(key, late)
-    assert view.look_at(1, ["worker_0", "worker_1"]).workers == ("worker_0", "worker_1")
+    assert view.move_to(1, ["worker_0", "worker_1"]).workers == ("worker_0", "worker_1")
 
 
 def test_a_view_is_the_trial_of_its_run_to_whoever_compares():
@@ -510,7 +510,7 @@ def test_threads_may_share_a_view():
     storage = a_run(*range(0, 60, 2), workers=3)
     far = FarStorage(storage)
     view = view_of(storage, recorded(storage, 57), far=far)
-    view.look_at(58, [f"worker_{number}" for number in range(3)])
+    view.move_to(58, [f"worker_{number}" for number in range(3)])
     loss = view.tensor("loss")
 
     def ask(number: int) -> Any:
@@ -535,7 +535,7 @@ def test_the_workers_are_all_that_have_written_so_far():
 def test_a_tensor_is_known_from_the_earliest_step_that_was_looked_at():
     view = view_of(a_run(0, 3, 5), MemoryHistory())
     for step in (5, 3):
-        view.look_at(step, ["worker_0"])
+        view.move_to(step, ["worker_0"])
         assert view.tensor_names() == ["loss"]
         assert view.tensor("loss").first_seen() == step
 
@@ -547,11 +547,11 @@ def test_a_run_that_is_only_listed_tells_the_tensors_of_the_step_it_is_viewed_at
             write_step(storage, step, {f"of/{worker}": float(step)}, worker=worker)
     far = FarStorage(storage, may_list=True)
     view = view_of(storage, ListedHistory(far, 10**12), far=far)
-    assert view.look_up_to(20, passed=True)
+    assert view.limit_to(20, passed=True)
     assert view.tensor_names() == ["of/0", "of/1"]
     assert view.tensor("of/1").value(20) == 20
     assert [kind for kind, _ in far.asked] == ["list", "get", "get", "get"]
-    assert not view.look_up_to(25, passed=True)
+    assert not view.limit_to(25, passed=True)
     with pytest.raises(StepUnavailable):
         view.wait_for_steps([25])
     assert view.tensor("of/0").prev_steps(25, 2) == [10, 20]

@@ -94,7 +94,7 @@ class EndlessHistory:
 def layouts() -> Mapping[str, Layout]:
     run = EndlessRun()
     view = view_of(run, MemoryHistory())
-    digests = [view.look_at(step, WORKERS).layout for step in range(5)]
+    digests = [view.move_to(step, WORKERS).layout for step in range(5)]
     assert len(set(digests)) == 2
     return {digest: view.layout(digest) for digest in digests}
 
@@ -135,9 +135,9 @@ class Runs:
     def evaluate(self, step: int, *rules: Rule) -> int:
         """How many of the rules fire."""
         fired = 0
-        self.view.look_at(step, WORKERS)
+        self.view.move_to(step, WORKERS)
         if not rules:
-            self.other.look_up_to(step)
+            self.other.limit_to(step)
         for rule in rules or self.rules:
             try:
                 rule.invoke(step)
@@ -199,7 +199,7 @@ def test_the_next_step_costs_its_own_files_since_those_before_are_warm(
 def test_a_value_of_long_ago_costs_two_gets_and_its_tensors_none(layouts: Mapping[str, Layout]):
     runs = Runs(layouts)
     view = runs.view
-    view.look_at(100_000, WORKERS)
+    view.move_to(100_000, WORKERS)
     runs.costs()
     assert view.tensor_names(step=77) == ["gradient/a", "loss", "weight/a"]
     assert view.tensor_names(step=79) == ["loss", "weight/a"]
@@ -218,7 +218,7 @@ def test_a_value_of_long_ago_costs_two_gets_and_its_tensors_none(layouts: Mappin
 
 def test_a_step_of_a_mode_is_found_in_few_questions(layouts: Mapping[str, Layout]):
     runs = Runs(layouts)
-    runs.view.look_at(100_000, WORKERS)
+    runs.view.move_to(100_000, WORKERS)
     for mode, mode_step, step in ((TRAIN, 79_999, 99_998), (TRAIN, 12, 15), (EVAL, 3_000, 15_004)):
         assert runs.view.global_step(mode, mode_step) == step
         costs = runs.costs()
@@ -246,7 +246,7 @@ def test_the_values_of_all_workers_are_fetched_as_soon_as_those_of_a_second_are_
     layouts: Mapping[str, Layout],
 ):
     runs = Runs(layouts)
-    runs.view.look_at(100_000, WORKERS)
+    runs.view.move_to(100_000, WORKERS)
     loss = runs.view.tensor("loss")
     loss.value(100_000, worker="worker_0")
     assert len(runs.storage.gets("events")) == 1
@@ -262,7 +262,7 @@ def test_a_long_backlog_takes_no_more_memory_than_a_short_one(layouts: Mapping[s
 
     def walk(steps: range) -> int:
         for step in steps:
-            view.look_at(step, WORKERS)
+            view.move_to(step, WORKERS)
             view.tensor("loss").value(step)
             view.tensor("weight/a").prev_steps(step, 3)
         return tracemalloc.get_traced_memory()[0]
@@ -281,7 +281,7 @@ def test_a_long_backlog_takes_no_more_memory_than_a_short_one(layouts: Mapping[s
 def test_what_was_read_of_earlier_steps_can_be_dropped(layouts: Mapping[str, Layout]):
     runs = Runs(layouts)
     for step in (100, 101):
-        runs.view.look_at(step, WORKERS)
+        runs.view.move_to(step, WORKERS)
     runs.costs()
     runs.view.forget_before(101)
     runs.view.tensor("loss").workers(101)
@@ -297,7 +297,7 @@ def test_only_so_much_of_earlier_steps_is_kept(
     far = FarStorage(EndlessRun())
     view = view_of(EndlessRun(), EndlessHistory(layouts), far=far, index_budget=budget)
     for step in (100, 101):
-        view.look_at(step, WORKERS)
+        view.move_to(step, WORKERS)
     far.asked.clear()
     view.tensor("loss").workers(101)
     assert far.gets() == []

@@ -131,7 +131,7 @@ def test_a_listing_tells_which_steps_there_are(steps: list[int]):
                 assert (known is not None) == (step in wanted)
                 if known:
                     several = ("worker_0", "worker_1") if step % 2 == 0 else ("worker_0",)
-                    assert known == StepSummary.not_looked_at(step, several)
+                    assert known == StepSummary.unread(step, several)
 
 
 def test_going_back_lists_one_folder_at_a_time():

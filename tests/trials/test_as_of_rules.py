@@ -109,14 +109,14 @@ def test_a_rule_finds_over_views_what_it_finds_over_the_ended_run(
     known, known_of_other = Recorder(), Recorder()
     looking = view_of(others, known_of_other)
     for step, workers in written_by(others).items():
-        known_of_other.record(looking, looking.look_at(step, workers))
+        known_of_other.record(looking, looking.move_to(step, workers))
     state = None
     for step, workers in written_by(storage).items():
         # A new process every time, which has nothing but the table and the state.
         view = view_of(storage, known, far=FarStorage(storage))
-        known.record(view, view.look_at(step, workers))
+        known.record(view, view.move_to(step, workers))
         other = view_of(others, known_of_other, far=FarStorage(others))
-        other.look_up_to(step)
+        other.limit_to(step)
         rule = made(name, view, other)
         if state is not None:
             restore_state(rule, state)
@@ -136,15 +136,15 @@ def test_one_that_is_behind_is_waited_for_and_what_it_skipped_is_not():
     rule = made("SimilarAcrossRuns", view, other := view_of(others, known, path="elsewhere"))
 
     def asked(step: int, *, passed: bool) -> Any:
-        view.look_at(step, ["worker_0"])
-        other.look_up_to(step, passed=passed)
+        view.move_to(step, ["worker_0"])
+        other.limit_to(step, passed=passed)
         return evaluated(rule, step)
 
-    known.record(filling, filling.look_at(0, ["worker_0"]))
+    known.record(filling, filling.move_to(0, ["worker_0"]))
     assert len(asked(0, passed=True)[0]) == 1
     with pytest.raises(StepNotYetAvailable):
         asked(1, passed=False)
-    known.record(filling, filling.look_at(3, ["worker_0"]))
+    known.record(filling, filling.move_to(3, ["worker_0"]))
     other.refresh_data()
     assert asked(1, passed=True) == ([], False)
     with pytest.raises(StepUnavailable):

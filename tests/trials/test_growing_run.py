@@ -21,6 +21,7 @@ from smdebug.files import names
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
+from smdebug.trials import Trial
 from smdebug.trials.progress import StepState
 from tests.trials.writing import begin, end, open_trial, write_step
 
@@ -194,8 +195,7 @@ def test_readers_see_only_whole_steps_while_a_writer_is_at_work(where, tmp_path)
 
 def test_a_waiting_reader_wakes_when_the_step_is_there():
     storage = begin(MemoryStorage())
-    trial = open_trial(storage)
-    trial._clock = type(trial._clock)()  # real time
+    trial = Trial("a trial", storage)  # in real time
 
     def write() -> None:
         for step in range(5):

@@ -16,6 +16,7 @@ from moto import mock_aws
 from smdebug.analysis.utils import no_refresh
 from smdebug.exceptions import StorageError
 from smdebug.files import names
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules import RequiredTensors
 from smdebug.storage import landing
 from smdebug.storage.s3 import S3Storage
@@ -68,7 +69,7 @@ def run(bucket, request) -> S3Storage:
 
 def test_opening_lists_once_and_reads_each_index_file_once(bucket, run):
     trial = open_trial(run)
-    assert trial.index.steps(trial.mode_meant(None)) == list(range(40))
+    assert trial.index.steps(ModeKeys.GLOBAL) == list(range(40))
     assert bucket.asked == {
         "ListObjectsV2": 2,  # collections; index
         "GetObject": 1 + 80,  # one collections file; the index files

@@ -14,7 +14,7 @@ from smdebug.files import names
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import LocalTrial, Trial, create_trial
-from smdebug.trials.patience import Patience
+from smdebug.trials.waiting import WaitLimits
 from tests.trials.writing import StoppedClock, a_run, begin, end, open_trial, write_step
 
 
@@ -149,8 +149,8 @@ class TestWaiting:
     def test_a_patience_that_is_no_number_is_refused(self, monkeypatch):
         monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", " 5 ")
         monkeypatch.setenv("SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW", "10")
-        assert Patience.from_environment() == Patience(for_the_run=5.0, incomplete_steps=10)
+        assert WaitLimits.from_environment() == WaitLimits(run_seconds=5.0, incomplete_steps=10)
         for wrong in ("soon", "-1", "nan", "inf"):
             monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", wrong)
             with pytest.raises(SMDebugValueError, match="SMDEBUG_TRIAL_WAIT_SECONDS"):
-                Patience.from_environment()
+                WaitLimits.from_environment()

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,16 +96,6 @@ def test_fewer_workers_than_thought_complete_what_is_open():
     assert progress.with_num_workers(2) is progress
 
 
-def test_who_settles_a_step_is_a_value():
-    single_notifications = RunProgress(
-        num_workers=1,
-        settled_by=lambda progress, step: progress.is_complete(step),
-        workers_by_step={},
-    ).with_arrival(step=7, worker="worker_0")
-    assert single_notifications.state_of(7) is AVAILABLE
-    assert single_notifications.state_of(3) is NOT_YET  # its notification may be late
-
-
 class TestAStepOfAMode:
     """has_passed_step(q, mode), as the table of the old library's behaviour has it."""
 
@@ -176,4 +164,3 @@ def test_all_known_steps_are_settled_exactly_when_each_is(arrivals):
         each = all(map(progress.is_settled, progress.workers_by_step))
         assert progress.has_all_settled == each
     assert progress.at_the_end().has_all_settled
-    assert not replace(RunProgress(), settled_by=lambda progress, step: True).has_all_settled

@@ -466,7 +466,7 @@ class TestLookingForNews:
     def test_the_last_look_comes_a_moment_after_the_end_marker(self):
         storage = a_run(2, workers=2)
         clock = StoppedClock(lambda: write_step(storage, 2, worker=1))
-        trial = open_trial(storage, clock, at_the_end=5.0)
+        trial = open_trial(storage, clock, end_seconds=5.0)
         write_step(storage, 2, worker=0)
         end(storage)
         assert trial.steps() == [0, 1, 2]
@@ -506,7 +506,7 @@ class TestDamage:
         assert trial.steps() == [0, 3, 4, 6]
         assert list(trial.damaged_files) == [key]
         assert trial.tensor("w").workers(3) == ["worker_0"]
-        assert capsys.readouterr().out.count("Left out an index file") == 1
+        assert capsys.readouterr().out.count("Skipped a damaged index file") == 1
 
     def test_a_damaged_file_that_is_replaced_in_time_is_read(self):
         storage = a_run(2)
@@ -555,7 +555,7 @@ class TestDamage:
         storage = a_run(1)
         write_step(storage, 1, {"w": 5.0}, events=False)
         clock = StoppedClock()
-        trial = open_trial(storage, clock, event_file_looks=7)
+        trial = open_trial(storage, clock, event_file_attempts=7)
         with pytest.raises(TensorUnavailableForStep):
             trial.tensor("w").value(1)
         assert clock.time == 14.0
@@ -594,7 +594,7 @@ class TestDamage:
         write_step(storage, 0, index=False)
         end(storage)
         assert open_trial(storage).steps() == []
-        assert "event files and no index files" in capsys.readouterr().out
+        assert "event files but no index files" in capsys.readouterr().out
 
 
 class TestAsAValue:

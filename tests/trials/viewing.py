@@ -15,7 +15,7 @@ from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import Trial
 from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.history import History, MemoryHistory, StepSummary
-from smdebug.trials.patience import Clock, Patience
+from smdebug.trials.waiting import Clock, WaitLimits
 
 
 def never(seconds: float) -> None:
@@ -137,7 +137,7 @@ def recorded(storage: Storage, through: int, steps: Iterable[int] | None = None)
     view = view_of(storage, recorder)
     for step, workers in written_by(storage).items():
         if step <= through and (steps is None or step in steps):
-            recorder.record(view, view.look_at(step, workers))
+            recorder.record(view, view.move_to(step, workers))
     return recorder
 
 
@@ -154,5 +154,9 @@ def through(storage: Storage, step: int) -> MemoryStorage:
 def plain(storage: Storage, path: str) -> Trial:
     """A trial that lists, and neither waits nor sleeps."""
     return Trial(
-        "a trial", storage, path=path, clock=SLEEPLESS, patience=Patience(incomplete_steps=10**6)
+        "a trial",
+        storage,
+        path=path,
+        clock=SLEEPLESS,
+        wait_limits=WaitLimits(incomplete_steps=10**6),
     )

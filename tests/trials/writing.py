@@ -15,7 +15,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.storage import ByteSpan, Storage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import Trial
-from smdebug.trials.patience import Clock, Patience
+from smdebug.trials.waiting import Clock, WaitLimits
 
 GLOBAL = ModeKeys.GLOBAL
 
@@ -105,16 +105,16 @@ def a_run(steps: int = 3, workers: int = 1, ended: bool = False, **tensors: Any)
 
 
 def open_trial(storage: Storage, clock: StoppedClock | None = None, **options: Any) -> Trial:
-    patience = {
+    limits = {
         key: options.pop(key)
-        for key in ("for_the_run", "incomplete_steps", "at_the_end", "event_file_looks")
+        for key in ("run_seconds", "incomplete_steps", "end_seconds", "event_file_attempts")
         if key in options
     }
     return Trial(
         "a trial",
         storage,
         clock=(clock or StoppedClock()).clock,
-        patience=Patience(**patience),
+        wait_limits=WaitLimits(**limits),
         **options,
     )
 

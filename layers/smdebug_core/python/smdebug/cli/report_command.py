@@ -182,7 +182,7 @@ def _deployed(
     findings = run.findings()
     verdicts = of_service(run.statuses(), findings)
     return (
-        run.trial(name=name.rstrip("/").rpartition("/")[2], patience=IMPATIENT),
+        run.trial(name=name.rstrip("/").rpartition("/")[2], wait_limits=IMPATIENT),
         verdicts,
         latency_of(findings),
     )

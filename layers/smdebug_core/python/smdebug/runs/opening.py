@@ -9,10 +9,10 @@ from smdebug.exceptions import MissingCollectionFiles
 from smdebug.files.names import COLLECTIONS_FOLDER, EVENTS_FOLDER, INDEX_FOLDER
 from smdebug.storage import Storage, open_storage
 from smdebug.trials import Trial, create_trial
-from smdebug.trials.opening import look
-from smdebug.trials.patience import Patience
+from smdebug.trials.opening import read_collections
+from smdebug.trials.waiting import WaitLimits
 
-IMPATIENT = Patience(for_the_run=0, at_the_end=0, event_file_looks=0)
+IMPATIENT = WaitLimits(run_seconds=0, end_seconds=0, event_file_attempts=0)
 _MOST_KEYS = 20_000
 
 
@@ -25,9 +25,9 @@ def open_run(
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
-    if look(storage) is None:
+    if read_collections(storage) is None:
         raise MissingCollectionFiles(_nothing_here(storage))
-    return create_trial(storage, patience=IMPATIENT, range_steps=range_steps)
+    return create_trial(storage, wait_limits=IMPATIENT, range_steps=range_steps)
 
 
 def refuse_a_file(path: str | os.PathLike[str]) -> None:

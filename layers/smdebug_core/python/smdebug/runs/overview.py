@@ -14,7 +14,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.runs.left_out import left_out_of
 from smdebug.runs.statistics import TensorSummary, statistics_read
 from smdebug.trials import Trial
-from smdebug.trials.run_index import Layout, Spans
+from smdebug.trials.worker_steps import Layout, Spans
 
 _LOSS_POINTS = 60
 

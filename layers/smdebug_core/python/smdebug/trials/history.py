@@ -19,7 +19,7 @@ from smdebug.service.records import Layout
 from smdebug.storage import Storage
 
 GLOBAL = ModeKeys.GLOBAL
-NOT_LOOKED_AT = ""
+UNREAD = ""
 
 
 class StepSummary(NamedTuple):
@@ -33,10 +33,10 @@ class StepSummary(NamedTuple):
     mode: ModeKeys
     mode_step: int
     workers: tuple[str, ...]
-    layout: str = NOT_LOOKED_AT
+    layout: str = UNREAD
 
     @classmethod
-    def not_looked_at(cls, step: int, workers: Iterable[str]) -> StepSummary:
+    def unread(cls, step: int, workers: Iterable[str]) -> StepSummary:
         """Of this step it is only known who wrote it."""
         return cls(step, GLOBAL, step, tuple(workers))
 
@@ -175,7 +175,7 @@ class ListedHistory:
         workers = listed.get(step)
         if workers is None:
             workers = _workers_by_step(self._keys(f"{index_folder(step)}{step:012}_")).get(step)
-        return StepSummary.not_looked_at(step, workers) if workers else None
+        return StepSummary.unread(step, workers) if workers else None
 
     def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
         # Of none of them the mode is known, so all of them come.
@@ -186,7 +186,7 @@ class ListedHistory:
         while step > 0 and folder is not None and folder >= 0:
             steps, workers = self._in_folder(folder)
             for at in range(bisect_left(steps, step) - 1, -1, -1):
-                yield StepSummary.not_looked_at(steps[at], workers[steps[at]])
+                yield StepSummary.unread(steps[at], workers[steps[at]])
             folder = self._folder_before(folder)
 
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
@@ -399,7 +399,7 @@ class _Walk:
 
 
 def _is_of(one: StepSummary, mode: ModeKeys | None) -> bool:
-    return mode is None or one.mode is mode or one.layout == NOT_LOOKED_AT
+    return mode is None or one.mode is mode or one.layout == UNREAD
 
 
 def _workers_by_step(keys: Iterable[str]) -> dict[int, tuple[str, ...]]:

@@ -11,7 +11,13 @@ from smdebug.exceptions import IndexReaderException, ObjectMissing, SMDebugError
 from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.names import index_key
 from smdebug.storage import Storage
-from smdebug.trials.run_index import Arrival, Sharing, Workers, WorkerStep, says_something
+from smdebug.trials.worker_steps import (
+    Arrival,
+    Sharing,
+    Workers,
+    WorkerStep,
+    lists_something,
+)
 
 KEPT = 64 << 20
 _SHARED_AT_MOST = 32 << 20
@@ -133,7 +139,7 @@ class IndexFiles:
             with self._lock:
                 self._with_gaps.add(step)
             return None
-        return Arrival(key, step, worker, file) if says_something(file) else None
+        return Arrival(key, step, worker, file) if lists_something(file) else None
 
 
 class _Step:

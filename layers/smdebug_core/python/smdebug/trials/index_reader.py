@@ -17,8 +17,9 @@ from smdebug.files.index import IndexFile
 from smdebug.files.names import EVENTS_FOLDER, INDEX_FOLDER
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage import ByteSpan, Storage, open_storage
-from smdebug.trials.listing import Damaged, IndexListing, StepRange
-from smdebug.trials.run_index import Arrival
+from smdebug.trials.arguments import StepRange
+from smdebug.trials.listing import Damaged, IndexListing
+from smdebug.trials.worker_steps import Arrival
 
 
 class TensorLocation:

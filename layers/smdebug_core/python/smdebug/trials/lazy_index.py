@@ -20,14 +20,14 @@ from typing import Any
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout
 from smdebug.trials.history import (
-    NOT_LOOKED_AT,
+    UNREAD,
     History,
     RememberedHistory,
     StepSummary,
 )
 from smdebug.trials.index_files import IndexFiles
-from smdebug.trials.run_index import Layout as StoredLayout
-from smdebug.trials.run_index import (
+from smdebug.trials.worker_steps import Layout as StoredLayout
+from smdebug.trials.worker_steps import (
     Workers,
     Written,
     original_name_in,
@@ -55,17 +55,17 @@ class LazyIndex:
 
     # Moving
 
-    def look_at(self, step: int, workers: Iterable[str]) -> StepSummary:
+    def move_to(self, step: int, workers: Iterable[str]) -> StepSummary:
         """Read the index files of a step, which is the last one from now on."""
         with self._lock:
-            self.look_up_to(step)
+            self.limit_to(step)
             written = self._files.of(step, workers)
             summary = self._told_by(step, written)
             self._history.add(summary)
             self.at = {step: written} if written else {}
         return summary
 
-    def look_up_to(self, step: int) -> None:
+    def limit_to(self, step: int) -> None:
         """Have nothing exist that comes after this step."""
         with self._lock:
             self.through = step
@@ -300,7 +300,7 @@ class Layouts:
         return self._known[digest]
 
     def __contains__(self, digest: str) -> bool:
-        if digest == NOT_LOOKED_AT:
+        if digest == UNREAD:
             return False
         if digest not in self._known and not self._asked_again:
             # Somebody else may have seen it first.

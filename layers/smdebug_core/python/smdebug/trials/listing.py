@@ -10,13 +10,13 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from smdebug.exceptions import IndexReaderException, ObjectMissing
+from smdebug.exceptions import IndexReaderException, ObjectMissing, SMDebugError
 from smdebug.files.alike import AlikeIndexFiles
 from smdebug.files.names import INDEX_FOLDER, StepFile, index_folder, step_file
 from smdebug.storage import Storage
-from smdebug.trials.run_index import Arrival
+from smdebug.trials.arguments import StepRange
+from smdebug.trials.worker_steps import Arrival
 
-StepRange = tuple[int | None, int | None]
 _AT_A_TIME = 4096
 
 
@@ -24,7 +24,7 @@ class Damaged(NamedTuple):
     """An index file that could not be understood."""
 
     key: str
-    error: IndexReaderException
+    error: SMDebugError
 
 
 class IndexListing:

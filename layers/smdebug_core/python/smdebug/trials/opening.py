@@ -24,7 +24,7 @@ from smdebug.files.names import (
     collections_worker,
 )
 from smdebug.storage import Storage
-from smdebug.trials.patience import TRIAL_WAIT_SECONDS_KEY, Clock
+from smdebug.trials.waiting import TRIAL_WAIT_SECONDS_KEY, Clock
 
 _SAY_SO_AFTER = (2.0, 60.0, 600.0)
 
@@ -40,7 +40,7 @@ class Opened(NamedTuple):
         return max(1, self.collections.get_num_workers())
 
 
-def look(storage: Storage) -> Opened | None:
+def read_collections(storage: Storage) -> Opened | None:
     """The collections of the run, and whose collections files are there; None if there are none yet."""
     keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
     workers = tuple(worker for key in keys if (worker := collections_worker(key)))
@@ -66,13 +66,13 @@ def wait_for_run(storage: Storage, seconds: float, clock: Clock, logger: logging
     begun = clock.now()
     announcements = list(_SAY_SO_AFTER)
     pauses = clock.pauses()
-    run = _complete(look(storage))
+    run = _complete(read_collections(storage))
     if run is None and storage.exists(FIRST_FORMAT_MARKER):
         raise SMDebugRuntimeError(_FIRST_FORMAT.format(place=storage.location))
     while run is None:
         if storage.exists(END_MARKER):
             # It may have ended between the two looks, but nothing comes after its end.
-            run = _complete(look(storage))
+            run = _complete(read_collections(storage))
             if run is None:
                 raise MissingCollectionFiles(_ended_early(storage))
             break
@@ -83,7 +83,7 @@ def wait_for_run(storage: Storage, seconds: float, clock: Clock, logger: logging
             announcements.pop(0)
             logger.warning(_still_waiting(storage, waited, seconds))
         next(pauses)
-        run = _complete(look(storage))
+        run = _complete(read_collections(storage))
     return run
 
 
@@ -120,7 +120,7 @@ def _still_waiting(storage: Storage, waited: float, seconds: float) -> str:
 
 
 def _what_is_missing(storage: Storage) -> str:
-    run = look(storage)
+    run = read_collections(storage)
     if run is None:
         return f"there is no {COLLECTIONS_FOLDER}<worker>_collections.json"
     return (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from smdebug.exceptions import (
     InvalidWorker,
@@ -16,50 +15,82 @@ from smdebug.exceptions import (
 )
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import compute_reduction
-from smdebug.numbers.statistics import Statistics
+from smdebug.trials.arguments import as_mode
 from smdebug.trials.progress import StepState
-from smdebug.trials.run_index import Written
 
 if TYPE_CHECKING:
-    from smdebug.trials.trial import Trial
+    from numpy.typing import NDArray
+
+    from smdebug.numbers.statistics import Statistics
+    from smdebug.storage import Storage
+    from smdebug.trials.known_steps import KnownSteps
+    from smdebug.trials.values import ValueReader
+    from smdebug.trials.worker_steps import Written
+
+    Array = NDArray[Any]
 
 GLOBAL = ModeKeys.GLOBAL
-Array = NDArray[Any]
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class TensorHome(Protocol):
+    """What a tensor needs of its trial."""
+
+    name: str
+    storage: Storage
+    index: KnownSteps
+    value_reader: ValueReader
+
+    def maybe_refresh(self) -> None:
+        """Refresh the trial, unless the run has ended or refreshing is off."""
+
+    def is_settled(self, global_step: int) -> bool:
+        """Return True if no later arrival can change what is known of that step."""
+
+    def state_of(self, step: int, mode: ModeKeys) -> StepState:
+        """Return whether a step can be read, was skipped, or might still arrive."""
+
+    def in_parallel(self, read: Callable[[S], T], items: list[S]) -> list[T]:
+        """Return `read(item)` for each item, several at a time."""
+
+    def tensor(self, tname: str) -> Tensor:
+        """Return the tensor of that name."""
 
 
 class Tensor:
-    """A named value across steps. `trial.tensor(name)` gives it."""
+    """A named value across steps, from `trial.tensor(name)`."""
 
-    def __init__(self, name: str, trial: Trial):
+    def __init__(self, name: str, trial: TensorHome):
         self.name = name
         self.trial = trial
 
     @property
     def original_name(self) -> str | None:
-        """The name before the framework's was made presentable; None if no shape was saved with it."""
+        """The framework's own name; None if no shape was saved."""
         return self.trial.index.original_name(self.name)
 
     def steps(
         self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False
     ) -> list[int]:
-        """The steps at which it was saved, counted within `mode`.
+        """Return the steps at which it was saved, counted within `mode`.
 
-        Steps that not all workers have written yet are left out, unless asked for.
+        Steps that some workers have yet to write are left out, unless `show_incomplete_steps` is true.
         """
         self.trial.maybe_refresh()
-        known = self.trial.index.steps_of(self.name, self.trial.mode_meant(mode))
+        known = self.trial.index.steps_of(self.name, as_mode(mode))
         settled = self.trial.is_settled
         return [step for step, at in known if show_incomplete_steps or settled(at)]
 
     def first_seen(self, mode: ModeKeys | None = GLOBAL) -> int | None:
-        """The global step at which it was first saved in a mode; None if it was not yet."""
+        """Return the global step at which it was first saved in a mode; None if it was not yet."""
         self.trial.maybe_refresh()
-        return self.trial.index.first_seen(self.name, self.trial.mode_meant(mode))
+        return self.trial.index.first_seen(self.name, as_mode(mode))
 
     def value(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> Array:
-        """The value at a step, by the worker of that name or the first that saved it.
+        """Return the value at a step, of that worker or the first one that saved it.
 
         `StepNotYetAvailable` if it may still arrive, `StepUnavailable` if the step was not saved,
         `TensorUnavailableForStep` if the step was, without this tensor.
@@ -67,19 +98,19 @@ class Tensor:
         index = self.trial.index
         workers = index.at.get(step_num) if mode is GLOBAL else None
         if workers is not None and worker is None:  # the common case, short
-            for one in workers.values():
-                places = one.places.get(self.name)
+            for at_step in workers.values():
+                places = at_step.places.get(self.name)
                 if places is not None and places.value is not None:
-                    return self.trial.read(one, places.value)
-        mode = self.trial.mode_meant(mode)
+                    return self.trial.value_reader.read(at_step, places.value)
+        mode = as_mode(mode)
         written = self._written(step_num, mode, worker)
-        for one, places in written:
+        for at_step, places in written:
             if places.value is not None:
-                return self.trial.read(one, places.value)
+                return self.trial.value_reader.read(at_step, places.value)
         raise self._unavailable(step_num, mode, written)
 
     def values(self, mode: ModeKeys | None = GLOBAL, worker: str | None = None) -> dict[int, Array]:
-        """All values of a mode, by step."""
+        """Return all values of a mode, by step."""
         steps = self.steps(mode)
         values = self.trial.in_parallel(lambda step: self.value(step, mode, worker), steps)
         return dict(zip(steps, values, strict=True))
@@ -87,16 +118,20 @@ class Tensor:
     def shape(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> tuple[int, ...]:
-        """The shape at a step, from what was saved of it or else from the value."""
-        mode = self.trial.mode_meant(mode)
+        """Return the shape at a step, as saved, or else of the value."""
+        mode = as_mode(mode)
         written = self._written(step_num, mode, worker)
-        for one, places in written:
+        for at_step, places in written:
             if places.shape is not None:
-                return tuple(one.shape_records[places.shape].shape)
-        for one, places in written:
+                return tuple(at_step.shape_records[places.shape].shape)
+        for at_step, places in written:
             if places.value is not None:
-                known = one.shapes[places.value] if one.shapes else None
-                return self.trial.read(one, places.value).shape if known is None else known
+                known = at_step.shapes[places.value] if at_step.shapes else None
+                return (
+                    self.trial.value_reader.read(at_step, places.value).shape
+                    if known is None
+                    else known
+                )
         raise ShapeUnavailableForStep(self.name, step_num, mode)
 
     def reduction_value(
@@ -107,31 +142,31 @@ class Tensor:
         worker: str | None = None,
         abs: bool = False,
     ) -> Any:
-        """A reduction at a step: as it was saved, or else computed from the value.
+        """Return a reduction at a step: as saved, or else computed from the value.
 
-        With `abs` it is that of the magnitudes. `TensorUnavailableForStep` if neither was saved.
+        With `abs`, the reduction of the magnitudes. `TensorUnavailableForStep` if neither was saved.
         """
-        mode = self.trial.mode_meant(mode)
+        mode = as_mode(mode)
         written = self._written(step_num, mode, worker)
-        for one, places in written:
+        for at_step, places in written:
             position = places.reductions.get((reduction_name, bool(abs)))
             if position is not None:
-                return self.trial.read(one, position)
-        for one, places in written:
+                return self.trial.value_reader.read(at_step, position)
+        for at_step, places in written:
             if places.value is not None:
-                value = self.trial.read(one, places.value)
+                value = self.trial.value_reader.read(at_step, places.value)
                 return compute_reduction(reduction_name, value, abs=bool(abs))
         raise self._unavailable(step_num, mode, written)
 
     def reduction_values(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> dict[tuple[str, bool], Array]:
-        """The reductions that were saved at a step, by name and whether of the magnitudes."""
-        written = self._written(step_num, self.trial.mode_meant(mode), worker)
-        for one, places in written:
+        """Return the reductions saved at a step, by name and whether of the magnitudes."""
+        written = self._written(step_num, as_mode(mode), worker)
+        for at_step, places in written:
             if places.reductions:
                 return {
-                    which: self.trial.read(one, position)
+                    which: self.trial.value_reader.read(at_step, position)
                     for which, position in places.reductions.items()
                 }
         return {}
@@ -139,20 +174,20 @@ class Tensor:
     def statistics(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
     ) -> Statistics:
-        """All that can be said of the value in numbers: counts, extremes, means, norms, in one pass.
+        """Return counts, extremes, means and norms of the value, from one pass over it.
 
-        Whoever asks for the same value again, such as another rule, gets them without reading it.
+        They are kept: another rule that asks for the same value does not read it again.
         """
-        mode = self.trial.mode_meant(mode)
+        mode = as_mode(mode)
         written = self._written(step_num, mode, worker)
-        for one, places in written:
+        for at_step, places in written:
             if places.value is not None:
-                return self.trial.statistics(one, places.value)
+                return self.trial.value_reader.statistics(at_step, places.value)
         raise self._unavailable(step_num, mode, written)
 
     def workers(self, step_num: int, mode: ModeKeys | None = GLOBAL) -> list[str]:
-        """The workers that saved it at a step, sorted."""
-        mode = self.trial.mode_meant(mode)
+        """Return the workers that saved it at a step, sorted."""
+        mode = as_mode(mode)
         index = self.trial.index
         written = index.written(self.name, step_num, mode)
         if not written:
@@ -160,18 +195,18 @@ class Tensor:
             written = index.written(self.name, step_num, mode)
         if not written:
             raise TensorUnavailableForStep(self.name, step_num, mode)
-        return [one.worker for one, _ in written]
+        return [at_step.worker for at_step, _ in written]
 
     def prev_steps(
         self, step: int, n: int | None = None, mode: ModeKeys | None = GLOBAL
     ) -> list[int]:
-        """The last `n` steps up to and including `step` at which it was saved; all without `n`."""
+        """Return the last `n` steps up to and including `step` at which it was saved; all without `n`."""
         self.trial.maybe_refresh()
         found: list[int] = []
         if n is not None and n < 0:
             return found
         settled = self.trial.is_settled
-        for known, at in self.trial.index.back_from(self.name, step, self.trial.mode_meant(mode)):
+        for known, at in self.trial.index.back_from(self.name, step, as_mode(mode)):
             if settled(at):
                 found.append(known)
                 if n and len(found) >= n:
@@ -180,16 +215,14 @@ class Tensor:
 
     def step(self, step_num: int, mode: ModeKeys = GLOBAL) -> Any:
         raise SMDebugNotImplementedError(
-            "step has been removed: ask tensor.value or tensor.reduction_value for the step"
+            "step has been removed: use tensor.value or tensor.reduction_value"
         )
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name!r} of trial {self.trial.name!r}>"
 
-    # Below: what the index knows of this tensor
-
     def _written(self, step: int, mode: ModeKeys, worker: str | None) -> Written:
-        """What was saved of it at that step, by that worker or any, in order of the workers."""
+        """Return what was saved of it at a step, by that worker or all, in order of the workers."""
         index = self.trial.index
         written = index.written(self.name, step, mode, worker)
         if not written or (worker is not None and written[0][0].worker != worker):
@@ -212,11 +245,11 @@ class Tensor:
 
 
 class NamedTensor(str):
-    """A tensor's name that can also be used as the tensor: what `tensors_in_collection` gives."""
+    """A tensor's name that can also be used as the tensor, from `tensors_in_collection`."""
 
-    _trial: Trial
+    _trial: TensorHome
 
-    def __new__(cls, name: str, trial: Trial) -> NamedTensor:
+    def __new__(cls, name: str, trial: TensorHome) -> NamedTensor:
         named = super().__new__(cls, name)
         named._trial = trial
         return named

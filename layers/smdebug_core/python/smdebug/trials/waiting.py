@@ -1,4 +1,4 @@
-"""How long a trial waits, and for what: read once from the environment, then handed on as a value."""
+"""How long a trial waits for what is missing, and the clock that it waits with."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LONGEST_PAUSE = 2.0
 
 @dataclass(frozen=True)
 class Clock:
-    """The time, and letting it pass; another one makes a test of waiting take none."""
+    """The time and how to sleep. Tests of waiting pass one that takes no time."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def pauses(self) -> Iterator[None]:
-        """Sleep between looks at something that may come any moment, or in an hour."""
+        """Sleep before each item, longer each time: what is waited for may take a moment or an hour."""
         pause = _FIRST_PAUSE
         while True:
             self.sleep(pause)
@@ -40,29 +40,30 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long to wait for what is not there yet."""
+class WaitLimits:
+    """How long to wait for what is missing."""
 
-    #: Seconds for a run to show its collections files.
-    for_the_run: float = TRIAL_WAIT_SECONDS_DEFAULT
-    #: How many incomplete steps may pile up before the older ones count as lost.
+    #: Seconds for the collections files of a run.
+    run_seconds: float = TRIAL_WAIT_SECONDS_DEFAULT
+    #: How many steps may be incomplete before the older ones count as lost.
     incomplete_steps: int = INCOMPLETE_STEP_WAIT_WINDOW_DEFAULT
-    #: Seconds between the end marker and the last look.
-    at_the_end: float = TRAINING_END_DELAY_REFRESH_DEFAULT
-    #: How often to look for an event file that an index file names.
-    event_file_looks: int = MISSING_EVENT_FILE_RETRY_LIMIT
+    #: Seconds between the end marker and the last refresh.
+    end_seconds: float = TRAINING_END_DELAY_REFRESH_DEFAULT
+    #: How many times to try an event file that an index file names.
+    event_file_attempts: int = MISSING_EVENT_FILE_RETRY_LIMIT
 
     @classmethod
-    def from_environment(cls) -> Patience:
+    def from_environment(cls) -> WaitLimits:
+        """Return the limits that the environment variables set."""
         return cls(
-            for_the_run=number_in(TRIAL_WAIT_SECONDS_KEY, TRIAL_WAIT_SECONDS_DEFAULT),
+            run_seconds=number_in(TRIAL_WAIT_SECONDS_KEY, TRIAL_WAIT_SECONDS_DEFAULT),
             incomplete_steps=int(
                 number_in(INCOMPLETE_STEP_WAIT_WINDOW_KEY, INCOMPLETE_STEP_WAIT_WINDOW_DEFAULT)
             ),
-            at_the_end=number_in(
+            end_seconds=number_in(
                 TRAINING_END_DELAY_REFRESH_KEY, TRAINING_END_DELAY_REFRESH_DEFAULT
             ),
-            event_file_looks=int(
+            event_file_attempts=int(
                 number_in(MISSING_EVENT_FILE_RETRY_LIMIT_KEY, MISSING_EVENT_FILE_RETRY_LIMIT)
             ),
         )

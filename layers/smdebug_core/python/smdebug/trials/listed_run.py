@@ -1,0 +1,178 @@
+"""A run that is followed by listing its index folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from smdebug.exceptions import SMDebugError, SMDebugTypeError, TensorUnavailableForStep
+from smdebug.files.names import END_MARKER, EVENTS_FOLDER, file_name_of, index_key, step_file
+from smdebug.mode_keys import ModeKeys
+from smdebug.trials.arguments import StepRange
+from smdebug.trials.listing import Damaged, IndexListing
+from smdebug.trials.opening import read_collections, wait_for_run
+from smdebug.trials.progress import RunProgress, StepState
+from smdebug.trials.run_index import RunIndex
+from smdebug.trials.waiting import EVENT_FILE_PAUSE, Clock, WaitLimits
+from smdebug.trials.worker_steps import Arrival, WorkerStep
+
+if TYPE_CHECKING:
+    from smdebug.config.collection_manager import CollectionManager
+    from smdebug.storage import Storage
+
+GLOBAL = ModeKeys.GLOBAL
+
+
+class ListedRun:
+    """A `RunSource` that lists. One thread at a time may refresh it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        path: str,
+        wait_seconds: float,
+        wait_limits: WaitLimits,
+        clock: Clock,
+        logger: logging.Logger,
+        range_steps: StepRange | None = None,
+    ):
+        opened = wait_for_run(storage, wait_seconds, clock, logger)
+        self.index = RunIndex()
+        self.collections: CollectionManager = opened.collections
+        self.progress = RunProgress(
+            num_workers=opened.num_workers,
+            workers_by_step=self.index.workers_by_step,
+            wait_window=wait_limits.incomplete_steps,
+        )
+        self.damaged_files: dict[str, SMDebugError] = {}
+        #: The key after which the next listing begins.
+        self.last_index_token: str | None = None
+        self.clock = clock
+        self._storage = storage
+        self._path = path
+        self._limits = wait_limits
+        self._logger = logger
+        self._listing = IndexListing(storage, range_steps)
+        self._is_whole_run = range_steps is None
+        self._read_behind_token: set[str] = set()
+        self._expected_workers = opened.workers
+        self._open()
+
+    # Following
+
+    def refresh(self) -> None:
+        known = self.index.layouts()
+        changed = self.index.add(self._arrivals())
+        if changed:
+            self.progress = self.progress.with_news(changed)
+            self._move_token()
+        if self.index.layouts() > known > 0:
+            self._refresh_collections()  # new names: the hook may have written collections anew
+
+    def follow(self) -> None:
+        # The marker first: its writer had finished its steps before, so they are all in the listing.
+        ended = self._storage.exists(END_MARKER)
+        self.refresh()
+        if ended:
+            self._finish_after_delay()
+
+    def _open(self) -> None:
+        ended = self._storage.exists(END_MARKER)
+        self.refresh()
+        if ended and not self.progress.open_steps:
+            self._finish()
+        elif ended:
+            self._finish_after_delay()
+
+    def _finish_after_delay(self) -> None:
+        """Refresh once more: one worker wrote the marker, and others may be a moment behind it."""
+        self.clock.sleep(self._limits.end_seconds)
+        self.refresh()
+        self._refresh_collections()
+        self._finish()
+
+    def _finish(self) -> None:
+        self.progress = self.progress.at_the_end()
+        self._move_token()
+        if not self.index.at and self._is_whole_run and self._has_events():
+            self._logger.warning(
+                f"The run at {self._path} has event files but no index files, so none of its steps can "
+                "be read. If it was copied, copy its index folder too."
+            )
+
+    def _has_events(self) -> bool:
+        return next(iter(self._storage.list(EVENTS_FOLDER)), None) is not None
+
+    def _arrivals(self) -> Iterator[Arrival]:
+        for item in self._listing.news(self.last_index_token, self._read_behind_token):
+            if isinstance(item, Damaged):
+                report_damaged(item, self._path, self.damaged_files, self._logger)
+            else:
+                self._read_behind_token.add(item.key)
+                self.damaged_files.pop(item.key, None)
+                yield item
+
+    def _move_token(self) -> None:
+        settled = self.progress.settled_through
+        if settled < 0:
+            return
+        last_worker = max(self.index.workers.union(self._expected_workers), key=file_name_of)
+        self.last_index_token = token = index_key(settled, last_worker)
+        if self._read_behind_token:
+            self._read_behind_token = {key for key in self._read_behind_token if key > token}
+
+    def _refresh_collections(self) -> None:
+        opened = read_collections(self._storage)
+        if opened is not None:
+            self.collections = opened.collections
+            self._expected_workers = opened.workers
+            self.progress = self.progress.with_num_workers(opened.num_workers)
+
+    # Steps and files that may be missing
+
+    def state_in_mode(self, step: int, mode: ModeKeys) -> StepState:
+        try:
+            if mode is GLOBAL:
+                return self.progress.state_of(step)
+            global_steps = self.index.global_steps.get(mode, {})
+            return self.progress.state_in_mode(step, self.index.steps(mode), global_steps)
+        except TypeError as error:
+            raise SMDebugTypeError(f"A step is a whole number, not {step!r}") from error
+
+    def await_event_file(self, written: WorkerStep, file: str, name: str) -> None:
+        # The index file is written last, so the event file is there, except while a run is being copied
+        # file by file.
+        for attempt in range(self._limits.event_file_attempts):
+            if self._storage.exists(file):
+                return
+            if self.progress.ended or self._was_skipped(written, file):
+                break
+            if attempt == 0:
+                self._logger.warning(
+                    f"Waiting for {file} of {self._path}, which its index file names"
+                )
+            self.clock.sleep(EVENT_FILE_PAUSE)
+        raise TensorUnavailableForStep(name, written.mode_step, written.mode)
+
+    def _was_skipped(self, written: WorkerStep, file: str) -> bool:
+        """Return True if the run has ended, or the worker has written a later event file."""
+        if self._storage.exists(END_MARKER):
+            return True
+        later = map(step_file, self._storage.list(EVENTS_FOLDER, file))
+        return any(
+            other.worker == written.worker and other.step > written.step for other in later if other
+        )
+
+
+def report_damaged(
+    damaged: Damaged, path: str, known: dict[str, SMDebugError], logger: logging.Logger
+) -> None:
+    """Log a damaged index file the first time, and add it to the known ones."""
+    if damaged.key not in known:
+        logger.error(
+            f"Skipped a damaged index file of {path}; other steps and workers can be read. "
+            f"{damaged.error}"
+        )
+    known[damaged.key] = damaged.error

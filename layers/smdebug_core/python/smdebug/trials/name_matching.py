@@ -1,0 +1,47 @@
+"""Which tensor names a pattern or a collection selects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from smdebug.config.collection import Collection
+from smdebug.config.patterns import searcher
+from smdebug.exceptions import SMDebugTypeError
+
+NameTest = Callable[[str], bool]
+_MOST_PATTERNS = 256
+
+
+class NameMatcher:
+    """Tests names, and remembers the results: each name is tried once against the same patterns."""
+
+    def __init__(self) -> None:
+        self._results: dict[tuple[str, ...], dict[str, bool]] = {}
+
+    def by_regex(self, regex: str | Iterable[str]) -> NameTest:
+        """Return a test for names that one of the patterns matches."""
+        if not isinstance(regex, str | list | tuple | set | frozenset):
+            raise SMDebugTypeError(f"regex is a pattern or a list of them, not {regex!r}")
+        return self._matching((regex,) if isinstance(regex, str) else tuple(regex))
+
+    def by_collection(self, collection: Collection) -> NameTest:
+        """Return a test for names that the collection lists or one of its patterns matches."""
+        if not isinstance(collection, Collection):
+            raise SMDebugTypeError(f"Invalid argument type for collection {type(collection)}")
+        matching = self._matching(tuple(collection.include_regex))
+        listed = collection.tensor_names
+        return lambda name: name in listed or matching(name)
+
+    def _matching(self, patterns: tuple[str, ...]) -> NameTest:
+        searches = [searcher(pattern) for pattern in patterns]
+        if len(self._results) > _MOST_PATTERNS:
+            self._results.clear()
+        known = self._results.setdefault(patterns, {})
+
+        def matches(name: str) -> bool:
+            result = known.get(name)
+            if result is None:
+                result = known[name] = any(search(name) for search in searches)
+            return result
+
+        return matches
