@@ -35,7 +35,9 @@ print(json.dumps([took, len(sys.modules), "boto3" in sys.modules]))
 def handlers() -> list[str]:
     """The modules of `functions` that hold a handler."""
     sources = sorted((ROOT / "functions" / "handlers").glob("*.py"))
-    return [one.stem for one in sources if "\ndef handler(" in one.read_text(encoding="utf-8")]
+    return [
+        source.stem for source in sources if "\ndef handler(" in source.read_text(encoding="utf-8")
+    ]
 
 
 def seconds_to_import(python: str, module: str, paths: list[str]) -> tuple[float, bool]:
@@ -67,8 +69,8 @@ def main() -> None:
                 seconds_to_import(python, f"functions.handlers.{name}", paths) for _ in range(TIMES)
             ]
             median, slowest = statistics.median(t for t, _ in runs), max(t for t, _ in runs)
-            told = "loaded" if runs[0][1] else "-"
-            print(f"{name:18}{median * 1000:7.0f} ms{slowest * 1000:7.0f} ms{told:>8}")
+            state = "loaded" if runs[0][1] else "-"
+            print(f"{name:18}{median * 1000:7.0f} ms{slowest * 1000:7.0f} ms{state:>8}")
             if median > PROMISED:
                 failed.append(f"{name} takes {median:.2f} s, promised are {PROMISED} s")
     print(

@@ -187,11 +187,11 @@ class BilledWorld(SmallWorld):
 
     def evaluate(self) -> None:
         """Run what was started, as the state machine does."""
-        for told in list(self.workflow.started.values()):
+        for started in list(self.workflow.started.values()):
             before = self.bill["seconds"]
             with self.invocation(EVALUATE_GB):
                 self.workflow.started = {
-                    name: one for name, one in self.workflow.started.items() if one is told
+                    name: other for name, other in self.workflow.started.items() if other is started
                 }
                 self.execute()
             self.bill.used["execution"] += 1
@@ -244,7 +244,9 @@ def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> Non
     if first == 0:
         return
     run = "runs/experiments/2026-11-21/mnist"
-    tokens = frozenset(token_of(one.worker, is_index=index) for one in savers for index in (0, 1))
+    tokens = frozenset(
+        token_of(saver.worker, is_index=index) for saver in savers for index in (0, 1)
+    )
     for step in range(first):
         described = {"m": "TRAIN", "ms": step, "l": "0" * 16, "up": 0.5, "ix": 0.5}
         item = {"pk": items.run_pk(run), "sk": items.step_sk(0, step), "f": tokens, **described}
@@ -252,22 +254,22 @@ def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> Non
     group = world.index.groups.get(run, "builtin")
     MemoryItems.put(world.items, items.item_of_group(run, replace(group, cursor=first - 1)))
     names = ("gradient/fc", "loss", "weight/fc")
-    layout = Layout("0" * 16, names, "TRAIN", 0, tuple(one.worker for one in savers))
+    layout = Layout("0" * 16, names, "TRAIN", 0, tuple(saver.worker for saver in savers))
     MemoryItems.put(world.items, items.item_of_layout(run, layout))
     for saver in savers:
         saver.save(first - 1, {"gradient/fc": 1.0, "weight/fc": 1.0, "loss": 1.0})
     world.bucket.notifications.clear()
 
 
-def cut(told: list[str], workers: int, chance: random.Random) -> list[list[str]]:
+def cut(tokens: list[str], workers: int, chance: random.Random) -> list[list[str]]:
     """The messages of a step in batches: one by one without a window, by poller with one of 2 s."""
     if workers == 1:
-        return [[message] for message in told]
-    told = list(told)
-    chance.shuffle(told)
+        return [[message] for message in tokens]
+    tokens = list(tokens)
+    chance.shuffle(tokens)
     if workers <= 16:
-        return [told[at : at + 10] for at in range(0, len(told), 10)]
-    return [told[poller::POLLERS] for poller in range(POLLERS)]
+        return [tokens[at : at + 10] for at in range(0, len(tokens), 10)]
+    return [tokens[poller::POLLERS] for poller in range(POLLERS)]
 
 
 BUDGETS = {1: (6, 12), 8: (None, 25), 1024: (120, 2300)}
@@ -333,7 +335,7 @@ def main() -> None:
         total = sum(dollars.values())
         units, most = BUDGETS[workers]
         eventbridge = total + 2 * workers * PRICES["event"] * 1e6
-        cells = [str(workers), *(f"{one:,.2f}" for one in dollars.values()), f"{total:,.2f}"]
+        cells = [str(workers), *(f"{dollar:,.2f}" for dollar in dollars.values()), f"{total:,.2f}"]
         print("".join(cell.rjust(13) for cell in [*cells, f"<= {most:,}", f"{eventbridge:,.2f}"]))
         if total > most:
             failed.append(f"{workers} workers cost ${total:,.2f}, promised are ${most:,}")

@@ -67,13 +67,13 @@ def template() -> dict[str, Any]:
 
 def bill_of(resources: dict[str, Any]) -> list[Item]:
     """What these resources use while nobody uses them."""
-    there = Counter(one["Type"] for one in resources.values())
+    there = Counter(resource["Type"] for resource in resources.values())
     schedules = (
-        one["Properties"].get("ScheduleExpression", "")
-        for one in resources.values()
-        if one["Type"] == "AWS::Events::Rule"
+        resource["Properties"].get("ScheduleExpression", "")
+        for resource in resources.values()
+        if resource["Type"] == "AWS::Events::Rule"
     )
-    sweeps = sum(MINUTES / minutes_between(one) for one in schedules if one)
+    sweeps = sum(MINUTES / minutes_between(schedule) for schedule in schedules if schedule)
     used = {
         "SQS requests": there["AWS::Lambda::EventSourceMapping"] * RECEIVES_PER_MINUTE * MINUTES,
         "Lambda invocations": sweeps,
@@ -84,7 +84,7 @@ def bill_of(resources: dict[str, Any]) -> list[Item]:
         "keys of KMS": there["AWS::KMS::Key"],
         "secrets": there["AWS::SecretsManager::Secret"],
     }
-    return [Item(one.name, one.price, one.free, used[one.name]) for one in PRICED]
+    return [Item(priced.name, priced.price, priced.free, used[priced.name]) for priced in PRICED]
 
 
 def minutes_between(expression: str) -> float:
@@ -98,8 +98,8 @@ def report() -> list[str]:
     bill = bill_of(template()["Resources"])
     print("\nA month in which nothing is saved, of the default stack:\n")
     print("".join(column.rjust(20) for column in ("", "used", "without free tier", "beyond it")))
-    for one in bill:
-        print(f"{one.name:>20}{one.used:>20,.0f}{one.listed:>20.4f}{one.beyond_free:>20.4f}")
-    total, beyond = sum(one.listed for one in bill), sum(one.beyond_free for one in bill)
+    for item in bill:
+        print(f"{item.name:>20}{item.used:>20,.0f}{item.listed:>20.4f}{item.beyond_free:>20.4f}")
+    total, beyond = sum(item.listed for item in bill), sum(item.beyond_free for item in bill)
     print(f"{'dollars':>20}{'':>20}{total:>20.2f}{beyond:>20.4f}   promised: <= {PROMISED}")
     return [] if beyond <= PROMISED else [f"an idle month costs ${beyond:.2f}"]

@@ -51,8 +51,8 @@ def main() -> int:
                 aws.wait_until(all_told, what="the events of every step", seconds=60)
         evaluated = time.monotonic() - began
         lost = [problem for name in names for problem in missing(debugger, name, asked.steps)]
-        took = [one for name in names for one in latencies(debugger, name)]
-        calls = Counter(one.function for one in aws.invocations())
+        took = [latency for name in names for latency in latencies(debugger, name)]
+        calls = Counter(invocation.function for invocation in aws.invocations())
         dead = aws.dead_letters()
     progress("")
     steps = asked.runs * asked.steps
@@ -88,7 +88,7 @@ def missing(debugger: LocalDebugger, name: str, steps: int) -> list[str]:
     ids: dict[int, set[str]] = {}
     for event in debugger.events(name, FOUND):
         ids.setdefault(event["detail"]["step"], set()).add(event["detail"]["id"])
-    return [f"{name}: step {one}" for one in range(steps) if len(ids.get(one, ())) != 1]
+    return [f"{name}: step {step}" for step in range(steps) if len(ids.get(step, ())) != 1]
 
 
 def all_are_told(debugger: LocalDebugger, name: str, steps: int) -> bool:

@@ -1,4 +1,4 @@
-"""Where the AwsSolutions rules of cdk-nag would have it otherwise: said beside the thing, with the reason."""
+"""Exceptions to the AwsSolutions rules of cdk-nag, each with its reason beside the construct."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PACK = "AwsSolutions"
 
 
 class ReasonMissing(TypeError):
-    """A permission on more than one named resource needs a sentence that says why: pass `because`."""
+    """A permission on a pattern of resources needs a reason: pass `because`."""
 
 
 def acknowledge(construct: Construct, rule: str, because: str) -> None:
-    """This rule does not hold here, for that reason."""
+    """Exempt the construct from this rule, for that reason."""
     cdk.Validations.of(construct).acknowledge(
         cdk.Acknowledgment(id=f"{PACK}::{PACK}-{rule}", reason=because)
     )
@@ -25,18 +25,20 @@ def acknowledge(construct: Construct, rule: str, because: str) -> None:
 def acknowledge_wildcards(
     construct: Construct, resources: Sequence[str], because: str | None
 ) -> None:
-    """The role below `construct` may touch resources that are named by a pattern, for that reason."""
+    """Allow the role below `construct` to use patterns among these resources, for that reason."""
     for resource in resources:
-        told = _spoken(cdk.Stack.of(construct).resolve(resource))
-        if "*" not in told:
+        name = _nag_name(cdk.Stack.of(construct).resolve(resource))
+        if "*" not in name:
             continue
         if not because:
-            raise ReasonMissing(f"{construct.node.path} may touch {told}: say why, with `because`.")
-        acknowledge(construct, f"IAM5[Resource::{told}]", because)
+            raise ReasonMissing(
+                f"{construct.node.path} may touch {name}: pass the reason as `because`."
+            )
+        acknowledge(construct, f"IAM5[Resource::{name}]", because)
 
 
-def _spoken(resource: Any) -> str:
-    """The resource as cdk-nag names it in its findings."""
+def _nag_name(resource: Any) -> str:
+    """The name of the resource in cdk-nag's findings."""
     match resource:
         case str():
             return resource
@@ -45,5 +47,5 @@ def _spoken(resource: Any) -> str:
         case {"Fn::GetAtt": [name, attribute]}:
             return f"<{name}.{attribute}>"
         case {"Fn::Join": [between, parts]}:
-            return str(between).join(map(_spoken, parts))
-    raise TypeError(f"{resource!r} is no way to name a resource that we use")
+            return str(between).join(map(_nag_name, parts))
+    raise TypeError(f"{resource!r} is not a supported way to name a resource")

@@ -1,4 +1,4 @@
-"""What has to be looked at by a person, and what can be: alarms and a dashboard."""
+"""Alarms that need a person, and a dashboard."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from infra.event_rule import EventRule
 from infra.names import METRICS
 from infra.python_function import PythonFunction
 
-OLDEST = "OldestUnevaluatedStep"  # seconds; the functions emit these
+OLDEST = "OldestUnevaluatedStep"  # seconds; a metric of the functions, like the next two
 RULE_ERRORS = "RuleErrors"
 MISSED = "MissedNotifications"
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 
 
 class Alarms(Construct):
-    """Few, so that each means something, and all of them are in CloudWatch's free tier."""
+    """Few alarms, so that each is meaningful; all are within CloudWatch's free tier."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Alarms(Construct):
             *(
                 self._alarm(
                     f"DeadLetters{name}",
-                    f"Messages that nobody could handle: {name}",
+                    f"Messages that could not be handled: {name}",
                     _waiting(queue),
                     1,
                 )
@@ -59,7 +59,7 @@ class Alarms(Construct):
             ),
             self._alarm(
                 "StepsWait",
-                "A step was saved 15 minutes ago and no rule has seen it",
+                "A step was saved 15 minutes ago and is not evaluated yet",
                 _ours(OLDEST),
                 900,
                 2,
@@ -67,8 +67,8 @@ class Alarms(Construct):
             self._alarm("RuleErrors", "Rules raised and were stopped", _ours(RULE_ERRORS), 1),
         ]
 
-    def tell(self, notify: PythonFunction, undelivered: Undelivered) -> None:
-        """Have people told. By events: CloudWatch cannot publish to a topic that AWS's own key encrypts."""
+    def connect(self, notify: PythonFunction, undelivered: Undelivered) -> None:
+        """Send alerts, through events: CloudWatch cannot publish to a topic encrypted by AWS's own key."""
         EventRule(
             self,
             "Raised",
@@ -86,10 +86,10 @@ class Alarms(Construct):
     def show(
         self, queues: Mapping[str, sqs.Queue], functions: Sequence[PythonFunction]
     ) -> cloudwatch.Dashboard:
-        """One page: does it keep up, does it fail, what does it find."""
+        """Add a dashboard of backlog, failures and calls."""
         board = cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.hours(3))
         board.add_widgets(
-            _graph("Oldest step that no rule has seen (s)", [_ours(OLDEST)]),
+            _graph("Oldest step not evaluated yet (s)", [_ours(OLDEST)]),
             _graph(
                 "Age of the oldest message (s)",
                 [

@@ -1,4 +1,4 @@
-"""Telling people: e-mail and SMS by a topic, Slack and other services by their webhooks."""
+"""Alerts: e-mail and SMS through a topic, Slack and other services through webhooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from infra.settings import Settings
 
 
 class Alerts(Construct):
-    """The topic, who gets it, and the webhooks."""
+    """The topic, its subscribers, and the webhooks."""
 
     def __init__(
         self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None
@@ -27,7 +27,7 @@ class Alerts(Construct):
         self._topic = sns.Topic(self, "Topic", display_name="smdebug", enforce_ssl=True)
         resource = self._topic.node.default_child
         assert isinstance(resource, sns.CfnTopic)
-        # AWS's own key costs nothing. Only our functions publish: services could not, with that key.
+        # AWS's own key is free. With it only functions can publish, services cannot.
         resource.kms_master_key_id = key.key_arn if key else "alias/aws/sns"
         for protocol, endpoints in (
             ("email", settings.alert_emails),
@@ -40,7 +40,7 @@ class Alerts(Construct):
                     topic_arn=self._topic.topic_arn,
                     protocol=protocol,
                     endpoint=endpoint,
-                    # Every message says whom it is for: this endpoint alone, or everybody.
+                    # Every message names its recipients: single endpoints, or everybody.
                     filter_policy={"to": [endpoint, "everybody"]},
                 )
 
@@ -49,22 +49,22 @@ class Alerts(Construct):
         return self._topic.topic_arn
 
     def let_publish(self, function: PythonFunction) -> None:
-        """Send a message to all who subscribed."""
+        """Publish messages to the subscribers."""
         function.may("sns:Publish", on=[self.arn])
         if self._key:
             function.may("kms:Decrypt", "kms:GenerateDataKey", on=[self._key.key_arn])
         function.knows(ALERTS_TOPIC, self.arn)
 
-    def let_know_who(self, function: PythonFunction) -> None:
-        """Tell who may be told: a rule of a run may not name anybody else."""
+    def let_know_recipients(self, function: PythonFunction) -> None:
+        """Know the allowed recipients: a rule may not name anybody else."""
         function.knows(ALERT_EMAILS, ",".join(self._settings.alert_emails))
         function.knows(ALERT_PHONE_NUMBERS, ",".join(self._settings.alert_phone_numbers))
 
-    def tell(self, bus: FindingsBus, notify: PythonFunction, settings: Settings) -> None:
-        """Connect the bus to `notify`, which words the messages, and to the webhooks."""
+    def connect(self, bus: FindingsBus, notify: PythonFunction, settings: Settings) -> None:
+        """Connect the bus to `notify`, which writes the messages, and to the webhooks."""
         everything = [FOUND, RESOLVED, STATUS, RUN, ACTION]
         bus.when(
-            "Notify", does="Words what people are told", detail_types=everything, target=notify
+            "Notify", does="Writes the alerts to people", detail_types=everything, target=notify
         )
         if settings.slack_secret:
             Webhook(self, "Slack", secret=settings.slack_secret).post(
@@ -75,7 +75,7 @@ class Alerts(Construct):
 
 
 class Webhook(Construct):
-    """A URL that gets events by POST. The URL and the token it asks for stay in a secret."""
+    """A URL that events are posted to. The URL and its token stay in a secret."""
 
     def __init__(self, scope: Construct, id: str, *, secret: str) -> None:
         super().__init__(scope, id)
@@ -85,7 +85,7 @@ class Webhook(Construct):
             authorization_type="API_KEY",
             auth_parameters=events.CfnConnection.AuthParametersProperty(
                 api_key_auth_parameters=events.CfnConnection.ApiKeyAuthParametersProperty(
-                    api_key_name="x-smdebug-token", api_key_value=_told_by(secret, "token")
+                    api_key_name="x-smdebug-token", api_key_value=_field_of(secret, "token")
                 )
             ),
         )
@@ -94,7 +94,7 @@ class Webhook(Construct):
             "Destination",
             connection_arn=connection.attr_arn,
             http_method="POST",
-            invocation_endpoint=_told_by(secret, "url"),
+            invocation_endpoint=_field_of(secret, "url"),
             invocation_rate_limit_per_second=5,
         )
         self._role = iam.Role(
@@ -118,7 +118,7 @@ class Webhook(Construct):
         detail_types: list[str],
         input_transformer: events.CfnRule.InputTransformerProperty | None = None,
     ) -> None:
-        """Post such events, as they are or as the transformer words them."""
+        """Post these events, unchanged or through the transformer."""
         bus.when(
             self.node.id,
             does="Posts findings to a webhook",
@@ -129,6 +129,6 @@ class Webhook(Construct):
         )
 
 
-def _told_by(secret: str, field: str) -> str:
-    """A reference that CloudFormation resolves on deployment: the value is in no template."""
+def _field_of(secret: str, field: str) -> str:
+    """A reference that CloudFormation resolves at deployment: the value is not in the template."""
     return cdk.SecretValue.secrets_manager(secret, json_field=field).unsafe_unwrap()

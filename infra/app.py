@@ -1,4 +1,4 @@
-"""`python -m infra.app` synthesizes the stack; `cdk deploy` does so, and deploys it."""
+"""`python -m infra.app` synthesizes the stack; `cdk deploy` also deploys it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from infra.stack import DebuggerStack
 NAME = "smdebug"
 
 
-def app_with(settings: Settings | None = None, *, name: str = NAME, **more: Any) -> cdk.App:
-    """The app; its settings come from the context unless they are given."""
-    app = cdk.App(**more)
+def app_with(settings: Settings | None = None, *, name: str = NAME, **options: Any) -> cdk.App:
+    """Return the app; without `settings`, they come from the context."""
+    app = cdk.App(**options)
     DebuggerStack(app, name, settings=settings or Settings.from_context(app.node.get_all_context()))
     return app
 

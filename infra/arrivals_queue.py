@@ -1,7 +1,7 @@
-"""The queue of what has arrived: S3 says which files are new, SageMaker which jobs are over.
+"""The queue of arrivals: new files from S3, ended jobs from SageMaker.
 
-Our own reminders (`{"check": run}`) go the same way: a second queue for Lambda to look into would cost
-more in an idle month than everything else together.
+Our own reminders (`{"check": run}`) use the same queue: polling a second one would cost more in an idle
+month than everything else together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from infra.python_function import PythonFunction, allow
 from infra.run_bucket import RunBucket
 
 SUFFIXES = (".tfevents", ".json", "training_job_end.ts")
-"""What the keys of a run's files end with. S3 refuses notifications that overlap, and knows no wildcards."""
+"""The suffixes of a run's files. S3 refuses overlapping notifications, and has no wildcards."""
 
 PATTERNS: dict[str, list[Any]] = {
     "EventFiles": [{"wildcard": "*/events/*.tfevents"}, {"wildcard": "events/*.tfevents"}],
@@ -31,11 +31,11 @@ PATTERNS: dict[str, list[Any]] = {
         *({"suffix": "/rules.json"}, "rules.json"),
     ],
 }
-"""The same for EventBridge, any run or one at the bucket's root. Several rules: each has to stay simple."""
+"""The same for EventBridge, for any run or one at the bucket's root; one simple rule per kind."""
 
 
 class ArrivalsQueue(Construct):
-    """Nothing here is lost: what cannot be handled five times waits among the dead letters."""
+    """A queue that loses nothing: a message that fails five times becomes a dead letter."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ArrivalsQueue(Construct):
             EventRule(
                 self,
                 "EndedJobs",
-                does="SageMaker training jobs that are over: their runs are, too",
+                does="Ended SageMaker training jobs, whose runs have ended, too",
                 undelivered=undelivered,
                 target=arn,
                 pattern={
@@ -79,7 +79,7 @@ class ArrivalsQueue(Construct):
                 EventRule(
                     self,
                     name,
-                    does=f"{name} that are new in {bucket.name}",
+                    does=f"New {name} in {bucket.name}",
                     undelivered=undelivered,
                     target=arn,
                     pattern={
@@ -93,7 +93,7 @@ class ArrivalsQueue(Construct):
         let_send(self.queue, "events.amazonaws.com", [rule.arn for rule in rules])
 
     def feed(self, function: PythonFunction, *, batch_window: int) -> None:
-        """Hand batches to the function, which says of each message whether it has to come again."""
+        """Pass batches to the function, which reports the messages to deliver again."""
         arn = self.queue.queue_arn
         function.may(
             "sqs:ReceiveMessage",
@@ -112,11 +112,11 @@ class ArrivalsQueue(Construct):
             function_response_types=["ReportBatchItemFailures"],
         ).node.add_dependency(function.role)
 
-    def let_leave_checks(self, function: PythonFunction) -> None:
-        """Leave a message that comes later: was it done?"""
+    def let_send_reminders(self, function: PythonFunction) -> None:
+        """Send delayed reminders to this queue."""
         function.may("sqs:SendMessage", on=[self.queue.queue_arn])
         function.knows(CHECKS_QUEUE, self.queue.queue_url)
 
-    def let_role_leave_checks(self, role: iam.Role) -> None:
-        """The same, for the workflow."""
+    def let_role_send_reminders(self, role: iam.Role) -> None:
+        """Send delayed reminders, as the workflow."""
         allow(role, "sqs:SendMessage", on=[self.queue.queue_arn])

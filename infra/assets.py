@@ -1,4 +1,4 @@
-"""Folders that are put together at synthesis and uploaded on deployment."""
+"""Folders that are filled at synthesis and uploaded at deployment."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _NOT_SHIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
 def bundle(source: Path, fill: Callable[[Path], None], fingerprint: str) -> lambda_.Code:
-    """The folder that `fill` fills, as the code of a function or layer; no Docker takes part.
+    """Return the folder that `fill` fills, as the code of a function or layer, without Docker.
 
-    Nothing is filled while an asset of that fingerprint is there, nor if the app says not to bundle
-    (`aws:cdk:bundling-stacks`): then the asset is `source` as it is.
+    An existing asset with this fingerprint is reused. If bundling is disabled (`aws:cdk:bundling-stacks`),
+    the asset is `source` itself.
     """
     return lambda_.Code.from_asset(
         str(source),
         asset_hash=fingerprint,
         asset_hash_type=cdk.AssetHashType.CUSTOM,
         bundling=cdk.BundlingOptions(
-            image=cdk.DockerImage.from_registry("never-pulled"),  # asked for, never used
+            image=cdk.DockerImage.from_registry("never-pulled"),  # required, never used
             local=_Filled(fill),
         ),
     )
 
 
 def copied(*folders: Path) -> Callable[[Path], None]:
-    """Fills a folder with copies of these, without what Python leaves in them."""
+    """Return a function that fills a folder with copies of these, without bytecode."""
 
     def fill(target: Path) -> None:
         for folder in folders:

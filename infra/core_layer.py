@@ -1,6 +1,6 @@
-"""The layer: the core library, the built-in rules and what they need, for Lambda's own processors.
+"""The layer: the core library, the built-in rules and their dependencies, for Lambda's processors.
 
-`python -m infra.core_layer arm64 build/layer` builds it outside of CDK, to look at or to measure.
+`python -m infra.core_layer arm64 build/layer` builds it without CDK, for inspection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLATFORMS = {
     Architecture.ARM64: "aarch64-manylinux_2_28",
     Architecture.X86_64: "x86_64-manylinux_2_28",
 }
-# Parts of the wheels that nothing imports at run time, and files that say when and how they were installed.
+# Parts of the wheels that nothing imports at run time, and records of the installation.
 _TRIMMED = (
     *("bin", ".lock", "**/tests", "**/*.pyi", "**/*.pxd", "**/*.h", "**/*.lib", "**/*.a"),
     *("numpy/f2py", "numpy/_pyinstaller", "numpy/conftest.py"),
@@ -48,11 +48,11 @@ _TRIMMED = (
 
 
 class LayerBuildError(RuntimeError):
-    """The layer could not be built: the text says by which command, and what it answered."""
+    """The layer could not be built: the message has the command and its output."""
 
 
 def build(target: Path, architecture: Architecture) -> None:
-    """Fill `target` with what is to be under /opt: the locked wheels, our sources, and their bytecode."""
+    """Fill `target` with the contents of /opt: the locked wheels, our sources, and their bytecode."""
     python = target / "python"
     python.mkdir(parents=True)
     install(LOCK, python, architecture)
@@ -64,13 +64,13 @@ def build(target: Path, architecture: Architecture) -> None:
     megabytes = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e6
     if megabytes > MOST_MEGABYTES:
         raise LayerBuildError(
-            f"The layer has {megabytes:.0f} MB, and {MOST_MEGABYTES} MB is what we allow: trim it."
+            f"The layer has {megabytes:.0f} MB, and at most {MOST_MEGABYTES} MB are allowed: trim it."
         )
 
 
 def install(lock: Path, target: Path, architecture: Architecture) -> None:
-    """Install locked wheels for Lambda, whatever machine this is."""
-    asked = {
+    """Install locked wheels for Lambda, on any machine."""
+    options = {
         "--python-version": PYTHON,
         "--python-platform": _PLATFORMS[architecture],
         "--only-binary": ":all:",
@@ -79,12 +79,12 @@ def install(lock: Path, target: Path, architecture: Architecture) -> None:
         "--requirements": str(lock),
     }
     flags = ["--quiet", "--no-config", "--require-hashes", "--no-deps", "--no-compile-bytecode"]
-    told = [word for pair in asked.items() for word in pair]
-    _run([sys.executable, "-m", "uv", "pip", "install", *flags, *told])
+    words = [word for option in options.items() for word in option]
+    _run([sys.executable, "-m", "uv", "pip", "install", *flags, *words])
 
 
 class CoreLayer(Construct):
-    """What every function has under /opt/python."""
+    """The layer of every function, in /opt/python."""
 
     def __init__(
         self, scope: Construct, id: str, *, architecture: Architecture, local: bool
@@ -93,7 +93,7 @@ class CoreLayer(Construct):
         self.version = lambda_.LayerVersion(
             self,
             "Version",
-            description="smdebug, its built-in rules, and what they need",
+            description="smdebug, its built-in rules, and their dependencies",
             code=_sources_alone() if local else _with_wheels(architecture),
             compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
             compatible_architectures=[
@@ -110,17 +110,17 @@ def _with_wheels(architecture: Architecture) -> lambda_.Code:
 
 
 def _sources_alone() -> lambda_.Code:
-    """On a laptop the wheels are those of its own interpreter."""
+    """The local stack uses the wheels of its own interpreter."""
     fingerprint = fingerprint_of(SOURCES, "local")
     return bundle(SOURCES[0], lambda target: copied(*SOURCES)(target / "python"), fingerprint)
 
 
 def _compile(folder: Path) -> None:
-    """Bytecode halves the cold import; it has to come from the Python that will run it."""
-    python = lambdas_python()
+    """Add bytecode, which halves the cold import; it must come from the Python version that runs it."""
+    python = find_lambda_python()
     if python is None:
         print(
-            f"No Python {PYTHON} here: the layer goes without bytecode, and starts slower.",
+            f"No Python {PYTHON} found: the layer has no bytecode, so functions start more slowly.",
             file=sys.stderr,
         )
         return
@@ -130,14 +130,14 @@ def _compile(folder: Path) -> None:
     _run([python, "-S", "-m", "compileall", *flags, *where], PYTHONHASHSEED="0")
 
 
-def lambdas_python() -> str | None:
-    """An interpreter of Lambda's version: this one, one on the PATH, or one that pyenv keeps."""
+def find_lambda_python() -> str | None:
+    """Return an interpreter of Lambda's version: this one, one on the PATH, or one of pyenv's."""
     kept = sorted(Path.home().glob(f".pyenv/versions/{PYTHON}.*/bin/python"))
     for candidate in (sys.executable, f"python{PYTHON}", *map(str, kept)):
         with suppress(OSError):
-            asked = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-            said = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
-            if said.stdout.strip() == PYTHON:
+            command = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+            if done.stdout.strip() == PYTHON:
                 return candidate
     return None
 

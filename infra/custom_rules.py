@@ -1,6 +1,6 @@
-"""Rules that users bring: a file in `rules/custom/` becomes a function, one at an S3 URI runs in a sandbox.
+"""Custom rules: a file in `rules/custom/` becomes a function, one at an S3 URI runs in a sandbox.
 
-Their code is not trusted: what runs it may write its log and nothing else.
+Their code is not trusted: the functions that run it may only write their logs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from infra.run_bucket import RULE_SOURCES as OWN_SOURCES
 from infra.run_bucket import STATE, RunBucket
 from infra.settings import Architecture, Settings, SettingsError
 
-MOST_FILES = 25  # their names and functions have to fit into a function's environment of 4 KB
+MOST_FILES = 25  # their names must fit into a function's environment of 4 KB
 TIMEOUT = 120
 NARROWED = (
-    "The most that a claim can lend; its session policy narrows it to one run and one state key."
+    "The upper limit of what a claim lends; its session policy allows one run and one state key."
 )
 _HANDLER = "functions.handlers.run_custom_rule.handler"
 _LOCK = ".requirements.txt"
@@ -39,7 +39,7 @@ _FUNCTIONS = ROOT / "functions"
 
 @dataclass(frozen=True)
 class RuleFile:
-    """A file that defines rules, and what it needs beside the core library."""
+    """A file that defines rules, and its requirements besides the core library."""
 
     path: Path
     rules: tuple[str, ...]
@@ -56,7 +56,7 @@ class RuleFile:
 
 
 def rule_files(folder: Path) -> list[RuleFile]:
-    """The rule files of a folder. They are read, not run: nothing of them is trusted here either."""
+    """Return the rule files of a folder. They are parsed, not run: they are not trusted here either."""
     files = [
         RuleFile(path, tuple(_rules_in(path)))
         for path in sorted(folder.glob("*.py"))
@@ -64,7 +64,7 @@ def rule_files(folder: Path) -> list[RuleFile]:
     ]
     if len(files) > MOST_FILES:
         raise SettingsError(
-            f"{folder} has {len(files)} rule files, and {MOST_FILES} can be deployed: "
+            f"{folder} has {len(files)} rule files, and at most {MOST_FILES} can be deployed: "
             "put several rules into one file, or load them from S3."
         )
     defined_in: dict[str, Path] = {}
@@ -72,7 +72,7 @@ def rule_files(folder: Path) -> list[RuleFile]:
         if not file.rules:
             raise SettingsError(
                 f"{file.path} defines no rule: a rule is a class that derives from smdebug.rules.Rule. "
-                "A file that is no rule file begins with an underscore."
+                "Begin the names of other files with an underscore."
             )
         for rule in file.rules:
             if rule in defined_in:
@@ -84,16 +84,14 @@ def rule_files(folder: Path) -> list[RuleFile]:
 
 
 class CustomRules(Construct):
-    """A function per rule file, the sandbox, and the role whose narrowed credentials they are handed."""
+    """A function per rule file, the sandbox, and the role whose narrowed credentials they get."""
 
     def __init__(self, scope: Construct, id: str, *, shared: Shared) -> None:
         super().__init__(scope, id)
         settings = shared.settings
         files = rule_files(settings.custom_rules)
         self._function_of: dict[str, PythonFunction] = {}
-        self._sandbox = self._untrusted(
-            "Sandbox", "Runs a rule whose source was handed to it", shared, None
-        )
+        self._sandbox = self._untrusted("Sandbox", "Runs a rule from its source code", shared, None)
         self._functions = [self._sandbox]
         for file in files:
             function = self._untrusted(
@@ -108,11 +106,11 @@ class CustomRules(Construct):
 
     @property
     def functions(self) -> Sequence[PythonFunction]:
-        """All that run code which is not trusted."""
+        """The functions that run untrusted code."""
         return self._functions
 
     def let_know_rules(self, function: PythonFunction) -> None:
-        """Tell which rules are deployed, and by which function each is run."""
+        """Know which rules are deployed, and which function runs each."""
         names = {rule: deployed.name for rule, deployed in sorted(self._function_of.items())}
         function.knows(CUSTOM_RULES, cdk.Stack.of(self).to_json_string(names) if names else "{}")
 
@@ -129,21 +127,20 @@ class CustomRules(Construct):
         function.knows(CUSTOM_RULE_SANDBOX, self._sandbox.name)
         prefixes = [f"s3://{bucket.name}/{OWN_SOURCES}", *settings.rule_sources]
         elsewhere = [prefix.removeprefix("s3://") for prefix in settings.rule_sources]
-        if elsewhere:  # the bucket itself it may read
+        if elsewhere:  # besides the bucket itself
             function.may(
                 "s3:GetObject",
                 on=[f"arn:{cdk.Aws.PARTITION}:s3:::{place}*" for place in elsewhere],
-                because="The files of custom rules lie below the prefixes that `rule_sources` allows.",
+                because="Custom rules are below the prefixes that `rule_sources` allows.",
             )
         function.knows(RULE_SOURCES, json.dumps(prefixes))
         role = iam.Role(
             self,
             "AccessRole",
             assumed_by=iam.ArnPrincipal(function.role.role_arn),
-            max_session_duration=cdk.Duration.hours(
-                1
-            ),  # IAM has no shorter one; a claim asks for 900 s
-            description="The most that a custom rule may touch; each claim narrows it",
+            # The shortest that IAM offers; a claim asks for 900 s.
+            max_session_duration=cdk.Duration.hours(1),
+            description="The upper limit of what custom rules may do; each claim narrows it",
         )
         others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in settings.other_buckets]
         buckets = [bucket.arn, *others]
@@ -174,14 +171,14 @@ class CustomRules(Construct):
 
 
 def filling(file: RuleFile, architecture: Architecture) -> Callable[[Path], None]:
-    """Fills a folder with the rule file, what it needs, and the functions that run it."""
+    """Return a function that fills a folder with the rule file, its requirements, and `functions`."""
 
     def fill(target: Path) -> None:
         if file.lock:
             if "--hash=" not in file.lock.read_text(encoding="utf-8"):
                 raise SettingsError(
-                    f"{file.lock} has no hashes, so it may not be what was tried that is deployed: "
-                    f"make it with `uv pip compile --generate-hashes --python-version {PYTHON}`."
+                    f"{file.lock} has no hashes, so other versions than the tested ones could be deployed: "
+                    f"create it with `uv pip compile --generate-hashes --python-version {PYTHON}`."
                 )
             install(file.lock, target, architecture)
         copied(_FUNCTIONS)(target)
@@ -201,7 +198,7 @@ def _rules_in(path: Path) -> list[str]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except (SyntaxError, ValueError) as error:
-        raise SettingsError(f"{path} is not Python that can be read: {error}") from error
+        raise SettingsError(f"{path} is not valid Python: {error}") from error
     rules: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.ClassDef):

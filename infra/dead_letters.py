@@ -1,4 +1,4 @@
-"""Queues whose failures are kept: every message that nobody could handle waits two weeks to be looked at."""
+"""Queues that keep their failures: a message that could not be handled is kept for two weeks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encrypted_queue(
     dead_letters: sqs.Queue | None = None,
     tries: int = 5,
 ) -> sqs.Queue:
-    """A queue that is encrypted, reached over TLS only, and keeps messages as long as SQS does."""
+    """Return an encrypted queue, reachable over TLS only, with the longest retention of SQS."""
     return sqs.Queue(
         scope,
         id,
@@ -36,7 +36,7 @@ def encrypted_queue(
 
 
 def let_send(queue: sqs.Queue, service: str, sources: Sequence[str]) -> None:
-    """Let a service of AWS send to the queue, on behalf of these resources of this account and no others."""
+    """Let an AWS service send to the queue, on behalf of these resources of this account only."""
     queue.add_to_resource_policy(
         iam.PolicyStatement(
             principals=[iam.ServicePrincipal(service)],
@@ -51,7 +51,7 @@ def let_send(queue: sqs.Queue, service: str, sources: Sequence[str]) -> None:
 
 
 class Undelivered(Construct):
-    """Events that no target took, and asynchronous calls that failed for good."""
+    """Events that could not be delivered, and asynchronous calls whose attempts all failed."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
@@ -59,9 +59,9 @@ class Undelivered(Construct):
         self._rules: list[str] = []
 
     def take_from(self, rule_arn: str) -> None:
-        """Let EventBridge leave here what the target of that rule did not take."""
+        """Let EventBridge send undelivered events of that rule here."""
         if not self._rules:
-            # One statement for all rules, also those that are yet to be made.
+            # One statement for all rules, including later ones.
             let_send(self.queue, "events.amazonaws.com", cdk.Lazy.list(_Rules(self._rules)))
         self._rules.append(rule_arn)
 

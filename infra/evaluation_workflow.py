@@ -1,8 +1,7 @@
-"""The state machine that has the rules look at what is due, and publishes what they found."""
+"""The state machine that evaluates due steps and publishes the findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -14,6 +13,7 @@ from constructs import Construct
 from infra.acknowledgments import acknowledge, acknowledge_wildcards
 from infra.arrivals_queue import ArrivalsQueue
 from infra.findings_bus import FindingsBus
+from infra.functions import Functions
 from infra.names import WORKFLOW
 from infra.python_function import PythonFunction
 from infra.settings import Settings, WorkflowType
@@ -22,7 +22,7 @@ DEFINITION = Path(__file__).parent / "workflow.asl.json"
 
 
 class EvaluationWorkflow(Construct):
-    """`workflow.asl.json`, with the names of what it calls."""
+    """`workflow.asl.json`, with the names of the functions that it calls."""
 
     def __init__(
         self,
@@ -31,12 +31,7 @@ class EvaluationWorkflow(Construct):
         *,
         settings: Settings,
         unique: str,
-        evaluate: PythonFunction,
-        claim: PythonFunction,
-        custom_rules: Sequence[PythonFunction],
-        commit: PythonFunction,
-        mark_published: PythonFunction,
-        finish_run: PythonFunction,
+        functions: Functions,
         bus: FindingsBus,
         arrivals: ArrivalsQueue,
     ) -> None:
@@ -48,17 +43,20 @@ class EvaluationWorkflow(Construct):
                 "states.amazonaws.com",
                 conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
             ),
-            description="Calls the rules, and alone may put events on the bus",
+            description="Calls the rules; the only role that may put events on the bus",
         )
-        functions = [evaluate, claim, *custom_rules, commit, mark_published, finish_run]
+        called = [
+            *(functions.evaluate, functions.claim, *functions.custom.functions),
+            *(functions.commit, functions.mark_published, functions.finish_run),
+        ]
         self.role.add_to_policy(
             iam.PolicyStatement(
-                actions=["lambda:InvokeFunction"], resources=[one.arn for one in functions]
+                actions=["lambda:InvokeFunction"], resources=[function.arn for function in called]
             )
         )
-        arrivals.let_role_leave_checks(self.role)
+        arrivals.let_role_send_reminders(self.role)
         bus.let_only_this_publish(self.role)
-        # Names that begin so share one resource policy, whose size is limited.
+        # Names with this prefix share one resource policy; the size of each is limited.
         log_group = logs.LogGroup(
             self,
             "Log",
@@ -75,16 +73,16 @@ class EvaluationWorkflow(Construct):
             else sfn.StateMachineType.STANDARD,
             definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text(encoding="utf-8")),
             definition_substitutions={
-                "Evaluate": evaluate.arn,
-                "Claim": claim.arn,
-                "Commit": commit.arn,
-                "FinishRun": finish_run.arn,
-                "MarkPublished": mark_published.arn,
+                "Evaluate": functions.evaluate.arn,
+                "Claim": functions.claim.arn,
+                "Commit": functions.commit.arn,
+                "FinishRun": functions.finish_run.arn,
+                "MarkPublished": functions.mark_published.arn,
                 "Bus": bus.name,
                 "Reminders": arrivals.queue.queue_url,
             },
             role=self.role,
-            # Failures only, and never what was passed: a claim's credentials are part of that.
+            # Failures only, and never the data passed: that includes a claim's credentials.
             logs=sfn.LogOptions(
                 destination=log_group, level=sfn.LogLevel.ERROR, include_execution_data=False
             ),
@@ -93,17 +91,17 @@ class EvaluationWorkflow(Construct):
         acknowledge_wildcards(
             self.role,
             ["*"],
-            "Where its logs go can only be set up for all log groups of an account.",
+            "Log delivery can only be configured for all log groups of an account.",
         )
         acknowledge(
             self.machine,
             "SF1",
-            "Events of every execution cost more than the execution: failures are logged.",
+            "Logging every execution costs more than the execution, so only failures are logged.",
         )
         acknowledge(
             self.machine,
             "SF2",
-            "Traces cost as much as evaluating: each event tells its times instead.",
+            "Traces cost as much as the evaluation; each event has its times instead.",
         )
 
     @property

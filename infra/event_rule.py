@@ -1,4 +1,4 @@
-"""An EventBridge rule with one target, and a place for what the target did not take."""
+"""An EventBridge rule with one target, and a queue for undelivered events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from infra.python_function import PythonFunction
 
 
 class EventRule(Construct):
-    """When an event is like this, or it is time: that function, or that queue."""
+    """Sends matching events, or a schedule's, to a function or a queue."""
 
     def __init__(
         self,

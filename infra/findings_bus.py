@@ -1,4 +1,4 @@
-"""The bus on which findings are published, for us and for whoever else wants to know."""
+"""The bus on which findings are published, for the debugger and for others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACTION = "Rule Action Outcome"
 
 
 class FindingsBus(Construct):
-    """A bus of our own: nobody but the workflow puts events on it, so each of them is true."""
+    """A bus that only the workflow may put events on, so that none is forged."""
 
     def __init__(self, scope: Construct, id: str, *, unique: str, undelivered: Undelivered) -> None:
         super().__init__(scope, id)
@@ -38,7 +38,7 @@ class FindingsBus(Construct):
         self.arn = self._bus.event_bus_arn
 
     def let_only_this_publish(self, role: iam.Role) -> None:
-        """Let the workflow put events, and refuse everybody else, whatever their own policies say."""
+        """Let the workflow put events, and deny it to all others, whatever their own policies allow."""
         role.add_to_policy(iam.PolicyStatement(actions=["events:PutEvents"], resources=[self.arn]))
         self._bus.add_to_resource_policy(
             iam.PolicyStatement(
@@ -62,7 +62,7 @@ class FindingsBus(Construct):
         role_arn: str | None = None,
         input_transformer: events.CfnRule.InputTransformerProperty | None = None,
     ) -> None:
-        """Whenever such an event is published: call that."""
+        """Call the target whenever such an event is published."""
         EventRule(
             self,
             id,
@@ -81,7 +81,7 @@ class FindingsBus(Construct):
 
 
 def as_slack_message() -> events.CfnRule.InputTransformerProperty:
-    """What Slack shows: every variable stands for a whole JSON value, so any text is quoted rightly."""
+    """Return the transformer for Slack; each variable is a whole JSON value, so text is quoted correctly."""
     return events.CfnRule.InputTransformerProperty(
         input_paths_map={
             "text": "$.detail.text",

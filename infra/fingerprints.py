@@ -1,4 +1,4 @@
-"""What sources are, in a few letters: the same letters, the same assets. No CDK here."""
+"""Fingerprints of sources: equal fingerprints mean equal assets. Imports no CDK."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def fingerprint_of(paths: Iterable[Path], *told: str) -> str:
-    """The same for the same files and words, wherever the checkout lies."""
-    digest = hashlib.sha256("\0".join(told).encode())
+def fingerprint_of(paths: Iterable[Path], *parameters: str) -> str:
+    """Return a digest of the files and parameters, independent of where the checkout is."""
+    digest = hashlib.sha256("\0".join(parameters).encode())
     for path in paths:
         for file in sorted(files_of(path)):
             digest.update(f"\0{path.name}/{file.relative_to(path)}\0".encode())
@@ -18,7 +18,7 @@ def fingerprint_of(paths: Iterable[Path], *told: str) -> str:
 
 
 def files_of(path: Path) -> Iterable[Path]:
-    """The file itself, or what of a folder is shipped."""
+    """The file itself, or the files of a folder that are shipped."""
     if path.is_file():
         return [path]
     return [

@@ -1,4 +1,4 @@
-"""What the functions read from their environment, by name: `functions.wiring` is the other side of this."""
+"""The names of the environment variables of the functions; `functions` has the reading side."""
 
 TABLE = "SMDEBUG_TABLE"
 BUCKET = "SMDEBUG_BUCKET"
@@ -21,6 +21,7 @@ INDEX_RETENTION = "SMDEBUG_INDEX_RETENTION"
 INCOMPLETE_STEP_TIMEOUT = "SMDEBUG_INCOMPLETE_STEP_TIMEOUT"
 STALL_TIMEOUT = "SMDEBUG_STALL_TIMEOUT"
 SILENCE_TIMEOUT = "SMDEBUG_SILENCE_TIMEOUT"
+END_GRACE = "SMDEBUG_END_GRACE"
 
 METRICS = "smdebug"
-"""The CloudWatch namespace of the functions' own numbers."""
+"""The CloudWatch namespace of the functions' own metrics."""

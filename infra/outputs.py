@@ -1,59 +1,60 @@
-"""What a person, or `smdebug.service`, has to know of a deployed debugger."""
+"""The outputs of a deployed debugger, for a person or `smdebug.service`."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from infra.foundation import Foundation
+from infra.functions import Functions
+
 
 class Outputs(Construct):
-    """The outputs of the stack that the debugger is in."""
+    """The outputs of the stack that contains the debugger."""
 
     def __init__(
         self,
         scope: Construct,
         id: str,
+        foundation: Foundation,
+        functions: Functions,
         *,
-        bucket: str,
-        has_to_turn_on_events: bool,
-        table: str,
-        bus: str,
-        topic: str,
         workflow: str,
         dashboard: str,
-        evaluation_log: str,
-        custom_rule_logs: Sequence[str],
     ) -> None:
         super().__init__(scope, id)
+        bucket = foundation.bucket
         console = f"https://{cdk.Aws.REGION}.console.aws.amazon.com/cloudwatch/home"
-        self._tell("Bucket", bucket, "Save to s3://<this>/<run>, and the rules look")
-        self._tell("StepIndex", table, "The table that smdebug.service reads")
-        self._tell("FindingsBus", bus, "Make EventBridge rules of your own on this bus")
-        self._tell("AlertsTopic", topic, "Subscribe here to be told")
-        self._tell("Workflow", workflow, "Evaluates the rules")
-        self._tell("Dashboard", f"{console}#dashboards:name={dashboard}", "Does it keep up?")
-        self._tell("EvaluationLog", evaluation_log, "What the built-in rules logged")
-        self._tell("CustomRuleLogs", ",".join(custom_rule_logs), "What custom rules logged")
-        if has_to_turn_on_events:
-            self._tell(
+        evaluation_log = functions.evaluate.log_group.log_group_name
+        custom_logs = [custom.log_group.log_group_name for custom in functions.custom.functions]
+        self._add("Bucket", bucket.name, "Save to s3://<this>/<run>: the rules evaluate each step")
+        self._add("StepIndex", foundation.table.name, "The table that smdebug.service reads")
+        self._add("FindingsBus", foundation.bus.name, "Add your own EventBridge rules to this bus")
+        self._add("AlertsTopic", foundation.alerts.arn, "Subscribe here to get the alerts")
+        self._add("Workflow", workflow, "Evaluates the rules")
+        self._add(
+            "Dashboard", f"{console}#dashboards:name={dashboard}", "Backlog, failures and findings"
+        )
+        self._add("EvaluationLog", evaluation_log, "The log of the built-in rules")
+        self._add("CustomRuleLogs", ",".join(custom_logs), "The logs of custom rules")
+        if not bucket.is_our_own:
+            self._add(
                 "TurnOnEvents",
-                _turn_on(bucket),
-                "Run this once: it keeps what the bucket notifies by now",
+                _turn_on_events(bucket.name),
+                "Run this once: it turns events on and keeps the bucket's present notifications",
             )
 
-    def named_plainly(self) -> None:
-        """Without path and digest: in a stack that holds nothing else, nothing else has these names."""
+    def use_plain_names(self) -> None:
+        """Name the outputs without path and digest, for a stack that contains nothing else."""
         for output in self.node.children:
             assert isinstance(output, cdk.CfnOutput)
             output.override_logical_id(output.node.id)
 
-    def _tell(self, name: str, value: str, meaning: str) -> None:
-        cdk.CfnOutput(self, name, value=value, description=meaning)
+    def _add(self, name: str, value: str, description: str) -> None:
+        cdk.CfnOutput(self, name, value=value, description=description)
 
 
-def _turn_on(bucket: str) -> str:
+def _turn_on_events(bucket: str) -> str:
     api = "aws s3api"
     add = "jq -s '(.[0] // {}) + {EventBridgeConfiguration: {}}'"
     read = f"{api} get-bucket-notification-configuration --bucket {bucket}"

@@ -1,4 +1,4 @@
-"""What each role may do, as a table: `python -m infra.permissions` writes it into docs/security.md."""
+"""The permissions of each role as a table; `python -m infra.permissions` writes it into docs/security.md."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ _CONTEXT = {
 
 
 def table() -> str:
-    """One row per permission of each role, and why it is on a pattern where it is."""
+    """Return one row per permission of each role, with the reason where it is on a pattern."""
     app = cdk.App(context=_CONTEXT, builtin_cloud_formation_validation=False)
     stack = DebuggerStack(app, "Stack", settings=Settings())
     reasons = dict(_reasons(stack))
     template = app.synth().get_stack_by_name("Stack").template
     rows = ["| Role | may | on | because |", "|---|---|---|---|"]
-    for role, statement in sorted(_statements(template["Resources"]), key=lambda told: told[0]):
-        where = sorted(_named(one, template) for one in _list(statement["Resource"]))
-        why = " ".join(dict.fromkeys(reasons[role, one] for one in where if (role, one) in reasons))
+    for role, statement in sorted(_statements(template["Resources"]), key=lambda row: row[0]):
+        where = sorted(_named(resource, template) for resource in _list(statement["Resource"]))
+        why = " ".join(
+            dict.fromkeys(reasons[role, name] for name in where if (role, name) in reasons)
+        )
         rows.append(f"| {role} | {_code(_list(statement['Action']))} | {_code(where)} | {why} |")
     return "\n".join(rows)
 
 
 def written_into(page: str) -> str:
-    """The page with the table as it is now."""
+    """Return the page with an up-to-date table."""
     before, _, rest = page.partition(BEGIN)
     return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
 
@@ -55,9 +57,9 @@ def _reasons(stack: cdk.Stack) -> Iterator[tuple[tuple[str, str], str]]:
         for entry in construct.node.metadata:
             if entry.type == cdk.Validations.ACKNOWLEDGED_RULES_METADATA_KEY:
                 for rule, reason in entry.data.items():
-                    found = re.search(r"IAM5\[Resource::(.*)\]$", rule)
-                    if found:
-                        yield (_of_role(construct.node.path), _tidy(found[1])), reason
+                    match = re.search(r"IAM5\[Resource::(.*)\]$", rule)
+                    if match:
+                        yield (_of_role(construct.node.path), _tidy(match[1])), reason
 
 
 def _named(resource: Any, template: Mapping[str, Any]) -> str:
@@ -70,7 +72,7 @@ def _named(resource: Any, template: Mapping[str, Any]) -> str:
             return f"<{name}>"
         case {"Fn::Join": [between, parts]}:
             return _tidy(str(between).join(_named(part, template) for part in parts))
-    raise TypeError(f"{resource!r} is no way to name a resource that we use")
+    raise TypeError(f"{resource!r} is not a supported way to name a resource")
 
 
 def _of_role(path: str) -> str:
@@ -91,8 +93,8 @@ def _tidy(arn: str) -> str:
     return arn.replace("arn:<partition>:s3:::smdebug-<id>-<accountid>-<region>", "<bucket>")
 
 
-def _code(told: list[str]) -> str:
-    return "<br>".join(f"`{one}`" for one in told)
+def _code(names: list[str]) -> str:
+    return "<br>".join(f"`{name}`" for name in names)
 
 
 def _list(value: Any) -> list[Any]:

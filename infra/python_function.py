@@ -1,4 +1,4 @@
-"""A Lambda function of ours. What all of them share is said here, once."""
+"""A Lambda function of the debugger; what all of them share is defined here."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _FUNCTIONS = ROOT / "functions"
 
 @dataclass(frozen=True)
 class Shared:
-    """What the functions of one deployment have in common."""
+    """The common parts of a deployment's functions."""
 
     layer: lambda_.ILayerVersion
-    undelivered: sqs.IQueue  # what an asynchronous function could not do ends here
+    undelivered: sqs.IQueue  # the dead letters of asynchronous functions
     settings: Settings
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class PythonFunction(Construct):
-    """One function with a role and a log of its own; it may do nothing until it is let."""
+    """One function with its own role and log; it has no permissions until they are granted."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class PythonFunction(Construct):
             if settings.architecture is Architecture.ARM64
             else lambda_.Architecture.X86_64,
             layers=[shared.layer],
-            role=self.role,  # which CDK makes first, with its permissions
+            role=self.role,  # CDK creates it first, with its permissions
             log_group=self.log_group,
             timeout=cdk.Duration.seconds(timeout),
             memory_size=memory_mb,
@@ -87,7 +87,7 @@ class PythonFunction(Construct):
         acknowledge(
             self.function,
             "L1",
-            "Python 3.13 is what the layer and its bytecode are built for and tested with.",
+            "The layer and its bytecode are built for and tested with Python 3.13.",
         )
         if is_asynchronous:
             resource = self.function.node.default_child
@@ -112,11 +112,11 @@ class PythonFunction(Construct):
         because: str | None = None,
         conditions: Mapping[str, object] | None = None,
     ) -> None:
-        """Let the function do that, on these resources only; a pattern among them needs a reason."""
+        """Allow the actions on these resources only; a pattern among them needs a reason."""
         allow(self.role, *actions, on=on, because=because, conditions=conditions)
 
     def knows(self, name: str, value: str) -> None:
-        """Tell the function something through its environment."""
+        """Set an environment variable of the function."""
         self.function.add_environment(name, value)
 
 
@@ -127,7 +127,7 @@ def allow(
     because: str | None = None,
     conditions: Mapping[str, object] | None = None,
 ) -> None:
-    """Let the role do that; `because` says why where a resource is a pattern."""
+    """Allow the role these actions; `because` is the reason if a resource is a pattern."""
     acknowledge_wildcards(role, on, because)
     role.add_to_policy(
         iam.PolicyStatement(
@@ -137,7 +137,7 @@ def allow(
 
 
 def code_of_functions() -> lambda_.Code:
-    """The package `functions` and nothing else: what it imports is in the layer."""
+    """The package `functions` alone: its dependencies are in the layer."""
     return bundle(_FUNCTIONS, copied(_FUNCTIONS), fingerprint_of([_FUNCTIONS]))
 
 

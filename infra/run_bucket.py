@@ -1,7 +1,7 @@
-"""Where the runs are: the stack's own bucket, or one that exists.
+"""The bucket of the runs: the stack's own, or an existing one.
 
-Everything the application itself writes ends in a way that no notification matches, and its roles may
-write nothing else: so nothing that it does can wake it.
+The application writes only keys that no notification matches, and its roles allow no others, so it
+cannot trigger itself.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ EVIDENCE = "report/findings/*.finding"
 CONTROL = "control/stop"
 REPORT = "report/report.html"
 RULE_SOURCES = "rule-sources/"
-"""The prefix of the bucket from where custom rules may be loaded."""
+"""The prefix of the bucket from which custom rules may be loaded."""
 
-ANY_RUN = "A run may have any prefix of the bucket; nothing outside of the bucket is read."
+ANY_RUN = "A run may have any prefix of the bucket; nothing outside the bucket is read."
 OTHER_RUNS = (
-    "Rules may compare with runs of the buckets that `other_buckets` names; they are only read."
+    "Rules may compare runs with those in the buckets of `other_buckets`, which are only read."
 )
-OUR_OWN_KEYS = (
-    "Any run may have such an object; its name ends in a way that nothing else writes or reads."
-)
+OUR_OWN_KEYS = "Any run may have such an object; nothing else uses its suffix."
 
 
 class RunBucket(Construct):
@@ -44,17 +42,17 @@ class RunBucket(Construct):
         self._key = key
         self._others = settings.other_buckets
         self.is_our_own = settings.bucket is None
-        # A name told beforehand: the queue has to trust the bucket before the bucket can be made.
+        # A name known in advance: the queue must trust the bucket before the bucket can be created.
         self.name = settings.bucket or f"smdebug-{unique}-{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
         self.arn = f"arn:{cdk.Aws.PARTITION}:s3:::{self.name}"
         self._bucket = self._our_own(settings) if self.is_our_own else None
 
     def notify(self, queue_arn: str, suffixes: Sequence[str], *, only_after: Construct) -> None:
-        """Send word of every new object whose key ends so, however it was uploaded."""
+        """Notify the queue of every new object with such a suffix, however it was uploaded."""
         assert self._bucket is not None
         resource = self._bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket)
-        # As a property: `add_event_notification` brings a function of its own, which may touch any bucket.
+        # As a property: `add_event_notification` adds a function that may change any bucket.
         resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             queue_configurations=[
                 s3.CfnBucket.QueueConfigurationProperty(
@@ -72,14 +70,14 @@ class RunBucket(Construct):
         self._bucket.node.add_dependency(only_after)
 
     def let_read(self, function: PythonFunction) -> None:
-        """Read the files of runs; that none is there can only be told to who may list."""
+        """Read the files of runs. Missing keys return 404 only to callers with ListBucket."""
         function.may("s3:GetObject", on=[f"{self.arn}/*"], because=ANY_RUN)
         function.may("s3:ListBucket", on=[self.arn])
         self._let_decrypt(function)
         function.knows(BUCKET, self.name)
 
     def let_read_with_others(self, function: PythonFunction) -> None:
-        """The same, and the runs of other buckets that rules may compare with."""
+        """Read the files of runs, here and in the other buckets that rules may compare with."""
         self.let_read(function)
         others = [f"arn:{cdk.Aws.PARTITION}:s3:::{name}" for name in self._others]
         if others:
@@ -94,20 +92,20 @@ class RunBucket(Construct):
         function.knows(STATE_BUCKET, self.name)
 
     def let_write_evidence(self, function: PythonFunction) -> None:
-        """Write what of a finding is too long for an event."""
+        """Write evidence that is too long for an event."""
         self._let_write(function, EVIDENCE)
 
     def let_write_report(self, function: PythonFunction) -> None:
-        """Write the page that tells of a finished run."""
+        """Write the report of a finished run."""
         self._let_write(function, REPORT)
 
-    def let_control(self, function: PythonFunction) -> None:
-        """Ask a training to stop, by an object that its hook looks for."""
+    def let_request_stop(self, function: PythonFunction) -> None:
+        """Request that a training stops, by a control file that its hook checks for."""
         self._let_write(function, CONTROL)
         function.knows(BUCKET, self.name)
 
     def keys(self, below_a_run: str) -> list[str]:
-        """The ARNs of such keys of any run, the one at the bucket's root included."""
+        """The ARNs of these keys of any run, including a run at the bucket's root."""
         return [f"{self.arn}/*/{below_a_run}", f"{self.arn}/{below_a_run}"]
 
     def _let_write(self, function: PythonFunction, key: str) -> None:
@@ -145,6 +143,6 @@ class RunBucket(Construct):
             bucket,
             "S1",
             "A log object per request would outnumber the runs' own objects; "
-            "CloudTrail's data events tell the same to whom needs it.",
+            "CloudTrail's data events record the same.",
         )
         return bucket

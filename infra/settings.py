@@ -1,4 +1,4 @@
-"""What a user can choose about the deployed debugger, checked before anything is synthesized."""
+"""The settings of a deployment, checked before anything is synthesized."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used: the text says which, what is wrong with it, and what to write."""
+    """An invalid setting: the message says which, what is wrong, and what to write instead."""
 
 
 class WorkflowType(StrEnum):
@@ -21,7 +21,7 @@ class WorkflowType(StrEnum):
 
 
 class Removal(StrEnum):
-    """What happens to the runs and the step index when the stack is deleted."""
+    """Whether the runs and the step index survive the deletion of the stack."""
 
     RETAIN = "retain"
     DESTROY = "destroy"
@@ -57,62 +57,63 @@ LOG_RETENTIONS = (
     3288,
     3653,
 )
-# The environment of a function is limited to 4 KB, and the default rules are part of it.
+END_GRACE_SECONDS = 60  # after the end of a run, before it is finished: late files still count
+# The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the debugger is to be deployed; every field has a value that is right for most."""
+    """How the debugger is deployed; every field has a default that suits most."""
 
     bucket: str | None = None
-    """An existing bucket to watch, with EventBridge events on; without, the stack makes its own."""
+    """An existing bucket to watch, with EventBridge events on; by default the stack creates one."""
     run_retention_days: int | None = None
-    """Objects of the stack's own bucket are deleted after so many days; without, they are kept."""
+    """Days after which objects in the stack's own bucket are deleted; by default they are kept."""
     index_retention_days: int = 90
-    """What is known of a run is forgotten so many days after its last change."""
+    """Days after a run's last change when its records are deleted."""
     default_rules: tuple[str, ...] = DEFAULT_RULES
-    """The built-in rules that watch a run which brings no `rules.json`."""
+    """The built-in rules of runs without a `rules.json`."""
     rule_sources: tuple[str, ...] = ()
-    """`s3://bucket/prefix/` from where custom rules may be loaded, besides `rule-sources/` of the bucket."""
+    """`s3://bucket/prefix/` of custom rules, besides `rule-sources/` of the bucket."""
     other_buckets: tuple[str, ...] = ()
     """Buckets with runs that rules may compare with (`other_trials`); they are only read."""
     workflow_type: WorkflowType = WorkflowType.EXPRESS
     """`express` costs a tenth; `standard` keeps the history of each execution for 90 days."""
     alert_emails: tuple[str, ...] = ()
-    """Addresses that get the alerts, after confirming once."""
+    """Addresses that get the alerts, once they have confirmed."""
     alert_phone_numbers: tuple[str, ...] = ()
-    """Numbers that get the alerts as SMS, as +15551234567."""
+    """Phone numbers that get the alerts as SMS, such as +15551234567."""
     slack_secret: str | None = None
-    """A Secrets Manager secret `{"url": …, "token": …}`: findings go to that Slack webhook."""
+    """A Secrets Manager secret `{"url": …, "token": …}` of a Slack webhook for findings."""
     webhook_secret: str | None = None
-    """A Secrets Manager secret `{"url": …, "token": …}`: events go there as they are."""
+    """A Secrets Manager secret `{"url": …, "token": …}` of a webhook for unchanged events."""
     memory_mb: int = 1024
     """Memory of the functions that evaluate rules."""
     scratch_mb: int = 4096
-    """Their `/tmp`, where event files too large for the memory are spooled."""
+    """Their `/tmp`, for event files that are too large for the memory."""
     architecture: Architecture = Architecture.ARM64
     """The processor of the functions; custom rules with their own requirements may need `x86_64`."""
     encryption_key_arn: str | None = None
-    """A KMS key of yours for the bucket, the step index and the alerts; without, AWS's own keys."""
+    """Your KMS key for the bucket, the step index and the alerts; by default AWS's own keys."""
     log_retention_days: int = 30
-    """Logs of the functions are deleted after so many days."""
+    """Days after which logs of the functions are deleted."""
     removal_policy: Removal = Removal.RETAIN
     """`retain` keeps the runs and the step index when the stack is deleted; `destroy` does not."""
     point_in_time_recovery: bool = True
-    """Backups of the step index, to any second of the last 35 days."""
+    """Backups of the step index, for any second of the last 35 days."""
     batch_window_seconds: int = 0
-    """How long notifications are collected before they are handled; 2 is right above 16 workers."""
+    """How long notifications are collected into batches; use 2 for more than 16 workers."""
     incomplete_step_timeout_seconds: int = 900
-    """A step that some worker never finished is given up after so long."""
+    """How long an incomplete step is waited for."""
     stall_timeout_seconds: int = 1800
-    """A run that has saved nothing for so long is reported as stalled."""
+    """How long a run may save nothing before it is reported as stalled."""
     silence_timeout_seconds: int = 21600
-    """A run that has saved nothing for so long is taken to be over; it reopens when data comes."""
+    """How long a run may save nothing before it counts as ended; new data reopens it."""
     custom_rules: Path = field(default=Path(__file__).parents[1] / "rules" / "custom")
-    """The folder of which every rule file becomes a function of its own."""
+    """The folder whose rule files are deployed, one function each."""
     local: bool = False
-    """For a laptop: the layer is the sources without the wheels. Nothing else differs."""
+    """For the local stack: the layer has no wheels. Nothing else differs."""
 
     def __post_init__(self) -> None:
         for check in (
@@ -127,39 +128,41 @@ class Settings:
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
-        """The settings among the values of `cdk.json` and of `cdk deploy -c name=value`."""
+        """Read the settings from the values of `cdk.json` and of `cdk deploy -c name=value`."""
         known = {f.name: f for f in fields(cls)}
         given: dict[str, Any] = {}
         for name, value in context.items():
             if name in known:
                 if value not in ("", None):
                     given[name] = _READERS[str(known[name].type)](name, value)
-            elif not re.search(
-                r"[:@/]", name
-            ):  # CDK's own are aws:cdk:…, @aws-cdk/…, hosted-zone:…
+            elif not re.search(r"[:@/]", name):  # CDK's own: aws:cdk:…, @aws-cdk/…, hosted-zone:…
                 close = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
+                hint = (
+                    f"did you mean {close[0]!r}?"
+                    if close
+                    else f"the settings are {', '.join(known)}."
+                )
                 raise SettingsError(f"There is no setting {name!r}; {hint}")
         return cls(**given)
 
     def _check_buckets(self) -> None:
         for name, bucket in [
             ("bucket", self.bucket),
-            *(("other_buckets", b) for b in self.other_buckets),
+            *(("other_buckets", other) for other in self.other_buckets),
         ]:
             if bucket is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", bucket):
                 raise SettingsError(
-                    f"{name}={bucket!r} is not the name of a bucket: write it without s3:// and key."
+                    f"{name}={bucket!r} is not a bucket name: write it without s3:// and key."
                 )
         for source in self.rule_sources:
             if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([^*?]*/)?", source):
                 raise SettingsError(
-                    f"rule_sources={source!r} is not a prefix: write s3://bucket/prefix/ with the last slash."
+                    f"rule_sources={source!r} is not a prefix: write s3://bucket/prefix/ with a final slash."
                 )
         if self.bucket and self.run_retention_days is not None:
             raise SettingsError(
-                f"run_retention_days={self.run_retention_days} is for the stack's own bucket: "
-                f"set a lifecycle rule on {self.bucket!r} yourself, or leave `bucket` out."
+                f"run_retention_days={self.run_retention_days} applies to the stack's own bucket only: "
+                f"set a lifecycle rule on {self.bucket!r} yourself, or omit `bucket`."
             )
 
     def _check_endpoints(self) -> None:
@@ -169,64 +172,64 @@ class Settings:
         for number in self.alert_phone_numbers:
             if not re.fullmatch(r"\+[1-9]\d{6,14}", number):
                 raise SettingsError(
-                    f"alert_phone_numbers: {number!r} is not a number with its country: write +15551234567."
+                    f"alert_phone_numbers: {number!r} is not an international number: write +15551234567."
                 )
         for name in ("slack_secret", "webhook_secret"):
             secret = getattr(self, name)
             if secret is not None and not re.fullmatch(r"[\w/+=.@-]{1,512}", secret):
                 raise SettingsError(
-                    f"{name}={secret!r} is not the name of a secret in Secrets Manager; the URL goes into it."
+                    f"{name}={secret!r} is not the name of a Secrets Manager secret; the URL goes into it."
                 )
 
     def _check_numbers(self) -> None:
         for name, least, most, why in (
             ("run_retention_days", 1, 36500, "days"),
             ("index_retention_days", 1, 3650, "days"),
-            ("memory_mb", 256, 10240, "what Lambda offers, and what numpy needs"),
-            ("scratch_mb", 512, 10240, "what Lambda offers"),
-            ("batch_window_seconds", 0, 300, "what Lambda offers"),
+            ("memory_mb", 256, 10240, "numpy's minimum and Lambda's maximum"),
+            ("scratch_mb", 512, 10240, "Lambda's limits"),
+            ("batch_window_seconds", 0, 300, "Lambda's limits"),
             ("incomplete_step_timeout_seconds", 60, 7 * 86400, "a minute to a week"),
             ("stall_timeout_seconds", 60, 7 * 86400, "a minute to a week"),
             ("silence_timeout_seconds", 300, 30 * 86400, "five minutes to thirty days"),
         ):
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
-                raise SettingsError(f"{name}={value} is outside of {least} to {most} ({why}).")
+                raise SettingsError(f"{name}={value} is outside {least} to {most} ({why}).")
         if self.log_retention_days not in LOG_RETENTIONS:
             raise SettingsError(
-                f"log_retention_days={self.log_retention_days} is not a time that CloudWatch offers: "
-                f"take one of {', '.join(map(str, LOG_RETENTIONS))}."
+                f"log_retention_days={self.log_retention_days} is not a retention of CloudWatch: "
+                f"use one of {', '.join(map(str, LOG_RETENTIONS))}."
             )
         if self.silence_timeout_seconds <= self.stall_timeout_seconds:
             raise SettingsError(
                 f"silence_timeout_seconds={self.silence_timeout_seconds} would end a run before it is "
-                f"reported as stalled, after {self.stall_timeout_seconds} s: make it longer than that."
+                f"reported as stalled, after {self.stall_timeout_seconds} s: make it longer."
             )
 
     def _check_default_rules(self) -> None:
         for rule in self.default_rules:
             if not re.fullmatch(r"[A-Za-z_]\w{0,63}", rule):
                 raise SettingsError(
-                    f"default_rules: {rule!r} is not the name of a rule; docs/rules.md lists them. "
-                    "Parameters go into the rules.json of a run."
+                    f"default_rules: {rule!r} is not a rule name; docs/rules.md lists them. "
+                    "Parameters belong in the rules.json of a run."
                 )
         twice = sorted({rule for rule in self.default_rules if self.default_rules.count(rule) > 1})
         if twice:
             raise SettingsError(
-                f"default_rules: {', '.join(twice)} is there twice; once is enough."
+                f"default_rules: {', '.join(twice)} is listed twice; once is enough."
             )
         if len(self.default_rules) > _MOST_DEFAULT_RULES:
             raise SettingsError(
-                f"default_rules names {len(self.default_rules)} rules, and {_MOST_DEFAULT_RULES} fit into "
-                "a function's environment: put the others into the rules.json of the runs."
+                f"default_rules names {len(self.default_rules)} rules, and at most {_MOST_DEFAULT_RULES} fit "
+                "into a function's environment: put the others into the rules.json of the runs."
             )
 
     def _check_key(self) -> None:
         arn = self.encryption_key_arn
         if arn is not None and not re.fullmatch(r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+", arn):
             raise SettingsError(
-                f"encryption_key_arn={arn!r} is not the ARN of a KMS key, which reads "
-                "arn:aws:kms:<region>:<account>:key/<id>; an alias will not do."
+                f"encryption_key_arn={arn!r} is not the ARN of a KMS key: write "
+                "arn:aws:kms:<region>:<account>:key/<id>, not an alias."
             )
 
     def _check_folder(self) -> None:
@@ -253,12 +256,12 @@ def _truth(name: str, value: Any) -> bool:
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
-    """From a list in cdk.json, or from a line with commas on the command line."""
+    """Read a list from cdk.json, or comma-separated text from the command line."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, Sequence) or not all(isinstance(part, str) for part in value):
         raise SettingsError(
-            f"{name}={value!r} is neither a list of texts nor one line with commas."
+            f"{name}={value!r} is neither a list of texts nor comma-separated text."
         )
     return tuple(value)
 
@@ -268,7 +271,7 @@ def _one_of(choices: type[StrEnum]) -> Any:
         try:
             return choices(str(value).lower())
         except ValueError:
-            raise SettingsError(f"{name}={value!r} is none of {', '.join(choices)}.") from None
+            raise SettingsError(f"{name}={value!r} is not one of {', '.join(choices)}.") from None
 
     return read
 

@@ -1,4 +1,4 @@
-"""The stack that `cdk deploy` makes: one debugger, and what a person has to know about it."""
+"""The stack that `cdk deploy` creates: one debugger and its outputs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from infra.training_debugger import TrainingDebugger
 
 
 class DebuggerStack(cdk.Stack):
-    """A training debugger in an account of its user."""
+    """A training debugger in the user's own account."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, **more: Any) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, **options: Any) -> None:
         super().__init__(
-            scope, id, description="smdebug: watches trainings by the tensors they save", **more
+            scope, id, description="smdebug: watches trainings by the tensors they save", **options
         )
         self.debugger = TrainingDebugger(self, "Debugger", settings=settings)
-        self.debugger.outputs.named_plainly()
+        self.debugger.outputs.use_plain_names()

@@ -1,4 +1,4 @@
-"""The table behind the step index: who has written what, and how far each rule has come."""
+"""The table of the step index: who has written what, and how far each rule is."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from infra.settings import Removal, Settings
 
 
 class StepTable(Construct):
-    """One table, paid by use; what is old forgets itself."""
+    """One table, paid by use; old items expire."""
 
     def __init__(
         self, scope: Construct, id: str, *, settings: Settings, key: kms.IKey | None
     ) -> None:
         super().__init__(scope, id)
         self._key = key
-        # Not TableV2: with a key of the user's, that one has to know its region at synthesis.
+        # Not TableV2: with the user's key, it needs to know its region at synthesis.
         self._table = dynamodb.Table(
             self,
             "Table",
@@ -43,40 +43,36 @@ class StepTable(Construct):
     def name(self) -> str:
         return self._table.table_name
 
-    def let_take_in(self, function: PythonFunction) -> None:
-        """Begin runs, note what has arrived, and who watches; a run that goes on is no past one."""
+    def let_record_arrivals(self, function: PythonFunction) -> None:
+        """Start runs, record arrivals and rules, and move runs on and off the finished list."""
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 
-    def let_look_after(self, function: PythonFunction) -> None:
-        """See how far runs are, and change what is noted of them."""
+    def let_track_runs(self, function: PythonFunction) -> None:
+        """Read the progress of runs, and change their state."""
         self._let(function, "GetItem", "Query", "UpdateItem")
 
-    def let_take_in_and_unlist(self, function: PythonFunction) -> None:
-        """The same as taking in, and stop watching what is over."""
-        self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
-
     def let_evaluate(self, function: PythonFunction) -> None:
-        """Hold the lease of a group of rules, commit what was found, let a lane that is level end."""
+        """Hold the lease of a group of rules, commit findings, and remove a lane that has caught up."""
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 
     def let_claim(self, function: PythonFunction) -> None:
-        """Hold the lease of a group of rules, read its due steps, and keep what was found."""
+        """Hold the lease of a group of rules, read its due steps, and commit findings."""
         self._let(function, "GetItem", "Query", "PutItem", "UpdateItem")
 
-    def let_note_outcomes(self, function: PythonFunction) -> None:
-        """Write down what became of a finding's actions."""
+    def let_record_outcomes(self, function: PythonFunction) -> None:
+        """Record the outcome of a finding's actions."""
         self._let(function, "Query", "PutItem", "UpdateItem")
 
     def let_read(self, function: PythonFunction) -> None:
-        """See what is known of runs, and what was found in them."""
+        """Read the records and findings of runs."""
         self._let(function, "Query")
 
-    def let_note_what_was_sent(self, function: PythonFunction) -> None:
-        """Own a message to people: who else has the same event keeps quiet."""
+    def let_claim_messages(self, function: PythonFunction) -> None:
+        """Claim an alert, so that repeated events send it once."""
         self._let(function, "UpdateItem")
 
     def let_mark_published(self, function: PythonFunction) -> None:
-        """Take events out of an outbox, once the bus has them."""
+        """Remove events from an outbox once they are on the bus."""
         self._let(function, "UpdateItem")
 
     def _let(self, function: PythonFunction, *actions: str) -> None:

@@ -1,4 +1,4 @@
-"""The training jobs of SageMaker, as far as the debugger touches them."""
+"""Permissions on SageMaker training jobs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from infra.python_function import PythonFunction
 
 
 def let_stop_jobs(function: PythonFunction) -> None:
-    """Stop the job of a finding, by its exact name or by what the names of several begin with."""
+    """Stop the jobs of a finding, by exact name or by prefix."""
     function.may(
         "sagemaker:StopTrainingJob",
         on=[
             f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:training-job/*"
         ],
-        because="Which job trains a run is known only when a rule asks to stop it.",
+        because="The job of a run is known only when a rule asks to stop it.",
     )
     function.may(
         "sagemaker:ListTrainingJobs",
         on=["*"],
-        because="IAM knows no narrower resource; jobs are listed to find them by how their names begin.",
+        because="IAM has no narrower resource; jobs are listed to find them by prefix.",
     )

@@ -1,4 +1,4 @@
-"""One-shot wake-ups, one per run: is it still saving?"""
+"""One-shot schedules, one per run, that check whether it is still saving."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from infra.python_function import PythonFunction
 
 
 class WatchSchedules(Construct):
-    """A group of schedules of EventBridge, each of which calls `watch` once and is gone."""
+    """A group of EventBridge schedules, each of which calls `watch` once and is deleted."""
 
     def __init__(self, scope: Construct, id: str, *, unique: str) -> None:
         super().__init__(scope, id)
         self._group = f"smdebug-{unique}"
         group = scheduler.CfnScheduleGroup(self, "Group", name=self._group)
-        # Told beforehand: the function has to know its own name to put itself off.
+        # Known in advance: the function needs its own name to reschedule itself.
         self.function_name = f"smdebug-watch-{unique}"
         here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
         self._arn = f"arn:{cdk.Aws.PARTITION}:lambda:{here}:function:{self.function_name}"
@@ -33,19 +33,19 @@ class WatchSchedules(Construct):
                     "ArnEquals": {"aws:SourceArn": group.attr_arn},
                 },
             ),
-            description="Wakes the function that looks whether a run is still saving",
+            description="Calls the function that detects silent runs",
         )
         self._role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self._arn])
         )
 
-    def let_set_alarm_clocks(self, function: PythonFunction) -> None:
-        """Make the wake-up of a run, or put it off."""
+    def let_schedule_checks(self, function: PythonFunction) -> None:
+        """Create or postpone the check of a run."""
         function.may(
             "scheduler:CreateSchedule",
             "scheduler:UpdateSchedule",
             on=[self._schedules],
-            because="Every watched run has a schedule, named after it; the group is the stack's own.",
+            because="Every watched run has a schedule named after it; the group belongs to the stack.",
         )
         function.may(
             "iam:PassRole",

@@ -25,23 +25,25 @@ def test_findings_that_come_many_times_are_told_once_each(local_debugger):
     def events():
         return local_debugger.events("burst", FOUND)
 
-    aws.wait_until(lambda: len({one["detail"]["id"] for one in events()}) == STEPS, what="events")
-    again = {one["detail"]["id"]: one for one in events()}.values()
+    aws.wait_until(
+        lambda: len({event["detail"]["id"] for event in events()}) == STEPS, what="events"
+    )
+    again = {event["detail"]["id"]: event for event in events()}.values()
     with ThreadPoolExecutor(4) as at_once:
-        for done in at_once.map(lambda one: aws.invoke("notify", one), [*again, *again]):
+        for done in at_once.map(lambda event: aws.invoke("notify", event), [*again, *again]):
             assert done.error is None, done.payload
 
-    told: Counter[int] = Counter()
+    sent: Counter[int] = Counter()
 
     def all_told():
         for message in inbox.messages():
             if run in message["message"] and " found something " in message["subject"]:
-                told.update(
-                    one["detail"]["step"]
-                    for one in again
-                    if one["detail"]["id"] in message["message"]
+                sent.update(
+                    event["detail"]["step"]
+                    for event in again
+                    if event["detail"]["id"] in message["message"]
                 )
-        return set(told) == set(range(STEPS))
+        return set(sent) == set(range(STEPS))
 
     aws.wait_until(all_told, what="an alert for each finding")
     aws.wait_until(
@@ -49,4 +51,4 @@ def test_findings_that_come_many_times_are_told_once_each(local_debugger):
         what="the last delivery to be handled",
     )
     all_told()
-    assert told == dict.fromkeys(range(STEPS), 1)
+    assert sent == dict.fromkeys(range(STEPS), 1)

@@ -22,33 +22,33 @@ def test_it_answers_with_one_document_and_leaves_the_runs_where_it_was_told(tmp_
         timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
-    assert told["as_it_should_be"] is True
-    ill, healthy = told["runs"]
+    results = json.loads(done.stdout)
+    assert results["as_it_should_be"] is True
+    ill, healthy = results["runs"]
 
     assert ill["ended"] == "stopped"
-    assert [(one["action"], one["rule"]) for one in ill["stopped_by"]] == [
+    assert [(action["action"], action["rule"]) for action in ill["stopped_by"]] == [
         ("stoptraining", "VanishingGradient")
     ]
     assert 0 < len(ill["steps"]) < ill["steps_planned"] / 20
-    assert {one["name"]: one["status"] for one in ill["rules"]} == {
+    assert {rule["name"]: rule["status"] for rule in ill["rules"]} == {
         "VanishingGradient": "IssuesFound",
         "ExplodingTensor": "NoIssuesFound",
     }
     (finding,) = ill["findings"]
     assert set(finding["seconds_after_upload"]) == {"indexed", "evaluated", "published"}
     assert "gradient/layer00_weight" in finding["messages"][0]
-    (alert,) = [one for one in ill["alerts"] if "finding" in one]
+    (alert,) = [alert for alert in ill["alerts"] if "finding" in alert]
     assert (alert["finding"], alert["step"]) == (finding["id"], finding["step"])
     assert alert["seconds_after_upload"] > 0
 
     assert (healthy["ended"], healthy["findings"], healthy["alerts"]) == ("finished", [], [])
     assert healthy["steps"][-1] == 280
-    for run in told["runs"]:
+    for run in results["runs"]:
         assert "<html" in Path(run["report"]).read_text(encoding="utf-8")
         assert any((kept / run["name"] / "events").iterdir())
-    assert "VanishingGradient" in Path(told["summary"]).read_text(encoding="utf-8")
-    assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+    assert "VanishingGradient" in Path(results["summary"]).read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_where_it_may_not_write_it_says_so_before_it_begins(tmp_path):
@@ -63,5 +63,5 @@ def test_where_it_may_not_write_it_says_so_before_it_begins(tmp_path):
         timeout=300,
     )
     assert (done.returncode, done.stdout) == (3, "")
-    told = json.loads(done.stderr)
-    assert (told["exit_code"], str(taken) in told["error"]) == (3, True)
+    error = json.loads(done.stderr)
+    assert (error["exit_code"], str(taken) in error["error"]) == (3, True)

@@ -79,14 +79,14 @@ def test_every_permission_is_needed_and_none_is_missing():
     with LocalAws({"alert_emails": "me@example.org"}) as aws:
         everything_that_happens(LocalDebugger(aws))
         assert aws.refused() == []
-        told = aws.permissions()
-    names = told["roles"]
-    unused = {f"{short(names.get(owner, owner))} {action}" for owner, action, _ in told["unused"]}
+        report = aws.permissions()
+    names = report["roles"]
+    unused = {f"{short(names.get(owner, owner))} {action}" for owner, action, _ in report["unused"]}
     # Each statement taken away in turn: something that was done would be refused.
     needless = {
-        f"{short(names.get(one['owner'], one['owner']))} {action}"
-        for one in told["needless"]
-        for action in one["actions"]
+        f"{short(names.get(statement['owner'], statement['owner']))} {action}"
+        for statement in report["needless"]
+        for action in statement["actions"]
     }
     assert sorted((unused | needless) - set(NOT_SHOWN)) == []
     assert sorted(set(NOT_SHOWN) - unused - needless) == [], (
@@ -216,8 +216,11 @@ def wait_for_use(aws, role: str, action: str) -> None:
 
 
 def is_used(aws, role: str, action: str) -> bool:
-    told = aws.permissions()
-    unused = {(short(told["roles"].get(one[0], one[0])), one[1]) for one in told["unused"]}
+    report = aws.permissions()
+    unused = {
+        (short(report["roles"].get(permission[0], permission[0])), permission[1])
+        for permission in report["unused"]
+    }
     return (role, action) not in unused
 
 
@@ -333,7 +336,7 @@ def all_of_a_life(debugger) -> None:
     run.attach({"name": "later", "rule": "VanishingGradient"})
     saver.save(6)
     aws.wait_until(
-        lambda: [one for one in run.statuses() if one.name == "later" and one.attached],
+        lambda: [status for status in run.statuses() if status.name == "later" and status.attached],
         what="the rule attached later",
     )
     debugger.wait("all", through=6)
@@ -347,6 +350,6 @@ def all_of_a_life(debugger) -> None:
     the_report_is_there(debugger, "all")
     aws.forward(301)  # the sweeper lists it no more
     aws.wait_until(
-        lambda: run.run not in [one.run for one in aws.connect().runs(watched=True)],
+        lambda: run.run not in [run.run for run in aws.connect().runs(watched=True)],
         what="the run to be a past one",
     )

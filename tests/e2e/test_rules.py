@@ -60,7 +60,9 @@ def test_a_custom_rule_keeps_what_it_remembers_from_step_to_step(local_debugger)
     for step in range(6):
         saver.save(step)
     local_debugger.wait("counted", through=5)
-    assert [(one.step, one.rule) for one in local_debugger.findings("counted")] == [(3, "Counting")]
+    assert [(finding.step, finding.rule) for finding in local_debugger.findings("counted")] == [
+        (3, "Counting")
+    ]
 
 
 def test_a_rule_that_raises_is_in_error_and_the_others_go_on(local_debugger):
@@ -73,7 +75,7 @@ def test_a_rule_that_raises_is_in_error_and_the_others_go_on(local_debugger):
     raising = run.status("Raising")
     assert str(raising.status) == "Error"
     assert "no idea what to do with step 1" in raising.reason
-    assert [(one.step, one.rule) for one in run.findings()] == [(3, "ExplodingTensor")]
+    assert [(finding.step, finding.rule) for finding in run.findings()] == [(3, "ExplodingTensor")]
 
 
 def test_a_built_in_rule_that_cannot_be_made_says_so_and_the_others_go_on(local_debugger):
@@ -84,7 +86,7 @@ def test_a_built_in_rule_that_cannot_be_made_says_so_and_the_others_go_on(local_
     run = local_debugger.wait("misspelled", through=0)
     assert str(run.status("bad").status) == "Error"
     assert "no_such" in run.status("bad").reason
-    assert [one.rule for one in run.findings()] == ["ExplodingTensor"]
+    assert [finding.rule for finding in run.findings()] == ["ExplodingTensor"]
 
 
 def test_what_a_rule_logs_can_be_read(local_debugger):
@@ -149,4 +151,6 @@ def test_a_file_whose_notification_was_lost_is_found_by_the_sweeper(local_debugg
     with aws.losing_notifications():
         saver.save(1, ILL)
     aws.forward(361)
-    aws.wait_until(lambda: [one.step for one in run.findings()] == [1], what="the lost step")
+    aws.wait_until(
+        lambda: [finding.step for finding in run.findings()] == [1], what="the lost step"
+    )

@@ -33,8 +33,14 @@ def test_a_finding_becomes_an_event_and_an_alert(local_debugger):
     assert event["detail"]["step"] == 1
 
     def alert():
-        told = [one for one in inbox.messages() if local_debugger.key("mnist") in one["message"]]
-        return [one for one in told if "gradient/fc" in one["message"]]  # also resolved is told
+        messages = [
+            message
+            for message in inbox.messages()
+            if local_debugger.key("mnist") in message["message"]
+        ]
+        return [
+            message for message in messages if "gradient/fc" in message["message"]
+        ]  # also resolved is told
 
     message = local_debugger.aws.wait_until(alert, what="the alert")[0]
     assert "ExplodingTensor" in message["message"]
@@ -62,7 +68,7 @@ def test_a_step_is_looked_at_once_all_of_its_workers_have_written_it(local_debug
     assert not run.findings()
     workers[3].save(0, ILL)
     local_debugger.wait("wide", through=0)
-    assert [one.step for one in run.findings()] == [0]
+    assert [finding.step for finding in run.findings()] == [0]
 
 
 def test_order_and_repetition_of_notifications_change_nothing(local_debugger, tmp_path):
@@ -77,7 +83,7 @@ def test_order_and_repetition_of_notifications_change_nothing(local_debugger, tm
     for file in [*reversed(files), *files]:
         place.write(file.relative_to(tmp_path).as_posix(), file.read_bytes())
     local_debugger.wait("shuffled", through=5)
-    assert [one.step for one in local_debugger.findings("shuffled")] == [2, 5]
+    assert [finding.step for finding in local_debugger.findings("shuffled")] == [2, 5]
 
 
 def test_a_worker_that_dies_is_not_waited_for_when_the_run_ends(local_debugger):
@@ -101,10 +107,10 @@ def test_the_end_of_a_run_gives_every_rule_its_last_status_and_a_summary(local_d
     saver.save(0, ILL)
     saver.end()
     run = local_debugger.finish("ended")
-    told = {one.rule: str(one.status) for one in run.statuses()}
-    assert told == {"ExplodingTensor": "IssuesFound", "VanishingGradient": "NoIssuesFound"}
+    statuses = {status.rule: str(status.status) for status in run.statuses()}
+    assert statuses == {"ExplodingTensor": "IssuesFound", "VanishingGradient": "NoIssuesFound"}
     events = local_debugger.events("ended", "Run State Change")
-    assert [one["detail"]["state"] for one in events][-1] == "Finished"
+    assert [event["detail"]["state"] for event in events][-1] == "Finished"
 
 
 def test_whoever_waits_for_rules_waits_for_their_events_too(local_debugger, monkeypatch):
@@ -122,8 +128,8 @@ def test_whoever_waits_for_rules_waits_for_their_events_too(local_debugger, monk
     run = local_debugger.run("told").run
 
     def start(name, run):
-        told = json.dumps({"run": run})
-        return client.start_execution(stateMachineArn=arn, name=name, input=told)["executionArn"]
+        request = json.dumps({"run": run})
+        return client.start_execution(stateMachineArn=arn, name=name, input=request)["executionArn"]
 
     executions = [start("one", run), start("another", "bucket/another")]
     local_debugger.wait("told", through=0)
@@ -145,13 +151,14 @@ def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
     assert not run.findings()
     run.attach("ExplodingTensor")
     local_debugger.aws.wait_until(
-        lambda: {one.rule for one in run.statuses()} >= {"ExplodingTensor"}, what="the new rule"
+        lambda: {status.rule for status in run.statuses()} >= {"ExplodingTensor"},
+        what="the new rule",
     )
     saver.save(3, ILL)
     local_debugger.wait("live", through=3)
-    told = [(one.step, one.rule, one.detail["catch_up"]) for one in run.findings()]
+    found = [(finding.step, finding.rule, finding.detail["catch_up"]) for finding in run.findings()]
     # What is found again at the first new step is told again: now actions may follow.
-    assert told == [(0, "ExplodingTensor", True), (3, "ExplodingTensor", False)]
+    assert found == [(0, "ExplodingTensor", True), (3, "ExplodingTensor", False)]
 
 
 def test_rules_attached_to_a_run_that_has_ended_look_at_all_of_it(local_debugger):
@@ -163,7 +170,7 @@ def test_rules_attached_to_a_run_that_has_ended_look_at_all_of_it(local_debugger
     run = local_debugger.finish("past")
     run.attach("ExplodingTensor")
     local_debugger.aws.wait_until(lambda: run.findings(), what="the finding of the new rule")
-    assert [(one.step, one.rule) for one in run.findings()] == [(1, "ExplodingTensor")]
+    assert [(finding.step, finding.rule) for finding in run.findings()] == [(1, "ExplodingTensor")]
 
 
 def test_of_five_hundred_files_none_is_lost(local_debugger):
@@ -177,10 +184,10 @@ def test_of_five_hundred_files_none_is_lost(local_debugger):
         for rank, worker in enumerate(workers):
             worker.save(step, ILL if ill.get(step) == rank else WELL)
     run = local_debugger.wait("many", through=49)
-    assert {one.step: one.worst[0]["worker"] for one in run.findings()} == {
+    assert {finding.step: finding.worst[0]["worker"] for finding in run.findings()} == {
         step: f"worker_{rank}" for step, rank in ill.items()
     }
-    assert all(one.evaluated and len(one.workers) == 5 for one in run.steps())
+    assert all(step.evaluated and len(step.workers) == 5 for step in run.steps())
 
 
 @pytest.mark.parametrize("kind", ["index", "rules"])
@@ -196,7 +203,7 @@ def test_a_file_that_makes_no_sense_stops_nobody_else(local_debugger, kind):
         place.write("rules.json", b"{")
     saver.save(2, ILL)
     local_debugger.aws.wait_until(
-        lambda: [one.step for one in local_debugger.findings("good")] == [2],
+        lambda: [finding.step for finding in local_debugger.findings("good")] == [2],
         what="the finding after the broken file",
     )
 
@@ -232,15 +239,18 @@ def test_a_handler_that_is_killed_while_it_evaluates_is_tried_again(local_debugg
     before = len(aws.invocations())
     saver.save(1, ILL)
     aws.wait_until(
-        lambda: "Runtime.ExitError" in [one.error for one in aws.invocations("evaluate", before)],
+        lambda: (
+            "Runtime.ExitError"
+            in [invocation.error for invocation in aws.invocations("evaluate", before)]
+        ),
         what="the death of the handler",
     )
     aws.forward(131)  # its lease is over
     local_debugger.wait("killed", through=1)
-    assert [one.step for one in local_debugger.findings("killed")] == [1]
+    assert [finding.step for finding in local_debugger.findings("killed")] == [1]
     events = aws.wait_until(lambda: local_debugger.events("killed", FOUND), what="the event")
-    assert {(one["detail"]["id"], one["detail"]["step"]) for one in events} == {
-        (one.id, 1) for one in local_debugger.findings("killed")
+    assert {(event["detail"]["id"], event["detail"]["step"]) for event in events} == {
+        (finding.id, 1) for finding in local_debugger.findings("killed")
     }
 
 
@@ -283,5 +293,5 @@ def test_a_run_that_has_finished_gets_a_page_that_tells_of_it(local_debugger):
     assert aws.refused() == []
     # What was written has not woken anybody: no step, no rule and no run has come of it.
     run = local_debugger.run("told")
-    assert [one.step for one in run.steps()] == [0, 1, 2]
+    assert [step.step for step in run.steps()] == [0, 1, 2]
     assert run.state is RunState.FINISHED

@@ -1,4 +1,4 @@
-"""The application, synthesized once for each way to deploy it."""
+"""The application, synthesized once per configuration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNBUNDLED = {**CONTEXT, "aws:cdk:bundling-stacks": []}
 
 
 class Stack:
-    """A synthesized template, and the questions that tests ask of it."""
+    """A synthesized template, with queries for tests."""
 
     def __init__(self, template: dict[str, Any]):
         self.template = template
@@ -39,16 +39,18 @@ class Stack:
             if resource["Type"] == type
         }
 
-    def one(self, type: str, beginning: str = "") -> Any:
-        found = [one for name, one in self.of(type).items() if name.startswith(beginning)]
+    def single(self, type: str, beginning: str = "") -> Any:
+        found = [
+            properties for name, properties in self.of(type).items() if name.startswith(beginning)
+        ]
         assert len(found) == 1, f"{len(found)} of {type} {beginning}"
         return found[0]
 
     def function(self, name: str) -> Any:
-        return self.one("AWS::Lambda::Function", f"Debugger{name}Function")
+        return self.single("AWS::Lambda::Function", f"Debugger{name}Function")
 
     def statements_of(self, role: str) -> list[dict[str, Any]]:
-        """What the role may do: `role` is its logical id."""
+        """The statements of a role, by its logical id."""
         return [
             statement
             for policy in self.of("AWS::IAM::Policy").values()
@@ -57,7 +59,7 @@ class Stack:
         ]
 
     def text(self, value: Any) -> str:
-        """An ARN or name with what is only known on deployment as <Name>."""
+        """An ARN or name, with <Name> for parts that are known only at deployment."""
         match value:
             case {"Ref": name}:
                 return f"<{name}>"
@@ -67,6 +69,10 @@ class Stack:
                 return str(between).join(map(self.text, parts))
         assert isinstance(value, str), value
         return value
+
+
+def environment(function: dict[str, Any]) -> dict[str, Any]:
+    return function.get("Environment", {}).get("Variables", {})
 
 
 def listed(value: Any) -> list[Any]:
@@ -92,7 +98,7 @@ def rules_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def everything(rules_folder: Path) -> Settings:
-    """Every setting away from its default."""
+    """Settings that all differ from their defaults."""
     return Settings(
         bucket="my-runs",
         rule_sources=("s3://elsewhere/rules/",),
@@ -128,5 +134,5 @@ def full_stack(synthesize: Callable[..., Stack], everything: Settings) -> Stack:
 
 @pytest.fixture(scope="session", params=["default", "everything"])
 def stack(request: pytest.FixtureRequest, default_stack: Stack, full_stack: Stack) -> Stack:
-    """Both of them in turn: what has to hold of any deployment."""
+    """Both stacks in turn, for tests of any deployment."""
     return default_stack if request.param == "default" else full_stack

@@ -1,4 +1,4 @@
-"""The layer: what it is made of, and when it is made anew. `make layer-check` builds it, twice."""
+"""The contents of the layer, and when it is rebuilt. `make layer-check` builds it, twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from infra.fingerprints import fingerprint_of
 from infra.settings import Architecture
 
 
-def test_the_same_sources_have_the_same_fingerprint_wherever_they_lie(tmp_path: Path):
+def test_a_fingerprint_does_not_depend_on_the_folder(tmp_path: Path):
     for place in ("here", "there"):
         (tmp_path / place / "room").mkdir(parents=True)
         (tmp_path / place / "room" / "a.py").write_text("1")
@@ -39,20 +39,20 @@ def test_any_change_of_a_source_changes_the_fingerprint(tmp_path: Path, change: 
     assert fingerprint_of([tmp_path]) != before
 
 
-def test_the_processors_have_layers_of_their_own():
+def test_each_processor_has_its_own_layer():
     assert fingerprint_of([LOCK], "arm64") != fingerprint_of([LOCK], "x86_64")
 
 
-def test_what_is_copied_is_the_sources_alone(tmp_path: Path):
+def test_only_sources_are_copied(tmp_path: Path):
     copied(*SOURCES)(tmp_path / "python")
-    assert {one.name for one in (tmp_path / "python").iterdir()} == {
+    assert {path.name for path in (tmp_path / "python").iterdir()} == {
         *("smdebug", "tornasole", "tornasole_rules", "smdebug_rules"),
     }
     assert not list(tmp_path.rglob("*.pyc"))
     assert (tmp_path / "python" / "smdebug_rules" / "py.typed").exists()
 
 
-def test_what_is_bundled_is_filled_once_and_by_us(tmp_path: Path):
+def test_a_bundle_is_filled_once_and_without_docker(tmp_path: Path):
     import aws_cdk as cdk
     from aws_cdk import aws_lambda as lambda_
 
@@ -72,7 +72,7 @@ def test_what_is_bundled_is_filled_once_and_by_us(tmp_path: Path):
     assert len(list((tmp_path / "out").glob("asset.*/a.txt"))) == 1
 
 
-def test_everything_in_the_lock_has_a_hash_and_no_place():
+def test_every_requirement_in_the_lock_has_a_hash_and_no_url():
     text = LOCK.read_text(encoding="utf-8")
     names = re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE)
     assert {"numpy", "protobuf", "crc32c", "ml-dtypes", "jinja2"} <= set(names)
@@ -81,15 +81,15 @@ def test_everything_in_the_lock_has_a_hash_and_no_place():
     assert "://" not in text
 
 
-def test_a_layer_that_cannot_be_built_says_by_which_command(tmp_path: Path):
+def test_a_failed_layer_build_names_the_command(tmp_path: Path):
     lock = tmp_path / "lock.txt"
     lock.write_text("no-such-thing @ file:///no/such/place.whl --hash=sha256:" + "0" * 64)
     with pytest.raises(LayerBuildError, match=r"uv pip install(.|\n)*failed with"):
         install(lock, tmp_path / "python", Architecture.ARM64)
 
 
-def test_a_layer_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_too_large_layer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(core_layer, "install", lambda lock, target, architecture: None)
     monkeypatch.setattr(core_layer, "MOST_MEGABYTES", 0.1)
-    with pytest.raises(LayerBuildError, match="MB is what we allow"):
+    with pytest.raises(LayerBuildError, match=r"at most 0\.1 MB are allowed"):
         core_layer.build(tmp_path, Architecture.ARM64)

@@ -1,4 +1,4 @@
-"""Rule files of users: found by reading them, deployed one function each."""
+"""Custom rules: found by parsing their files, deployed as one function each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.infra.conftest import RULE, Stack
 TWO_RULES = """
 import smdebug.rules
 from smdebug.rules import Rule as Base
-raise RuntimeError("nobody runs this at deployment")
+raise RuntimeError("this is not run at deployment")
 
 
 class First(smdebug.rules.Rule): ...
@@ -26,7 +26,7 @@ class Helper: ...
 """
 
 
-def test_rules_are_found_by_reading_their_files_not_by_running_them(tmp_path: Path):
+def test_rules_are_found_by_parsing_their_files_not_by_running_them(tmp_path: Path):
     (tmp_path / "two_rules.py").write_text(TWO_RULES)
     (tmp_path / "_helpers.py").write_text("no rule")
     (tmp_path / "README.md").write_text("no rule")
@@ -36,7 +36,7 @@ def test_rules_are_found_by_reading_their_files_not_by_running_them(tmp_path: Pa
     assert file.lock is None
 
 
-def test_a_lock_file_beside_a_rule_is_its_own(tmp_path: Path):
+def test_a_lock_file_beside_a_rule_file_is_used(tmp_path: Path):
     (tmp_path / "mine.py").write_text(RULE)
     (tmp_path / "mine.requirements.txt").write_text("")
     (file,) = rule_files(tmp_path)
@@ -44,30 +44,34 @@ def test_a_lock_file_beside_a_rule_is_its_own(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({"a.py": "x = 1"}, "a.py defines no rule"),
-        ({"a.py": "class ("}, "a.py is not Python that can be read"),
+        ({"a.py": "class ("}, "a.py is not valid Python"),
         ({"a.py": RULE, "b.py": RULE}, "LossTooSmooth is defined in .*a.py and in .*b.py"),
-        ({f"r{n}.py": RULE for n in range(26)}, "has 26 rule files, and 25 can be deployed"),
+        (
+            {f"r{n}.py": RULE for n in range(26)},
+            "has 26 rule files, and at most 25 can be deployed",
+        ),
     ],
 )
 def test_a_folder_that_cannot_be_deployed_is_refused(
-    tmp_path: Path, files: dict[str, str], told: str
+    tmp_path: Path, files: dict[str, str], message: str
 ):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         rule_files(tmp_path)
 
 
-def test_every_rule_file_is_a_function_of_its_own_beside_the_sandbox(
+def test_every_rule_file_has_its_own_function_beside_the_sandbox(
     full_stack: Stack, default_stack: Stack
 ):
     def running_rules(stack: Stack) -> int:
         functions = stack.of("AWS::Lambda::Function").values()
         return sum(
-            one["Handler"] == "functions.handlers.run_custom_rule.handler" for one in functions
+            function["Handler"] == "functions.handlers.run_custom_rule.handler"
+            for function in functions
         )
 
     assert running_rules(full_stack) == running_rules(default_stack) + 1
@@ -75,10 +79,12 @@ def test_every_rule_file_is_a_function_of_its_own_beside_the_sandbox(
     assert mine["Environment"]["Variables"] == {names.RULE_FILE: "custom/loss_too_smooth.py"}
 
 
-def test_who_needs_to_knows_which_function_runs_which_rule(full_stack: Stack, default_stack: Stack):
+def test_ingest_claim_and_sweep_know_the_function_of_each_rule(
+    full_stack: Stack, default_stack: Stack
+):
     for who in ("Ingest", "Claim", "Sweep"):
-        told = full_stack.function(who)["Environment"]["Variables"][names.CUSTOM_RULES]
-        assert json.loads(full_stack.text(told))["LossTooSmooth"].startswith(
+        rules = full_stack.function(who)["Environment"]["Variables"][names.CUSTOM_RULES]
+        assert json.loads(full_stack.text(rules))["LossTooSmooth"].startswith(
             "<DebuggerCustomRulesLoss"
         )
         none = default_stack.function(who)["Environment"]["Variables"][names.CUSTOM_RULES]
@@ -86,35 +92,35 @@ def test_who_needs_to_knows_which_function_runs_which_rule(full_stack: Stack, de
 
 
 def test_rules_are_loaded_from_the_bucket_and_where_the_settings_allow(full_stack: Stack):
-    told = full_stack.function("Claim")["Environment"]["Variables"]
+    variables = full_stack.function("Claim")["Environment"]["Variables"]
     sources = ["s3://my-runs/rule-sources/", "s3://elsewhere/rules/"]
-    assert json.loads(told[names.RULE_SOURCES]) == sources
-    assert full_stack.text(told[names.CUSTOM_RULE_SANDBOX]).startswith(
+    assert json.loads(variables[names.RULE_SOURCES]) == sources
+    assert full_stack.text(variables[names.CUSTOM_RULE_SANDBOX]).startswith(
         "<DebuggerCustomRulesSandbox"
     )
 
 
-def test_the_workflow_may_call_every_function_that_runs_rules(
+def test_the_workflow_may_call_every_function_with_rules(
     rules_folder: Path, synthesize: Callable[..., Stack]
 ):
     stack = synthesize(Settings(custom_rules=rules_folder))
     (machine,) = stack.of("AWS::StepFunctions::StateMachine").values()
     may = [
-        one
-        for one in stack.statements_of(machine["RoleArn"]["Fn::GetAtt"][0])
-        if one["Action"] == "lambda:InvokeFunction"
+        statement
+        for statement in stack.statements_of(machine["RoleArn"]["Fn::GetAtt"][0])
+        if statement["Action"] == "lambda:InvokeFunction"
     ]
-    (callable_,) = [{arn["Fn::GetAtt"][0] for arn in one["Resource"]} for one in may]
+    (callable_,) = [{arn["Fn::GetAtt"][0] for arn in statement["Resource"]} for statement in may]
     running = {
         name
-        for name, one in stack.of("AWS::Lambda::Function").items()
-        if one["Handler"] == "functions.handlers.run_custom_rule.handler"
+        for name, function in stack.of("AWS::Lambda::Function").items()
+        if function["Handler"] == "functions.handlers.run_custom_rule.handler"
     }
     assert len(running) == 2
     assert running < callable_
 
 
-def test_the_code_of_a_rule_file_holds_the_file_and_the_functions(tmp_path: Path):
+def test_the_code_of_a_rule_file_contains_the_file_and_the_functions(tmp_path: Path):
     (tmp_path / "mine.py").write_text(RULE)
     fill = custom_rules.filling(
         RuleFile(tmp_path / "mine.py", ("LossTooSmooth",)), Architecture.ARM64
@@ -122,7 +128,7 @@ def test_the_code_of_a_rule_file_holds_the_file_and_the_functions(tmp_path: Path
     fill(tmp_path / "out")
     assert (tmp_path / "out" / "custom" / "mine.py").read_text() == RULE
     assert (tmp_path / "out" / "functions" / "__init__.py").exists()
-    assert {one.name for one in (tmp_path / "out").iterdir()} == {"custom", "functions"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"custom", "functions"}
 
 
 def test_requirements_without_hashes_are_refused(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""What others look for: cfn-lint and cdk-nag's AwsSolutions find nothing that was not answered."""
+"""cfn-lint and cdk-nag's AwsSolutions report nothing that is not acknowledged."""
 
 from __future__ import annotations
 
@@ -18,38 +18,36 @@ from infra.settings import Settings
 from tests.infra.conftest import UNBUNDLED, Stack
 
 
-def violations(settings: Settings, folder: Path, *, unanswered: bool = False) -> list[str]:
+def violations(settings: Settings, folder: Path, *, unacknowledged: bool = False) -> list[str]:
     app = app_with(
         settings, context=UNBUNDLED, outdir=str(folder), builtin_cloud_formation_validation=False
     )
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    if unanswered:
-        cdk.aws_sqs.CfnQueue(app.node.find_child(NAME), "Unanswered")
-    with suppress(RuntimeError):  # that it failed is what the report is read for
+    if unacknowledged:
+        cdk.aws_sqs.CfnQueue(app.node.find_child(NAME), "Unacknowledged")
+    with suppress(RuntimeError):  # the report has the reason of the failure
         app.synth()
     report = json.loads((folder / "validation-report.json").read_text(encoding="utf-8"))
     return [
-        f"{one['ruleName']} {where['constructPath']}"
+        f"{violation['ruleName']} {where['constructPath']}"
         for plugin in report["pluginReports"]
-        for one in plugin["violations"]
-        for where in one["violatingConstructs"]
+        for violation in plugin["violations"]
+        for where in violation["violatingConstructs"]
     ]
 
 
 @pytest.mark.parametrize("which", ["default", "everything"])
-def test_cdk_nag_finds_nothing_that_was_not_answered(
-    which: str, everything: Settings, tmp_path: Path
-):
+def test_cdk_nag_reports_nothing_unacknowledged(which: str, everything: Settings, tmp_path: Path):
     assert violations(Settings() if which == "default" else everything, tmp_path) == []
 
 
-def test_cdk_nag_would_find_what_was_not_answered(tmp_path: Path):
-    found = violations(Settings(), tmp_path, unanswered=True)
+def test_cdk_nag_reports_an_unacknowledged_violation(tmp_path: Path):
+    found = violations(Settings(), tmp_path, unacknowledged=True)
     assert found
-    assert all("Unanswered" in one for one in found)
+    assert all("Unacknowledged" in violation for violation in found)
 
 
-def test_cfn_lint_finds_nothing(default_stack: Stack, full_stack: Stack, tmp_path: Path):
+def test_cfn_lint_reports_nothing(default_stack: Stack, full_stack: Stack, tmp_path: Path):
     files = []
     for name, stack in (("default", default_stack), ("everything", full_stack)):
         files.append(tmp_path / f"{name}.json")
@@ -65,8 +63,8 @@ def test_cfn_lint_finds_nothing(default_stack: Stack, full_stack: Stack, tmp_pat
     assert done.returncode == 0
 
 
-def test_the_app_synthesizes_by_itself(tmp_path: Path, default_stack: Stack):
-    """As `cdk deploy` calls it, but without building the layer: `make synth` does that, too."""
+def test_the_app_synthesizes_in_a_process(tmp_path: Path, default_stack: Stack):
+    """As in `cdk deploy`, but without building the layer, which `make synth` does."""
     program = (
         "import sys; from infra.app import app_with; "
         "app_with(outdir=sys.argv[1], context={'aws:cdk:bundling-stacks': []}, "
@@ -79,7 +77,7 @@ def test_the_app_synthesizes_by_itself(tmp_path: Path, default_stack: Stack):
     assert written["Resources"].keys() == default_stack.resources.keys()
 
 
-def test_a_wrong_setting_ends_the_app_with_one_sentence(tmp_path: Path):
+def test_an_invalid_setting_ends_the_app_with_one_sentence(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-m", "infra.app"],
         cwd=ROOT,

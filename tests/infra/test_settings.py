@@ -1,4 +1,4 @@
-"""Settings: what is wrong is said where it is written, with what to write instead."""
+"""Settings: an invalid one is refused by name, with what to write instead."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("invalid", "message"),
     [
         ({"bucket": "s3://runs"}, "write it without s3://"),
-        ({"bucket": "Runs"}, "'Runs' is not the name of a bucket"),
-        ({"other_buckets": ("runs/a",)}, "other_buckets='runs/a' is not the name of a bucket"),
-        ({"rule_sources": ("s3://runs/rules",)}, "with the last slash"),
+        ({"bucket": "Runs"}, "'Runs' is not a bucket name"),
+        ({"other_buckets": ("runs/a",)}, "other_buckets='runs/a' is not a bucket name"),
+        ({"rule_sources": ("s3://runs/rules",)}, "with a final slash"),
         ({"rule_sources": ("s3://runs/*/",)}, "is not a prefix"),
         ({"bucket": "runs", "run_retention_days": 3}, "set a lifecycle rule on 'runs' yourself"),
-        ({"run_retention_days": 0}, "outside of 1 to 36500"),
-        ({"index_retention_days": 0}, "outside of 1 to 3650"),
+        ({"run_retention_days": 0}, "outside 1 to 36500"),
+        ({"index_retention_days": 0}, "outside 1 to 3650"),
         ({"alert_emails": ("me",)}, "'me' is not an e-mail address"),
         ({"alert_phone_numbers": ("0555 123",)}, r"write \+15551234567"),
         ({"slack_secret": "https://hooks.slack.com/x"}, "the URL goes into it"),
-        ({"webhook_secret": ""}, "is not the name of a secret"),
-        ({"memory_mb": 128}, "memory_mb=128 is outside of 256 to 10240"),
+        ({"webhook_secret": ""}, "is not the name of a Secrets Manager secret"),
+        ({"memory_mb": 128}, "memory_mb=128 is outside 256 to 10240"),
         ({"scratch_mb": 20_000}, "scratch_mb=20000 is outside"),
-        ({"batch_window_seconds": 301}, "batch_window_seconds=301 is outside of 0 to 300"),
+        ({"batch_window_seconds": 301}, "batch_window_seconds=301 is outside 0 to 300"),
         ({"incomplete_step_timeout_seconds": 5}, "a minute to a week"),
         ({"stall_timeout_seconds": 5}, "a minute to a week"),
-        ({"silence_timeout_seconds": 60}, "outside of 300"),
+        ({"silence_timeout_seconds": 60}, "outside 300"),
         (
             {"stall_timeout_seconds": 900, "silence_timeout_seconds": 900},
             "after 900 s: make it longer",
         ),
-        ({"log_retention_days": 31}, "is not a time that CloudWatch offers"),
-        ({"default_rules": ("Vanishing Gradient",)}, "is not the name of a rule"),
-        ({"default_rules": ("AllZero", "AllZero")}, "AllZero is there twice"),
+        ({"log_retention_days": 31}, "is not a retention of CloudWatch"),
+        ({"default_rules": ("Vanishing Gradient",)}, "is not a rule name"),
+        ({"default_rules": ("AllZero", "AllZero")}, "AllZero is listed twice"),
         ({"default_rules": tuple(f"Rule{n}" for n in range(41))}, "names 41 rules"),
-        ({"encryption_key_arn": "alias/mine"}, "an alias will not do"),
+        ({"encryption_key_arn": "alias/mine"}, "not an alias"),
         ({"custom_rules": Path("/no/such/folder")}, "is not a folder"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_what_to_write(wrong: dict[str, Any], told: str):
-    with pytest.raises(SettingsError, match=told):
-        Settings(**wrong)
+def test_an_invalid_setting_is_refused_with_what_to_write(invalid: dict[str, Any], message: str):
+    with pytest.raises(SettingsError, match=message):
+        Settings(**invalid)
 
 
-def test_the_command_line_and_cdk_json_give_every_type():
+def test_every_type_is_read_from_the_context():
     settings = Settings.from_context(
         {
             "bucket": "runs",
@@ -83,31 +83,31 @@ def test_the_command_line_and_cdk_json_give_every_type():
 
 
 @pytest.mark.parametrize(
-    ("context", "told"),
+    ("context", "message"),
     [
         ({"alert_email": "me@example.org"}, "did you mean 'alert_emails'"),
-        ({"colour": "red"}, "There is no setting 'colour'; there are bucket"),
+        ({"colour": "red"}, "There is no setting 'colour'; the settings are bucket"),
         ({"memory_mb": "1 GB"}, "memory_mb='1 GB' is not a whole number"),
         ({"memory_mb": True}, "is not a whole number"),
         ({"local": "yes"}, "local='yes' is neither true nor false"),
-        ({"workflow_type": "fast"}, "is none of express, standard"),
-        ({"alert_emails": 3}, "is neither a list of texts nor one line with commas"),
-        ({"alert_emails": [3]}, "is neither a list of texts nor one line with commas"),
+        ({"workflow_type": "fast"}, "is not one of express, standard"),
+        ({"alert_emails": 3}, "is neither a list of texts nor comma-separated text"),
+        ({"alert_emails": [3]}, "is neither a list of texts nor comma-separated text"),
     ],
 )
-def test_a_wrong_context_value_is_refused_by_name(context: dict[str, Any], told: str):
-    with pytest.raises(SettingsError, match=told):
+def test_an_invalid_context_value_is_refused_by_name(context: dict[str, Any], message: str):
+    with pytest.raises(SettingsError, match=message):
         Settings.from_context(context)
 
 
 def test_every_setting_can_be_read_from_the_context_and_is_documented():
     page = DOCS.read_text(encoding="utf-8")
-    for one in dataclasses.fields(Settings):
-        assert f"| `{one.name}` |" in page, one.name
-        if one.name not in ("custom_rules", "run_retention_days", "encryption_key_arn"):
-            default = getattr(Settings(), one.name)
+    for field in dataclasses.fields(Settings):
+        assert f"| `{field.name}` |" in page, field.name
+        if field.name not in ("custom_rules", "run_retention_days", "encryption_key_arn"):
+            default = getattr(Settings(), field.name)
             value = ",".join(default) if isinstance(default, tuple) else default
-            assert getattr(Settings.from_context({one.name: value}), one.name) == default
+            assert getattr(Settings.from_context({field.name: value}), field.name) == default
 
 
 def test_the_default_rules_are_built_in():

@@ -1,4 +1,4 @@
-"""The state machine: as it is written, and as moto runs it with functions that answer what they are told."""
+"""The state machine: its definition, and its execution in moto with scripted functions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from moto.awslambda.models import LambdaFunction
 from moto.sqs import sqs_backends
 
 from infra.evaluation_workflow import DEFINITION
-from infra.training_debugger import EVALUATION
+from infra.functions import EVALUATION
 from tests.infra.conftest import Stack
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
-LEASE = 130  # seconds: functions.world says so, too
+LEASE = 130  # seconds, as in functions.world
 WORKFLOW = json.loads(DEFINITION.read_text(encoding="utf-8"))
 FUNCTIONS = ("Evaluate", "Claim", "Commit", "MarkPublished", "FinishRun")
 
@@ -36,30 +36,30 @@ def tasks() -> dict[str, dict[str, Any]]:
     return {name: state for name, state in states() if state["Type"] == "Task"}
 
 
-def patience(state: dict[str, Any], error: str) -> float:
-    """For how many seconds the state is tried again after that error."""
-    (retry,) = [one for one in state["Retry"] if error in one["ErrorEquals"]]
+def retry_seconds(state: dict[str, Any], error: str) -> float:
+    """The seconds for which the state is retried after that error."""
+    (retry,) = [retry for retry in state["Retry"] if error in retry["ErrorEquals"]]
     waits = (
         retry["IntervalSeconds"] * retry["BackoffRate"] ** n for n in range(retry["MaxAttempts"])
     )
     return sum(min(wait, retry.get("MaxDelaySeconds", wait)) for wait in waits)
 
 
-# As it is written
+# Its definition
 
 
-def test_a_busy_lease_is_outlasted():
+def test_retries_outlast_a_busy_lease():
     for name in ("Evaluate", "Claim", "Commit"):
-        assert patience(tasks()[name], "GroupBusy") >= max(150, LEASE), name
-        assert "JitterStrategy" not in tasks()[name]["Retry"][0]  # it would shorten the waiting
+        assert retry_seconds(tasks()[name], "GroupBusy") >= max(150, LEASE), name
+        assert "JitterStrategy" not in tasks()[name]["Retry"][0]  # it would shorten the wait
 
 
-def test_an_evaluation_and_its_waiting_fit_into_an_express_execution():
+def test_an_evaluation_with_its_retries_fits_into_an_express_execution():
     assert WORKFLOW["TimeoutSeconds"] == 280
-    assert EVALUATION + patience(tasks()["Evaluate"], "GroupBusy") <= 300 - 10
+    assert EVALUATION + retry_seconds(tasks()["Evaluate"], "GroupBusy") <= 300 - 10
 
 
-def test_whatever_fails_leaves_a_check_behind():
+def test_every_failure_sends_a_reminder():
     for name, task in tasks().items():
         if name.startswith("LeaveCheck"):
             continue
@@ -70,28 +70,32 @@ def test_whatever_fails_leaves_a_check_behind():
     assert WORKFLOW["States"]["Groups"]["Catch"][0]["Next"] == "LeaveCheckOfRun"
 
 
-def test_services_that_are_not_there_for_a_moment_are_asked_again():
+def test_calls_of_unavailable_services_are_retried():
     for name, task in tasks().items():
         if task["Resource"].endswith("lambda:invoke"):
-            assert patience(task, "Lambda.TooManyRequestsException") >= 30, name
+            assert retry_seconds(task, "Lambda.TooManyRequestsException") >= 30, name
         else:
-            assert patience(task, "States.TaskFailed") >= 15, name
+            assert retry_seconds(task, "States.TaskFailed") >= 15, name
 
 
-def test_a_custom_rule_that_dies_is_not_run_again_before_the_commit_has_counted_it():
-    retried = {error for one in tasks()["RunCustomRule"]["Retry"] for error in one["ErrorEquals"]}
+def test_a_custom_rule_that_dies_is_not_retried_before_the_commit_counts_it():
+    retried = {
+        error for retry in tasks()["RunCustomRule"]["Retry"] for error in retry["ErrorEquals"]
+    }
     assert retried.isdisjoint(
         {"States.ALL", "States.TaskFailed", "Sandbox.Timedout", "Runtime.ExitError"}
     )
 
 
-def test_every_state_leads_somewhere():
+def test_every_state_is_reached():
     def check(machine: dict[str, Any]) -> None:
         known = set(machine["States"])
         reached = {machine["StartAt"]}
         for state in machine["States"].values():
             reached |= {state[key] for key in ("Next", "Default") if key in state}
-            reached |= {one["Next"] for one in (*state.get("Choices", ()), *state.get("Catch", ()))}
+            reached |= {
+                target["Next"] for target in (*state.get("Choices", ()), *state.get("Catch", ()))
+            }
             if "ItemProcessor" in state:
                 check(state["ItemProcessor"])
         assert reached == known
@@ -99,8 +103,8 @@ def test_every_state_leads_somewhere():
     check(WORKFLOW)
 
 
-def test_the_template_fills_in_every_name(stack: Stack):
-    machine = stack.one("AWS::StepFunctions::StateMachine")
+def test_the_template_substitutes_every_name(stack: Stack):
+    machine = stack.single("AWS::StepFunctions::StateMachine")
     text = machine["DefinitionString"]
     assert json.loads(text) == WORKFLOW
     for name in machine["DefinitionSubstitutions"]:
@@ -110,21 +114,21 @@ def test_the_template_fills_in_every_name(stack: Stack):
 
 
 def test_express_is_the_default_and_standard_a_setting(default_stack: Stack, full_stack: Stack):
-    assert default_stack.one("AWS::StepFunctions::StateMachine")["StateMachineType"] == "EXPRESS"
-    assert full_stack.one("AWS::StepFunctions::StateMachine")["StateMachineType"] == "STANDARD"
+    assert default_stack.single("AWS::StepFunctions::StateMachine")["StateMachineType"] == "EXPRESS"
+    assert full_stack.single("AWS::StepFunctions::StateMachine")["StateMachineType"] == "STANDARD"
 
 
-# As it runs
+# Its execution
 
 Answers = dict[str, Callable[[Any], Any]]
 
 
 class Died(Exception):
-    """What Lambda says of a function that raised."""
+    """The error of a function, as Lambda reports it."""
 
 
 class Machine:
-    """The workflow in moto. Functions answer by `answers`; what they were told is kept in `calls`."""
+    """The workflow in moto. `answers` are the functions, and `calls` has their events."""
 
     def __init__(self, answers: Answers):
         self.answers = answers
@@ -148,7 +152,7 @@ class Machine:
         events.put_targets(Rule="all", EventBusName="findings", Targets=[target])
         text = DEFINITION.read_text(encoding="utf-8")
         for name, value in {
-            **{one: one for one in FUNCTIONS},
+            **{function: function for function in FUNCTIONS},
             "Bus": "findings",
             "Reminders": queue,
         }.items():
@@ -158,19 +162,19 @@ class Machine:
             "stateMachineArn"
         ]
 
-    def answer(self, name: str, told: Any) -> tuple[str, bool, str]:
-        self.calls.append((name, told))
+    def answer(self, name: str, payload: Any) -> tuple[str, bool, str]:
+        self.calls.append((name, payload))
         try:
-            return json.dumps(self.answers[name](told)), False, ""
+            return json.dumps(self.answers[name](payload)), False, ""
         except Died as error:
-            return json.dumps({"errorType": str(error), "errorMessage": "so it goes"}), True, ""
+            return json.dumps({"errorType": str(error), "errorMessage": "failed"}), True, ""
 
     def run(
         self, groups: list[dict[str, Any]], *, run: str = "b/mnist", finish: bool = False
     ) -> str:
-        told = {"run": run, "step": 7, "groups": groups, "finish": finish}
+        request = {"run": run, "step": 7, "groups": groups, "finish": finish}
         execution = self._client.start_execution(
-            stateMachineArn=self._arn, name=f"n{time.monotonic_ns()}", input=json.dumps(told)
+            stateMachineArn=self._arn, name=f"n{time.monotonic_ns()}", input=json.dumps(request)
         )["executionArn"]
         while True:
             status = self._client.describe_execution(executionArn=execution)["status"]
@@ -178,8 +182,8 @@ class Machine:
                 return str(status)
             time.sleep(0.02)
 
-    def told(self, name: str) -> list[Any]:
-        return [told for called, told in self.calls if called == name]
+    def events_of(self, name: str) -> list[Any]:
+        return [payload for called, payload in self.calls if called == name]
 
     @property
     def published(self) -> list[Any]:
@@ -228,47 +232,47 @@ BUILT_IN = {"group": "builtin", "kind": "builtin"}
 CUSTOM = {"group": "custom-smooth-1a2b", "kind": "custom"}
 
 
-def test_what_is_found_is_published_on_our_bus_and_marked_until_there_is_no_more(machine):
+def test_findings_are_published_on_the_bus_and_marked_until_none_are_left(machine):
     answers = iter([finding("one", more=True), finding("two", more=False)])
     runs = machine({"Evaluate": lambda _: next(answers), "MarkPublished": lambda _: {}})
     assert runs.run([BUILT_IN]) == "SUCCEEDED"
     assert [event["detail"] for event in runs.published] == [{"id": "one"}, {"id": "two"}]
-    assert [one["ids"] for one in runs.told("MarkPublished")] == [["one"], ["two"]]
-    assert runs.told("Evaluate") == [{"run": "b/mnist", "step": 7, "group": "builtin"}] * 2
+    assert [payload["ids"] for payload in runs.events_of("MarkPublished")] == [["one"], ["two"]]
+    assert runs.events_of("Evaluate") == [{"run": "b/mnist", "step": 7, "group": "builtin"}] * 2
     assert [name for name, _ in runs.calls] == ["Evaluate", "MarkPublished"] * 2
 
 
-def test_a_group_that_fails_leaves_a_check_and_the_others_go_on(machine):
-    def evaluate(told: Any) -> Any:
-        if told["group"] == "bad":
+def test_a_failing_group_sends_a_reminder_and_the_others_continue(machine):
+    def evaluate(payload: Any) -> Any:
+        if payload["group"] == "bad":
             raise Died("ValueError")
-        return nothing(told)
+        return nothing(payload)
 
     runs = machine({"Evaluate": evaluate})
     run = 'b/odd "run" ü'
     assert (
         runs.run([{"group": "bad", "kind": "builtin"}, BUILT_IN], run=run, finish=True) == "FAILED"
     )
-    assert {told["group"] for told in runs.told("Evaluate")} == {"bad", "builtin"}
+    assert {payload["group"] for payload in runs.events_of("Evaluate")} == {"bad", "builtin"}
     assert runs.reminders == [{"check": run}]
-    assert runs.told("FinishRun") == []
+    assert runs.events_of("FinishRun") == []
 
 
-def test_a_custom_rule_is_claimed_run_and_committed_and_the_claim_passes_it_by(machine):
+def test_a_custom_rule_is_claimed_run_and_committed_until_nothing_is_due(machine):
     claims = iter(
         [{"function": "my-rule", "job": {"steps": [7]}, "claim": {"token": 3}}, nothing(None)]
     )
     runs = machine(
         {
             "Claim": lambda _: next(claims),
-            "my-rule": lambda told: {"findings": told["steps"]},
+            "my-rule": lambda payload: {"findings": payload["steps"]},
             "Commit": lambda _: {**nothing(None), "more": True},
         }
     )
     assert runs.run([CUSTOM]) == "SUCCEEDED"
     assert [name for name, _ in runs.calls] == ["Claim", "my-rule", "Commit", "Claim"]
-    assert runs.told("my-rule") == [{"steps": [7]}]
-    (committed,) = runs.told("Commit")
+    assert runs.events_of("my-rule") == [{"steps": [7]}]
+    (committed,) = runs.events_of("Commit")
     assert committed == {
         "run": "b/mnist",
         "step": 7,
@@ -278,19 +282,19 @@ def test_a_custom_rule_is_claimed_run_and_committed_and_the_claim_passes_it_by(m
     }
 
 
-def test_a_custom_rule_that_dies_is_told_to_the_commit(machine):
+def test_the_death_of_a_custom_rule_reaches_the_commit(machine):
     def dies(_: Any) -> Any:
         raise Died("Sandbox.Timedout")
 
     claim = {"function": "my-rule", "job": {}, "claim": {}}
     runs = machine({"Claim": lambda _: claim, "my-rule": dies, "Commit": nothing})
     assert runs.run([CUSTOM]) == "SUCCEEDED"
-    (committed,) = runs.told("Commit")
+    (committed,) = runs.events_of("Commit")
     assert committed["ran"]["Error"] == "Sandbox.Timedout"
-    assert len(runs.told("my-rule")) == 1
+    assert len(runs.events_of("my-rule")) == 1
 
 
-def test_a_run_that_ends_is_finished_after_its_groups_and_its_summary_published(machine):
+def test_an_ended_run_is_finished_after_its_groups_and_its_summary_published(machine):
     runs = machine(
         {
             "Evaluate": nothing,
@@ -303,7 +307,7 @@ def test_a_run_that_ends_is_finished_after_its_groups_and_its_summary_published(
     assert [event["detail"] for event in runs.published] == [{"id": "summary"}]
 
 
-def test_a_finish_that_fails_leaves_a_check(machine):
+def test_a_failing_finish_sends_a_reminder(machine):
     def fails(_: Any) -> Any:
         raise Died("ValueError")
 

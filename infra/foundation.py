@@ -1,0 +1,50 @@
+"""What the functions work on: bucket, table, queue, bus, alerts and schedules."""
+
+from __future__ import annotations
+
+import hashlib
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from infra.alerts import Alerts
+from infra.arrivals_queue import ArrivalsQueue
+from infra.dead_letters import Undelivered
+from infra.findings_bus import FindingsBus
+from infra.functions import QUICK
+from infra.run_bucket import RunBucket
+from infra.settings import Settings
+from infra.step_table import StepTable
+from infra.watch_schedules import WatchSchedules
+
+
+class Foundation:
+    """The resources of a debugger besides its functions, below one construct."""
+
+    def __init__(self, scope: Construct, settings: Settings) -> None:
+        self.unique = _unique(scope)
+        self.key = (
+            kms.Key.from_key_arn(scope, "Key", settings.encryption_key_arn)
+            if settings.encryption_key_arn
+            else None
+        )
+        self.undelivered = Undelivered(scope, "Undelivered")
+        self.bucket = RunBucket(scope, "Runs", settings=settings, key=self.key, unique=self.unique)
+        self.table = StepTable(scope, "StepIndex", settings=settings, key=self.key)
+        self.arrivals = ArrivalsQueue(
+            scope,
+            "Arrivals",
+            bucket=self.bucket,
+            undelivered=self.undelivered,
+            handled_within=QUICK,
+        )
+        self.bus = FindingsBus(scope, "Findings", unique=self.unique, undelivered=self.undelivered)
+        self.alerts = Alerts(scope, "Alerts", settings=settings, key=self.key)
+        self.schedules = WatchSchedules(scope, "Watches", unique=self.unique)
+
+
+def _unique(construct: Construct) -> str:
+    """Eight letters that distinguish this debugger from others in the account."""
+    path = f"{cdk.Stack.of(construct).stack_name}/{construct.node.path}"
+    return hashlib.sha256(path.encode()).hexdigest()[:8]

@@ -1,0 +1,97 @@
+"""Alerts, webhooks, reports and alarms: who is notified of what."""
+
+from __future__ import annotations
+
+import json
+
+from infra import names
+from infra.assets import ROOT
+from smdebug.service.records import RunState
+from tests.infra.conftest import Stack, environment
+
+FUNCTIONS = ROOT / "functions"
+
+
+def test_configured_endpoints_are_subscribed(full_stack: Stack):
+    subscribed = full_stack.of("AWS::SNS::Subscription").values()
+    subscriptions = [
+        (subscription["Protocol"], subscription["Endpoint"]) for subscription in subscribed
+    ]
+    assert subscriptions == [
+        ("email", "me@example.org"),
+        ("email", "you@example.org"),
+        ("sms", "+15551234567"),
+    ]
+
+
+def test_a_message_to_one_endpoint_reaches_no_other(full_stack: Stack):
+    for subscription in full_stack.of("AWS::SNS::Subscription").values():
+        assert subscription["FilterPolicy"] == {"to": [subscription["Endpoint"], "everybody"]}
+
+
+def test_act_knows_the_allowed_recipients(full_stack: Stack):
+    variables = environment(full_stack.function("Act"))
+    assert variables[names.ALERT_EMAILS] == "me@example.org,you@example.org"
+    assert variables[names.ALERT_PHONE_NUMBERS] == "+15551234567"
+
+
+def test_the_slack_message_quotes_any_text_correctly(full_stack: Stack):
+    rule = full_stack.single("AWS::Events::Rule", "DebuggerFindingsSlack")
+    transformer = rule["Targets"][0]["InputTransformer"]
+    text = transformer["InputTemplate"]
+    for name in transformer["InputPathsMap"]:
+        assert f"<{name}>" in text
+        text = text.replace(f"<{name}>", json.dumps(f'a "{name}"\n'))
+    assert json.loads(text)["text"] == 'a "text"\n'
+
+
+def test_a_webhook_receives_unchanged_events(full_stack: Stack):
+    rule = full_stack.single("AWS::Events::Rule", "DebuggerFindingsWebhook")
+    assert "InputTransformer" not in rule["Targets"][0]
+
+
+def test_only_findings_with_actions_start_act(default_stack: Stack):
+    pattern = default_stack.single("AWS::Events::Rule", "DebuggerFindingsAct")["EventPattern"]
+    assert pattern["detail-type"] == ["Rule Evaluation Condition Met"]
+    assert pattern["detail"] == {"has_actions": [True]}
+
+
+def test_a_report_is_written_when_a_run_is_finished(default_stack: Stack):
+    pattern = default_stack.single("AWS::Events::Rule", "DebuggerFindingsWriteReport")[
+        "EventPattern"
+    ]
+    assert pattern["detail-type"] == ["Run State Change"]
+    assert pattern["detail"] == {"state": [str(RunState.FINISHED)]}
+    function = default_stack.function("WriteReport")
+    assert (function["Timeout"], function["MemorySize"]) == (300, 1024)
+
+
+def test_the_detail_types_are_those_that_the_functions_publish():
+    from infra.findings_bus import ACTION, FOUND, RESOLVED, RUN, STATUS
+
+    published = (FUNCTIONS / "decisions" / "detail_types.py").read_text(encoding="utf-8")
+    assert [
+        kind for kind in (ACTION, FOUND, RESOLVED, RUN, STATUS) if f'"{kind}"' not in published
+    ] == []
+
+
+def test_the_alarms_are_within_the_free_tier_and_send_alerts(stack: Stack):
+    alarms = stack.of("AWS::CloudWatch::Alarm")
+    assert 6 <= len(alarms) <= 10
+    rules = stack.of("AWS::Events::Rule").values()
+    (rule,) = [
+        rule for rule in rules if rule.get("EventPattern", {}).get("source") == ["aws.cloudwatch"]
+    ]
+    watched = {arn["Fn::GetAtt"][0] for arn in rule["EventPattern"]["resources"]}
+    assert watched == set(alarms)
+
+
+def test_the_metrics_of_the_alarms_are_emitted(stack: Stack):
+    watched = {
+        alarm["MetricName"]
+        for alarm in stack.of("AWS::CloudWatch::Alarm").values()
+        if alarm.get("Namespace") == names.METRICS
+    }
+    emitted = "".join(path.read_text(encoding="utf-8") for path in FUNCTIONS.rglob("*.py"))
+    assert watched == {"OldestUnevaluatedStep", "RuleErrors"}
+    assert all(f'"{name}"' in emitted for name in watched)

@@ -1,0 +1,108 @@
+"""The functions: their handlers, settings, logs and dead letters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from infra import names
+from infra.assets import ROOT
+from infra.settings import Settings
+from tests.infra.conftest import Stack, environment
+
+FUNCTIONS = ROOT / "functions"
+
+
+def test_every_handler_exists(stack: Stack):
+    handlers = {function["Handler"] for function in stack.of("AWS::Lambda::Function").values()}
+    assert len(handlers) >= 11
+    for handler in handlers:
+        package, room, module, name = handler.split(".")
+        assert (package, room) == ("functions", "handlers")
+        tree = ast.parse((FUNCTIONS / room / f"{module}.py").read_text(encoding="utf-8"))
+        found = [
+            node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
+        assert len(found) == 1, handler
+        assert len(found[0].args.args) == 2, handler
+
+
+def test_every_function_runs_python_3_13_on_arm_with_the_layer(default_stack: Stack):
+    (layer,) = default_stack.of("AWS::Lambda::LayerVersion")
+    for function in default_stack.of("AWS::Lambda::Function").values():
+        assert function["Runtime"] == "python3.13"
+        assert function["Architectures"] == ["arm64"]
+        assert function["Layers"] == [{"Ref": layer}]
+        assert function["MemorySize"] <= 1024
+
+
+def test_logs_expire(synthesize: Callable[..., Stack]):
+    stack = synthesize(Settings(log_retention_days=7))
+    functions = stack.of("AWS::Lambda::Function")
+    logs = stack.of("AWS::Logs::LogGroup")
+    of_functions = {function["LoggingConfig"]["LogGroup"]["Ref"] for function in functions.values()}
+    assert len(of_functions) == len(functions)
+    assert all(logs[log]["RetentionInDays"] == 7 for log in of_functions)
+
+
+def test_asynchronous_functions_have_dead_letters(stack: Stack):
+    called = {
+        permission["FunctionName"]["Fn::GetAtt"][0]
+        for permission in stack.of("AWS::Lambda::Permission").values()
+    } | {"watch"}
+    kept = [
+        name
+        for name, function in stack.of("AWS::Lambda::Function").items()
+        if "DeadLetterConfig" in function and (name in called or "Watch" in name)
+    ]
+    assert (
+        len(kept) == len(called) == 5
+    )  # sweep, act, notify, write_report; and watch, which a schedule calls
+
+
+def test_every_rule_has_dead_letters(stack: Stack):
+    rules = stack.of("AWS::Events::Rule").values()
+    assert rules
+    assert all("DeadLetterConfig" in target for rule in rules for target in rule["Targets"])
+
+
+def test_the_variables_that_the_functions_read_are_declared():
+    declared = {
+        value
+        for name, value in vars(names).items()
+        if name.isupper() and value.startswith("SMDEBUG_")
+    }
+    read = {
+        name
+        for path in FUNCTIONS.rglob("*.py")
+        for name in re.findall(r'"(SMDEBUG_[A-Z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    optional = {"SMDEBUG_LOG_LEVEL"}
+    assert read - declared <= optional
+
+
+def test_the_settings_reach_the_trusted_functions(synthesize: Callable[..., Stack]):
+    stack = synthesize(
+        Settings(
+            default_rules=("AllZero", "Overfit"),
+            incomplete_step_timeout_seconds=61,
+            stall_timeout_seconds=62,
+            silence_timeout_seconds=3600,
+            index_retention_days=2,
+        )
+    )
+    variables = environment(stack.function("Ingest"))
+    assert variables[names.DEFAULT_RULES] == "AllZero,Overfit"
+    assert variables[names.INCOMPLETE_STEP_TIMEOUT] == "61"
+    assert variables[names.STALL_TIMEOUT] == "62"
+    assert variables[names.SILENCE_TIMEOUT] == "3600"
+    assert variables[names.INDEX_RETENTION] == str(2 * 86_400)
+    assert variables[names.END_GRACE] == "60"
+
+
+def test_watch_knows_its_own_arn(default_stack: Stack):
+    watch = default_stack.function("Watch")
+    arn = default_stack.text(environment(watch)[names.WATCH_ARN])
+    assert arn.endswith(f":function:{watch['FunctionName']}")
+    assert default_stack.text(environment(default_stack.function("Ingest"))[names.WATCH_ARN]) == arn
