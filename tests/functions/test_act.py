@@ -276,7 +276,7 @@ def test_of_two_that_take_over_the_same_claim_one_gets_it():
 
 
 def test_a_claim_outlasts_the_function():
-    from infra.training_debugger import QUICK
+    from infra.functions import QUICK
 
     assert CLAIMED_FOR > QUICK
 
