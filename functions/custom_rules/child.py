@@ -204,7 +204,8 @@ def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int)
     """A run as the job tells of it. What it does not tell is read here."""
     from functions.evaluation.rule_call import collections_of
     from smdebug.trials.as_of import AsOfTrial
-    from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory
+    from smdebug.trials.history import ChainedHistory, MemoryHistory
+    from smdebug.trials.listed_history import ListedHistory
 
     history = dict(about["history"])
     history["layouts"] = [

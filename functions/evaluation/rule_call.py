@@ -21,7 +21,7 @@ from smdebug.exceptions import (
 from smdebug.rules.rule import Rule
 from smdebug.storage import Storage
 from smdebug.trials.as_of import AsOfTrial
-from smdebug.trials.history import ListedHistory
+from smdebug.trials.listed_history import ListedHistory
 from smdebug.trials.opening import read_collections
 
 END, SILENCE = "at end", "in silence"

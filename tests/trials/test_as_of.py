@@ -25,7 +25,8 @@ from smdebug.files import names
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import get_reduction_tensor_name
 from smdebug.storage.memory import MemoryStorage
-from smdebug.trials.history import ChainedHistory, ListedHistory, MemoryHistory, StepSummary
+from smdebug.trials.history import ChainedHistory, MemoryHistory, StepSummary
+from smdebug.trials.listed_history import ListedHistory
 from smdebug.trials.progress import StepState
 from tests.trials.viewing import FarStorage, never, plain, recorded, through, view_of, written_by
 from tests.trials.writing import begin, write_step

@@ -15,13 +15,9 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage
-from smdebug.trials.history import (
-    ChainedHistory,
-    ListedHistory,
-    MemoryHistory,
-    RememberedHistory,
-    StepSummary,
-)
+from smdebug.trials.history import ChainedHistory, MemoryHistory, StepSummary
+from smdebug.trials.listed_history import ListedHistory
+from smdebug.trials.remembered_history import RememberedHistory
 from tests.trials.viewing import FarStorage
 from tests.trials.writing import begin, write_step
 
@@ -96,7 +92,7 @@ def test_what_many_steps_share_is_told_once():
     ],
 )
 def test_what_is_no_history_is_refused(broken: dict[str, Any]):
-    with pytest.raises(SMDebugValueError, match="no history"):
+    with pytest.raises(SMDebugValueError, match="not a history"):
         MemoryHistory.from_dict(broken)
 
 

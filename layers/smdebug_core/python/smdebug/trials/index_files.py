@@ -1,4 +1,4 @@
-"""What index files say, fetched when it is asked for, and only so much of it kept."""
+"""Index files of single steps, read on demand and kept up to a budget."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SHARED_AT_MOST = 32 << 20
 
 
 class IndexFiles:
-    """What the workers of a run wrote at single steps: one read for each worker and step, several at a time.
+    """What the workers of a run wrote at single steps: one read per worker and step, several at a time.
 
-    The steps used last are kept, up to `budget` bytes or so, and the newest always. Threads may share it.
+    The steps used last are kept, up to about `budget` bytes; the newest always. Threads may share it.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class IndexFiles:
         self._readers: ThreadPoolExecutor | None = None
 
     def of(self, step: int, workers: Iterable[str]) -> Workers:
-        """What these workers wrote at a step, in order of their names.
+        """Return what these workers wrote at a step, in order of their names.
 
-        A worker is left out whose index file is gone, damaged (which is reported) or lists nothing.
+        A worker is left out if its index file is missing, damaged (which is reported) or empty.
         """
         wanted = tuple(workers)
         known = self._known(step, wanted)
@@ -58,7 +58,7 @@ class IndexFiles:
             with self._lock:
                 turn = self._being_read.setdefault(step, threading.Lock())
             try:
-                with turn:  # who comes second finds what the first one read
+                with turn:  # the second thread finds what the first one read
                     known = self._known(step, wanted)
                     if known is None:
                         known = self._fetched(step, wanted)
@@ -68,13 +68,13 @@ class IndexFiles:
         return known
 
     def forget_before(self, step: int) -> None:
-        """Keep nothing of the steps below this one."""
+        """Drop the steps below this one."""
         with self._lock:
             for old in [known for known in self._steps if known < step]:
                 self._bytes -= self._steps.pop(old).size
 
     def forget_gaps(self) -> None:
-        """Look again for index files that were not there."""
+        """Drop the steps of which an index file was missing."""
         with self._lock:
             for step in self._with_gaps & self._steps.keys():
                 self._bytes -= self._steps.pop(step).size
@@ -91,7 +91,7 @@ class IndexFiles:
             if not known.read_names.issuperset(workers):
                 return None
             chosen = frozenset(workers)
-            return {name: one for name, one in known.workers.items() if name in chosen}
+            return {name: written for name, written in known.workers.items() if name in chosen}
 
     def _fetched(self, step: int, workers: tuple[str, ...]) -> Workers:
         with self._lock:
@@ -102,10 +102,10 @@ class IndexFiles:
         missing = [name for name in workers if old is None or name not in old.read_names]
         arrived = self._read_all(step, missing)
         with self._lock:
-            size = sum(400 + 4 * len(one.file.names) for one in arrived) - sharing.size
+            size = sum(400 + 4 * len(arrival.file.names) for arrival in arrived) - sharing.size
             written: dict[str, WorkerStep] = dict(old.workers) if old else {}
-            written |= {one.worker: sharing.worker_step(one) for one in arrived}
-            size += sharing.size  # what they do not share with earlier ones
+            written |= {arrival.worker: sharing.worker_step(arrival) for arrival in arrived}
+            size += sharing.size  # without what they share with earlier steps
             names = workers if old is None else (*old.read, *missing)
             new = _Step(names, dict(sorted(written.items())), size + (old.size if old else 0))
             if (replaced := self._steps.pop(step, None)) is not None:
@@ -115,18 +115,18 @@ class IndexFiles:
             while self._bytes > self._budget and len(self._steps) > 1:
                 self._bytes -= self._steps.popitem(last=False)[1].size
         chosen = frozenset(workers)
-        return {name: one for name, one in new.workers.items() if name in chosen}
+        return {name: written for name, written in new.workers.items() if name in chosen}
 
     def _read_all(self, step: int, workers: list[str]) -> list[Arrival]:
         at_a_time = min(self._storage.concurrency, len(workers))
         if at_a_time <= 1:
             read = [self._read(step, worker) for worker in workers]
         else:
-            # Of its own: whoever reads values in parallel waits here for index files.
+            # A pool of its own: threads that read values wait here for index files.
             if self._readers is None:
                 self._readers = ThreadPoolExecutor(self._storage.concurrency, "smdebug-index")
             read = list(self._readers.map(lambda worker: self._read(step, worker), workers))
-        return [one for one in read if one is not None]
+        return [arrival for arrival in read if arrival is not None]
 
     def _read(self, step: int, worker: str) -> Arrival | None:
         key = index_key(step, worker)
@@ -135,7 +135,7 @@ class IndexFiles:
         except IndexReaderException as error:
             self._report(key, error)
             return None
-        except ObjectMissing:  # removed since it was announced, or asked for too early
+        except ObjectMissing:  # removed since, or not written yet
             with self._lock:
                 self._with_gaps.add(step)
             return None
@@ -143,7 +143,7 @@ class IndexFiles:
 
 
 class _Step:
-    """What was read of a step, and from which workers."""
+    """What was read of a step, and of which workers."""
 
     def __init__(self, read: tuple[str, ...], workers: Workers, size: int):
         self.read = read

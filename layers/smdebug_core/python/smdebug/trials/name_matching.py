@@ -18,6 +18,14 @@ class NameMatcher:
     def __init__(self) -> None:
         self._results: dict[tuple[str, ...], dict[str, bool]] = {}
 
+    def chosen_by(
+        self, regex: str | Iterable[str] | None, collection: Collection | None
+    ) -> NameTest | None:
+        """Return the test for a regex or a collection; None without either."""
+        if regex is not None:
+            return self.by_regex(regex)
+        return None if collection is None else self.by_collection(collection)
+
     def by_regex(self, regex: str | Iterable[str]) -> NameTest:
         """Return a test for names that one of the patterns matches."""
         if not isinstance(regex, str | list | tuple | set | frozenset):

@@ -20,7 +20,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange, as_mode, checked_range
 from smdebug.trials.event_files import EventFiles
 from smdebug.trials.listed_run import ListedRun
-from smdebug.trials.name_matching import NameMatcher, NameTest
+from smdebug.trials.name_matching import NameMatcher
 from smdebug.trials.progress import StepState
 from smdebug.trials.refresh_switch import RefreshSwitch
 from smdebug.trials.tensor import NamedTensor, Tensor
@@ -42,14 +42,13 @@ T = TypeVar("T")
 
 
 class Trial:
-    """What was saved by one run, so far.
+    """What one run has saved so far.
 
     Queries refresh the trial first, unless `no_refresh` is in force or the run has ended. Steps are counted
     within `mode`; without one they are global steps. Threads may share a trial.
 
-    The class is long because it has every question that the old library's trials answer. The answers are
-    computed elsewhere: where the run comes from (`RunSource`), its values (`ValueReader`), its names
-    (`NameMatcher`).
+    The class is long because it has every method of the old library's trials. Others do the work:
+    `RunSource` provides the run, `ValueReader` its values, `NameMatcher` selects names.
     """
 
     most_readers = MOST_READERS  # values read at the same time, where the storage profits from it
@@ -180,11 +179,11 @@ class Trial:
         `show_prefixed_tensors` has no effect.
         """
         if regex is not None and collection is not None:
-            raise SMDebugValueError(
-                "Only one of `regex` or `collection` can be passed to this method"
-            )
+            raise SMDebugValueError("Only one of `regex` or `collection` can be passed")
         mode = as_mode(mode)
-        chosen = self._names_chosen(regex, collection)
+        if isinstance(collection, str):
+            collection = self.collection(collection)
+        chosen = self._names.chosen_by(regex, collection)
         self.maybe_refresh()
         index = self.index
         names = index.tensor_names(mode) if step is None else index.tensor_names_at(step, mode)
@@ -369,17 +368,6 @@ class Trial:
     def in_parallel(self, read: Callable[[S], T], items: list[S]) -> list[T]:
         """Return `read(item)` for each item, as many at a time as the storage profits from."""
         return in_parallel(read, items, min(self.storage.concurrency, self.most_readers))
-
-    def _names_chosen(
-        self, regex: str | Iterable[str] | None, collection: str | Collection | None
-    ) -> NameTest | None:
-        if regex is not None:
-            return self._names.by_regex(regex)
-        if collection is None:
-            return None
-        if isinstance(collection, str):
-            collection = self.collection(collection)
-        return self._names.by_collection(collection)
 
     def _values_at(self, step: int, mode: ModeKeys | None, **which: Any) -> list[Array]:
         names = sorted(self.tensor_names(step=step, mode=mode, **which), key=_number_at_the_end)
