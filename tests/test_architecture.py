@@ -46,7 +46,9 @@ ARROWS = {
     "plots": {"numbers", "trials", "runs"},
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
+        "migrating",
     },
+    "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},
     **{
         framework: {"saving", "config", "trials", "numbers", "logger"}

@@ -1,4 +1,4 @@
-"""Tensors whose variance is too large or too small."""
+"""Tensors whose values vary too much, or hardly at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smdebug.rules.selection import TensorSelection
 class TensorVariance(TensorRule):
     """Fires when the variance of a selected tensor is above `max_threshold` or below `min_threshold`.
 
-    The population variance is used, as in numpy.
+    It is the variance of the population, as numpy has it.
     """
 
     def __init__(
@@ -45,39 +45,39 @@ class TensorVariance(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for tensor in measure(trial, self.selection.names(trial, step), step):
-            variance = _variance(tensor)
+        for seen in measure(trial, self.selection.names(trial, step), step):
+            variance = _variance(seen)
             if variance is None or math.isnan(variance):
-                reason = tensor.skipped or (
-                    "its saved reductions do not reveal the variance"
+                reason = seen.skipped or (
+                    "its saved reductions do not tell the variance"
                     if variance is None
-                    else "its variance is not a number"
+                    else "its variance is no number"
                 )
-                yield Judged(tensor.name, tensor.worker, skipped=reason)
+                yield Judged(seen.name, seen.worker, skipped=reason)
                 continue
-            where = tensor_label(tensor.name, tensor.worker, trial)
-            yield Judged(tensor.name, tensor.worker, *self._verdict(where, variance))
+            where = tensor_label(seen.name, seen.worker, trial)
+            yield Judged(seen.name, seen.worker, *self._verdict(where, variance))
 
     def _verdict(self, where: str, variance: float) -> tuple[Finding | None, float]:
         if self.most is not None and variance > self.most:
-            limit, badness = self.most, 1e6 + variance
+            limit, told, badness = self.most, "above", 1e6 + variance
         elif self.least is not None and variance < self.least:
-            limit, badness = self.least, -variance
+            limit, told, badness = self.least, "below", -variance
         else:
             return None, 0.0
-        message = f"{where}: variance {variance:.4g} (limit {limit:g})"
+        message = f"{where}: the variance is {variance:.4g}, {told} {limit:g}"
         return Finding(
             statistic="variance", value=variance, threshold=limit, message=message
         ), badness
 
 
-def _variance(tensor: WorkerStatistics) -> float | None:
-    if tensor.statistics is not None:
-        return tensor.statistics.variance
-    saved = tensor.saved("variance")
+def _variance(seen: WorkerStatistics) -> float | None:
+    if seen.statistics is not None:
+        return seen.statistics.variance
+    saved = seen.saved("variance")
     if saved is not None:
         return saved
-    std = tensor.saved("std")
+    std = seen.saved("std")
     return None if std is None else std * std
 
 

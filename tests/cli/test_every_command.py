@@ -34,6 +34,7 @@ PASSED = {
     "stop": (RUN, "--yes"),
     "logs": (RUN, "fc"),
     "import-sagemaker": ("{}/job.json", "-o", "{}/config"),
+    "migrate": ("{}", "-o", "{}/config"),
     "doctor": ("--offline",),
     "completion": ("bash",),
 }
@@ -56,6 +57,7 @@ BAD = {
     "stop": (3, ("no-such-run", "--yes")),
     "logs": (2, (RUN, "no-such-rule")),
     "import-sagemaker": (2, ("{}/rules.json", "-o", "{}/config")),
+    "migrate": (2, ("{}/nowhere.py",)),
     "doctor": (2, ("--no-such-option",)),
     "completion": (2, ("no-such-shell",)),
     "demo": (2, ("--no-such-option",)),

@@ -35,6 +35,7 @@ COMMANDS = {
     "stop": "ask a training to stop",
     "logs": "what a rule has said on a run",
     "import-sagemaker": "a SageMaker job's debugger configuration, as our files",
+    "migrate": "what changes in code for SageMaker Debugger, line by line",
     "run": "run a training script with a hook in it, unchanged",
     "demo": "the whole thing at work, on this machine",
     "local": "the whole application on this machine, for your own training",
@@ -44,9 +45,8 @@ COMMANDS = {
 _GROUPS = {
     "A saved run": ("inspect", "tensor", "evaluate", "rules", "compare", "verify"),
     "To look at, and to pass on": ("report", "plot", "export"),
-    "A deployed debugger": (
-        *("runs", "status", "findings", "attach", "detach", "stop", "logs", "import-sagemaker"),
-    ),
+    "A deployed debugger": (*("runs", "status", "findings", "attach", "detach", "stop", "logs"),),
+    "From SageMaker Debugger": ("migrate", "import-sagemaker"),
     "This machine": ("run", "demo", "local", "doctor", "completion"),
 }
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from smdebug.cli.completers import complete_folder, complete_place
 from smdebug.cli.inputs import read_file
+from smdebug.cli.new_files import configuration_warnings, write_new_files
 from smdebug.cli.output import output_options, print_json, print_line, print_note
 
 
@@ -45,19 +45,14 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
 
     file = Path(job).expanduser()
     if file.exists() or job.endswith(".json") or "/" in job:
-        told = read_training_job(read_file(job), file=job)
+        description = read_training_job(read_file(job), file=job)
     else:
-        told = describe_training_job(job)
-    imported = import_training_job(told, name=file.stem)
-    notes = [*imported.notes, *_doubts(imported.files)]
+        description = describe_training_job(job)
+    imported = import_training_job(description, name=file.stem)
+    notes = [*imported.notes, *configuration_warnings(imported.files)]
     folder = Path(output).expanduser()
     places = {name: folder / name for name in imported.files}
-    there = [str(place) for place in places.values() if place.exists()]
-    if there and not force:
-        raise click.UsageError(f"{' and '.join(there)} would be replaced: say --force if it may")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, place in places.items():
-        place.write_text(imported.files[name], encoding="utf-8")
+    write_new_files({places[name]: text for name, text in imported.files.items()}, force=force)
     if as_json:
         print_json(
             {
@@ -68,20 +63,11 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
             }
         )
         return
-    for one in notes:
-        print_note(one)
+    for note in notes:
+        print_note(note)
     for place in places.values():
         print_line(f"wrote {place}")
     if HOOK_FILE in places:
         print_line(f"\nexport SMDEBUG_CONFIG_FILE_PATH={places[HOOK_FILE]}   # before the training")
     if imported.rules:
         print_line(f"smdebug attach RUN {folder / 'rules.json'}   # or copy it beside the run")
-
-
-def _doubts(files: Mapping[str, str]) -> list[str]:
-    from smdebug.cli.rule_warnings import warnings_about
-    from smdebug.service.rules_file import RULES_FILE, parse_rules
-
-    if RULES_FILE not in files:
-        return []
-    return list(warnings_about(parse_rules(files[RULES_FILE].encode(), file=RULES_FILE)))
