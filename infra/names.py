@@ -1,4 +1,4 @@
-"""The names of the environment variables of the functions; `functions` has the reading side."""
+"""The names of the environment variables of the functions; `functions/environment.py` reads them."""
 
 TABLE = "SMDEBUG_TABLE"
 BUCKET = "SMDEBUG_BUCKET"
@@ -21,7 +21,6 @@ INDEX_RETENTION = "SMDEBUG_INDEX_RETENTION"
 INCOMPLETE_STEP_TIMEOUT = "SMDEBUG_INCOMPLETE_STEP_TIMEOUT"
 STALL_TIMEOUT = "SMDEBUG_STALL_TIMEOUT"
 SILENCE_TIMEOUT = "SMDEBUG_SILENCE_TIMEOUT"
-END_GRACE = "SMDEBUG_END_GRACE"
 
 METRICS = "smdebug"
 """The CloudWatch namespace of the functions' own metrics."""

@@ -57,7 +57,6 @@ LOG_RETENTIONS = (
     3288,
     3653,
 )
-END_GRACE_SECONDS = 60  # after the end of a run, before it is finished: late files still count
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
 

@@ -13,7 +13,7 @@ from infra.functions import Functions
 from infra.grants import grant
 from infra.outputs import Outputs
 from infra.python_function import Shared
-from infra.settings import END_GRACE_SECONDS, Settings
+from infra.settings import Settings
 from infra.triggers import add_triggers
 
 
@@ -87,5 +87,4 @@ def _environment(settings: Settings) -> dict[str, str]:
         names.INCOMPLETE_STEP_TIMEOUT: str(settings.incomplete_step_timeout_seconds),
         names.STALL_TIMEOUT: str(settings.stall_timeout_seconds),
         names.SILENCE_TIMEOUT: str(settings.silence_timeout_seconds),
-        names.END_GRACE: str(END_GRACE_SECONDS),
     }

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Callable
 
+import pytest
+
+from functions.environment import (
+    ActEnvironment,
+    ClaimEnvironment,
+    EvaluateEnvironment,
+    IndexAccess,
+    IngestEnvironment,
+    NotifyEnvironment,
+    WatchEnvironment,
+)
 from infra import names
 from infra.assets import ROOT
 from infra.settings import Settings
@@ -67,6 +79,41 @@ def test_every_rule_has_dead_letters(stack: Stack):
     assert all("DeadLetterConfig" in target for rule in rules for target in rule["Targets"])
 
 
+ENVIRONMENTS = {
+    "act": (ActEnvironment,),
+    "claim": (ClaimEnvironment,),
+    "commit": (EvaluateEnvironment,),
+    "evaluate": (EvaluateEnvironment,),
+    "finish_run": (EvaluateEnvironment,),
+    "ingest": (IngestEnvironment,),
+    "mark_published": (IndexAccess,),
+    "notify": (NotifyEnvironment,),
+    "run_custom_rule": (),  # it gets no more than the name of its rule file
+    "sweep": (IngestEnvironment,),
+    "watch": (WatchEnvironment,),
+    "write_report": (IndexAccess,),
+}
+
+
+def test_every_function_gets_every_variable_that_its_handler_reads(stack: Stack):
+    functions = stack.of("AWS::Lambda::Function").values()
+    handlers = {function["Handler"].split(".")[-2] for function in functions}
+    assert handlers == set(ENVIRONMENTS)
+    for function in functions:
+        for read in ENVIRONMENTS[function["Handler"].split(".")[-2]]:
+            required = {field.metadata["variable"] for field in dataclasses.fields(read)}
+            assert required <= set(environment(function)), function["Handler"]
+
+
+@pytest.mark.parametrize("handler", ENVIRONMENTS)
+def test_a_handler_reads_the_environment_that_is_compared(handler: str):
+    """The handlers that ask `wiring` for a world name their environment in their source."""
+    text = (FUNCTIONS / "handlers" / f"{handler}.py").read_text(encoding="utf-8")
+    named = set(re.findall(r"wiring\.world\((\w+)\)", text))
+    if named:
+        assert named == {read.__name__ for read in ENVIRONMENTS[handler]}
+
+
 def test_the_variables_that_the_functions_read_are_declared():
     declared = {
         value
@@ -98,7 +145,6 @@ def test_the_settings_reach_the_trusted_functions(synthesize: Callable[..., Stac
     assert variables[names.STALL_TIMEOUT] == "62"
     assert variables[names.SILENCE_TIMEOUT] == "3600"
     assert variables[names.INDEX_RETENTION] == str(2 * 86_400)
-    assert variables[names.END_GRACE] == "60"
 
 
 def test_watch_knows_its_own_arn(default_stack: Stack):
