@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from functions.decisions.events import run_entry
+from functions.decisions.run_events import run_entry
 from functions.world import World
 from smdebug.service.records import RunRecord
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from functions.decisions.events import MAX_BATCH, MAX_ENTRIES, put_events_entries
+from functions.decisions.publishing import MAX_BATCH, MAX_ENTRIES, put_events_entries
 from functions.workflow_start import RUN_ITSELF
 from functions.world import World
 

@@ -304,7 +304,7 @@ def code_of(job: Mapping[str, Any]) -> tuple[bytes, str]:
 def told_of_outcome(outcome: Any) -> dict[str, Any]:
     """An outcome as plain data, cut to what an answer may hold."""
     from functions.custom_rules.answers import MOST_FINDINGS
-    from functions.decisions.events import bounded_finding, worst
+    from functions.decisions.event_sizes import bounded_finding, worst
     from functions.decisions.outcomes import Clear, Found, Raised
 
     if isinstance(outcome, Found):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.events import outcome_id
+from functions.decisions.rule_events import outcome_id
 
 JOB = "training job"
 CONTROL_OBJECT = "control object"

@@ -14,16 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from functions.decisions.events import (
-    MAX_STATUS_DETAILS,
-    Moment,
-    OutboxEntry,
-    condition_met,
-    issue_resolved,
-    sentence,
-    status_changed,
-)
+from functions.decisions.event_sizes import MAX_STATUS_DETAILS
+from functions.decisions.outbox import Moment, OutboxEntry
 from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
+from functions.decisions.rule_events import condition_met, issue_resolved, sentence, status_changed
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from smdebug.service.rules_file import EVERY_STEP
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functions.decisions.detail_types import STATUS_CHANGE
-from functions.decisions.events import old_state_change
 from functions.decisions.rule_lifecycle import fail
+from functions.decisions.run_events import old_state_change
 from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.rule_bench import StateTooLarge
 from functions.telemetry import log

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.decisions.detail_types import CONDITION_MET
-from functions.decisions.events import Moment, OutboxEntry, Overflow
+from functions.decisions.outbox import Moment, OutboxEntry, Overflow
 from functions.decisions.rule_lifecycle import Transition, fail
 from functions.evaluation.rule_bench import RuleBench
 from functions.run_record import in_trouble

@@ -18,7 +18,7 @@ from functions.decisions.action_plan import (
     plan,
 )
 from functions.decisions.detail_types import CONDITION_MET
-from functions.decisions.events import action_outcome
+from functions.decisions.rule_events import action_outcome
 from functions.ports import (
     ActionOutcomes,
     CheckQueue,

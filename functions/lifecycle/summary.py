@@ -7,8 +7,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from functions.decisions.events import old_state_change, run_entry, summary_of
 from functions.decisions.giving_up import Retry, progress_of, retry_of, unfinished_of
+from functions.decisions.run_events import old_state_change, run_entry, summary_of
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
 from functions.evaluation.ending import give_up

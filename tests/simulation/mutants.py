@@ -11,7 +11,7 @@ import functions.arrivals.batch
 import functions.arrivals.collections_file
 import functions.arrivals.missed_files
 import functions.arrivals.steps
-import functions.decisions.events
+import functions.decisions.rule_events
 import functions.decisions.settling
 import functions.evaluation.attaching
 import functions.evaluation.built_in
@@ -104,7 +104,7 @@ def _(original: Any) -> Any:
     return without_old
 
 
-@mutant("the id of a finding holds the time", functions.decisions.events, "_rule_event_id")
+@mutant("the id of a finding holds the time", functions.decisions.rule_events, "_rule_event_id")
 def _(original: Any) -> Any:
     import itertools
 

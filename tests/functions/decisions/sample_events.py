@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from functions.decisions.events import (
-    Moment,
-    OutboxEntry,
-    action_outcome,
-    old_state_change,
-    run_state_changed,
-    summary_of,
-)
+from functions.decisions.outbox import Moment, OutboxEntry
+from functions.decisions.rule_events import action_outcome
 from functions.decisions.rule_lifecycle import Clear, Found, Raised, finish, judge
+from functions.decisions.run_events import old_state_change, run_state_changed, summary_of
 from smdebug.rules import Finding
 from smdebug.service.records import RuleConfiguration, RuleRecord, RunRecord, RunState
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from functions.decisions import alerts
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES
-from functions.decisions.events import put_events_batches
+from functions.decisions.publishing import put_events_batches
 from tests.functions.decisions.sample_events import NOON, every_kind
 
 KINDS = every_kind()

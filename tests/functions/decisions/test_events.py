@@ -10,21 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from functions.decisions import events
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, OLD_STATE_CHANGE
-from functions.decisions.events import (
-    MAX_BATCH,
-    MAX_DETAIL,
-    MAX_ENTRIES,
-    OutboxEntry,
-    as_outbox,
-    id_of,
-    put_events_batches,
+from functions.decisions.event_sizes import MAX_DETAIL, worst
+from functions.decisions.outbox import OutboxEntry, as_outbox, id_of, when
+from functions.decisions.outcomes import Found
+from functions.decisions.publishing import MAX_BATCH, MAX_ENTRIES, put_events_batches
+from functions.decisions.rule_lifecycle import judge
+from functions.decisions.run_events import (
+    old_state_change,
     run_entry,
-    when,
-    worst,
+    run_state_changed,
+    summary_of,
 )
-from functions.decisions.rule_lifecycle import Found, judge
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from tests.functions.decisions.sample_events import (
     FINDINGS,
@@ -185,15 +182,15 @@ def test_an_event_that_would_be_too_large_is_cut_and_says_so():
 
 def test_a_run_with_many_rules_has_its_summary_and_its_old_event_cut():
     rules = [RuleRecord(f"{n}", "n" * 250, RuleStatus.ERROR, "w" * 1024) for n in range(100)]
-    summary = events.summary_of(
+    summary = summary_of(
         [(RuleConfiguration("n", "N"), one) for one in rules], steps=1, not_evaluated=3
     )
     assert summary["statuses"] == {"Error": 100}
-    old = events.old_state_change(RUN, rules, NOON)
+    old = old_state_change(RUN, rules, NOON)
     assert len(json.dumps(old.detail)) < MAX_DETAIL
     assert old.detail["cut"] == ["DebugRuleEvaluationStatuses"]
     assert not complaints_about(OLD_STATE_CHANGE, old.detail)
-    whole = events.run_state_changed(RUN, "x", NOON, summary=summary)
+    whole = run_state_changed(RUN, "x", NOON, summary=summary)
     assert len(json.dumps(whole.detail)) < 1.05 * MAX_DETAIL
 
 

@@ -1,0 +1,131 @@
+"""Keeping events within the sizes that EventBridge and SageMaker allow."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from smdebug.rules.findings import plain
+
+WORST = 20  # findings told in the event itself
+MOST_KEPT = 10_000  # and in the object that it links
+MAX_DETAIL = 100_000  # bytes of one detail
+MAX_STATUS_DETAILS = 1024  # of SageMaker's StatusDetails
+MAX_TEXT = 512
+_MAX_DETAILS = 1000
+
+
+def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+    """The findings farthest beyond their limit, in that order; what cannot be compared, as it came."""
+    return sorted(findings, key=_badness, reverse=True)[:most]
+
+
+def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """A finding as an event can hold it: long texts are cut, and say so by their last letter."""
+    told = {
+        key: _small(plain(finding[key]))
+        for key in ("tensor", "statistic", "value", "threshold", "worker", "message", "step")
+        if finding.get(key) is not None
+    }
+    details = plain(finding.get("details") or {})
+    if details:
+        size = len(as_json(details))
+        told["details"] = details if size <= _MAX_DETAILS else {"left_out": f"{size} bytes"}
+    return told
+
+
+def fitted(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The detail, if need be without what is largest in it; `cut` then names what is missing."""
+    whole = {key: plain(value) for key, value in detail.items()}
+    cut: list[str] = []
+    for shorten in (
+        _fewer_parameters,
+        _fewer_findings,
+        _fewer_rules,
+        _fewer_statuses,
+        _fewer_texts,
+    ):
+        if len(as_json(whole).encode()) <= MAX_DETAIL:
+            break
+        if what := shorten(whole):
+            cut.append(what)
+            whole["cut"] = cut
+    return whole
+
+
+def _badness(finding: Mapping[str, Any]) -> float:
+    value, limit = _number(finding.get("value")), _number(finding.get("threshold"))
+    if value is None:
+        return 0.0
+    if not math.isfinite(value):
+        return math.inf
+    if limit is None or not math.isfinite(limit):
+        return 0.0
+    # How many times as large, or as small, as the limit allows.
+    return abs(math.log(abs(value) + 1e-300) - math.log(abs(limit) + 1e-300))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _fewer_parameters(detail: dict[str, Any]) -> str:
+    if not detail.get("configuration", {}).get("parameters"):
+        return ""
+    detail["configuration"] = {**detail["configuration"], "parameters": {}}
+    return "configuration.parameters"
+
+
+def _fewer_findings(detail: dict[str, Any]) -> str:
+    if not detail.get("evidence", {}).get("worst"):
+        return ""
+    detail["evidence"] = {**detail["evidence"], "worst": detail["evidence"]["worst"][:3]}
+    return "evidence.worst"
+
+
+def _fewer_rules(detail: dict[str, Any]) -> str:
+    if not (detail.get("summary") or {}).get("rules"):
+        return ""
+    detail["summary"] = {**detail["summary"], "rules": detail["summary"]["rules"][:20]}
+    return "summary.rules"
+
+
+def _fewer_statuses(detail: dict[str, Any]) -> str:
+    statuses = "DebugRuleEvaluationStatuses"
+    if statuses not in detail:
+        return ""
+    detail[statuses] = detail[statuses][:20]
+    return statuses
+
+
+_TEXTS = ("reason", "trouble", "message")
+
+
+def _fewer_texts(detail: dict[str, Any]) -> str:
+    detail.update({key: cut(detail[key], 256) for key in _TEXTS if detail.get(key)})
+    return "texts"
+
+
+def _small(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value, MAX_TEXT)
+    if isinstance(value, int) and value.bit_length() > 1024:
+        return f"about {'-' if value < 0 else ''}2**{value.bit_length()}"
+    if isinstance(value, list | dict) and len(as_json(value)) > MAX_TEXT:
+        return cut(as_json(value), MAX_TEXT)
+    return value
+
+
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,104 @@
+"""Events on their way to the bus: the moment they report, their ids, and how the outbox keeps them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from functions.decisions import alerts
+from functions.decisions.event_sizes import as_json, fitted
+from smdebug.rules.findings import plain
+from smdebug.service.records import BUILT_IN, RuleRecord, RunRecord
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of one run being looked at: where, when, and how it came here. Times in seconds."""
+
+    run: str
+    step: int
+    training_run: int = 0
+    run_id: str | None = None
+    job: str | None = None
+    group: str = BUILT_IN
+    mode: str | None = None
+    mode_step: int | None = None
+    saved: float | None = None
+    uploaded: float | None = None
+    indexed: float | None = None
+    evaluated: float = 0.0
+    catch_up: bool = False  # the step was there before the rule was
+    late: bool = False  # a later step was evaluated before
+    occasion: str = ""  # "at end" or "in silence", where it is not the step itself
+
+    @classmethod
+    def of(cls, run: RunRecord, step: int, *, evaluated: float, **more: Any) -> Moment:
+        """The moment of a run at that step."""
+        of_run = {"training_run": run.training_run, "run_id": run.run_id, "job": run.job}
+        return cls(run=run.run, step=step, evaluated=evaluated, **{**of_run, **more})
+
+
+@dataclass(frozen=True)
+class Overflow:
+    """Findings that are too many for an event: the caller writes them before it publishes."""
+
+    key: str  # below the run
+    findings: tuple[Mapping[str, Any], ...]
+    count: int  # how many there were
+
+    @property
+    def body(self) -> bytes:
+        """The object, as JSON."""
+        return as_json(plain({"count": self.count, "findings": self.findings})).encode()
+
+
+@dataclass(frozen=True)
+class OutboxEntry:
+    """An event that is to be published, at least once."""
+
+    id: str
+    detail_type: str
+    detail: Mapping[str, Any]
+    overflow: Overflow | None = None
+
+    def as_item(self) -> dict[str, str]:
+        """As the outbox keeps it: the detail as text, so that its size is known and no number changes."""
+        return {"detail_type": self.detail_type, "detail": as_json(self.detail)}
+
+
+def as_outbox(entries: Iterable[OutboxEntry]) -> dict[str, dict[str, str]]:
+    """The entries by id, as the records keep them."""
+    return {entry.id: entry.as_item() for entry in entries}
+
+
+def id_of(run: str, training_run: int, configuration: str, step: int | None, kind: str) -> str:
+    """The id of what happened: the same however often it is worked out."""
+    told = json.dumps([run, training_run, configuration, step, kind])
+    return sha256(told.encode()).hexdigest()[:32]
+
+
+def when(seconds: float | None) -> str | None:
+    """A time as events tell it: `2026-11-21T06:38:36.120Z`; None if it is not known."""
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def entry_of(
+    detail_type: str, detail: Mapping[str, Any], overflow: Overflow | None = None
+) -> OutboxEntry:
+    whole = fitted(detail)
+    whole["text"] = alerts.line(detail_type, whole)
+    return OutboxEntry(str(detail["id"]), detail_type, whole, overflow)
+
+
+def issue_of(rule: RuleRecord) -> dict[str, Any]:
+    return {
+        "since": rule.issue_since,
+        "last_found": rule.last_found,
+        "open": rule.has_open_issue,
+    }

@@ -1,0 +1,119 @@
+"""The events about a run as a whole: its state, its summary, and SageMaker's own form of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from functions.decisions.detail_types import OLD_STATE_CHANGE, RUN_STATE_CHANGE
+from functions.decisions.event_sizes import MAX_STATUS_DETAILS, MAX_TEXT, cut, fitted
+from functions.decisions.outbox import OutboxEntry, entry_of, id_of, issue_of, when
+from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus, RunRecord, RunState
+
+
+def run_entry(
+    record: RunRecord, cause: str, now: float, *, summary: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, str]]:
+    """What the run has become, as an entry of its outbox; the same `cause` gives the same id."""
+    entry = run_state_changed(record, cause, now, summary=summary)
+    return entry.id, entry.as_item()
+
+
+def run_state_changed(
+    record: RunRecord, cause: str, now: float, *, summary: Mapping[str, Any] | None = None
+) -> OutboxEntry:
+    """The run is in another state than before, or something is wrong with its files."""
+    detail = {
+        "id": id_of(record.run, record.training_run, "", None, f"run:{cause}"),
+        "run": record.run,
+        "location": record.location,
+        "training_run": record.training_run,
+        "run_id": record.run_id,
+        "job": record.job,
+        "state": record.state.value,
+        "workers": record.num_workers,
+        "trouble": cut(record.trouble, 4 * MAX_STATUS_DETAILS),
+        "summary": summary,
+        "times": {
+            "first_seen": when(record.first_seen),
+            "ended": when(record.ended_at),
+            "changed": when(now),
+            "published": None,
+        },
+    }
+    return entry_of(RUN_STATE_CHANGE, detail)
+
+
+def summary_of(
+    rules: Iterable[tuple[RuleConfiguration, RuleRecord]],
+    *,
+    steps: int,
+    last_step: int | None = None,
+    not_evaluated: int = 0,
+) -> dict[str, Any]:
+    """What there is to say at the end of a run."""
+    told = [
+        {
+            "name": rule.name,
+            "rule": configuration.rule,
+            "status": rule.status.value,
+            "reason": cut(rule.reason, MAX_TEXT),
+            "issue": issue_of(rule),
+            "last_found": rule.last_found,
+            "last_good_step": rule.last_good,
+        }
+        for configuration, rule in rules
+    ]
+    counts = {status.value: 0 for status in RuleStatus}
+    for one in told:
+        counts[str(one["status"])] += 1
+    return {
+        "steps": steps,
+        "last_step": last_step,
+        "not_evaluated": not_evaluated,
+        "statuses": {status: count for status, count in counts.items() if count},
+        "rules": told,
+    }
+
+
+def old_state_change(
+    record: RunRecord,
+    rules: Iterable[RuleRecord],
+    now: float,
+    *,
+    account: str = "",
+    region: str = "",
+) -> OutboxEntry:
+    """The event as SageMaker sent it, for functions that were written to read that."""
+    job = record.job or record.run.rpartition("/")[2]
+    ended = record.state in (RunState.ENDED, RunState.FINISHED)
+    statuses = [
+        {
+            "RuleConfigurationName": cut(rule.name, 256),
+            "RuleEvaluationJobArn": cut(f"smdebug:{rule.id}", 256),
+            "RuleEvaluationStatus": rule.status.value,
+            "StatusDetails": cut(rule.reason, MAX_STATUS_DETAILS - 1) + "\n" if rule.reason else "",
+            "LastModifiedTime": int(rule.changed_at * 1000),
+        }
+        for rule in rules
+    ]
+    told = json.dumps(
+        [[one["RuleConfigurationName"], one["RuleEvaluationStatus"]] for one in statuses]
+    )
+    latest = max((rule["LastModifiedTime"] for rule in statuses), default=int(now * 1000))
+    kind = f"old:{told}:{record.state}:{latest}"
+    detail = {
+        "id": id_of(record.run, record.training_run, "", None, kind),
+        "TrainingJobName": job,
+        "TrainingJobArn": f"arn:aws:sagemaker:{region}:{account}:training-job/{job}"
+        if record.job and account
+        else "",
+        "TrainingJobStatus": "Completed" if ended else "InProgress",
+        "SecondaryStatus": "Completed" if ended else "Training",
+        "DebugHookConfig": {"S3OutputPath": record.location},
+        "CreationTime": str(int(record.first_seen * 1000)),
+        "LastModifiedTime": str(int(now * 1000)),
+        "DebugRuleEvaluationStatuses": statuses,
+    }
+    return OutboxEntry(str(detail["id"]), OLD_STATE_CHANGE, fitted(detail))
