@@ -79,7 +79,7 @@ class ItemStore(ItemReader, Protocol):
 class Workflow(Protocol):
     """The state machine that evaluates a step."""
 
-    def start(self, name: str, told: Mapping[str, Any]) -> None:
+    def start(self, name: str, request: Mapping[str, Any]) -> None:
         """Start an execution; one of that name that runs already will do."""
 
 

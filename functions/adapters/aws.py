@@ -29,11 +29,11 @@ class Workflows:
         self._arn = arn
         self._client = client
 
-    def start(self, name: str, told: Mapping[str, Any]) -> None:
+    def start(self, name: str, request: Mapping[str, Any]) -> None:
         client = self._client()
         # One of that name runs, or has run: the check that was left looks after the rest.
         with suppress(client.exceptions.ExecutionAlreadyExists):
-            client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(told))
+            client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(request))
 
 
 class CheckQueueInSqs:

@@ -189,8 +189,8 @@ class MemoryWorkflow:
     def __init__(self) -> None:
         self.started: dict[str, Mapping[str, Any]] = {}
 
-    def start(self, name: str, told: Mapping[str, Any]) -> None:
-        self.started.setdefault(name, told)
+    def start(self, name: str, request: Mapping[str, Any]) -> None:
+        self.started.setdefault(name, request)
 
 
 class MemoryChecks:

@@ -50,7 +50,7 @@ def run(
     file: str | None = None,
 ) -> dict[str, Any]:
     """What the rule says of the steps of a job, whatever becomes of it. `file`: code deployed beside this."""
-    heard = Heard(job)
+    heard = RuleOutput(job)
     folder = Path(tempfile.mkdtemp(prefix="rule-"))
     before = set(descendants())
     _keep_to_ourselves()
@@ -70,7 +70,7 @@ def run(
     return heard.answer()
 
 
-class Heard:
+class RuleOutput:
     """What has come out of the process so far."""
 
     def __init__(self, job: Mapping[str, Any]):
@@ -235,7 +235,7 @@ def _limits(
 def _listen(
     child: subprocess.Popen[bytes],
     answers: int,
-    heard: Heard,
+    heard: RuleOutput,
     limits: Mapping[str, float],
     before: set[int],
 ) -> None:

@@ -21,7 +21,9 @@ from functions.decisions.detail_types import (
 from smdebug.rules.state import read_state
 from smdebug.service.records import RuleRecord, RuleStatus, RunState
 from smdebug.service.rules_file import EVERY_STEP
-from tests.simulation.simulation import NeverQuiet, Schedule, Simulation
+from tests.simulation.schedule import Schedule
+from tests.simulation.scheduler import NeverQuiet
+from tests.simulation.simulation import Simulation
 from tests.simulation.trainings import RULES, Scenario, Training, scenarios
 
 

@@ -12,7 +12,8 @@ import pytest
 from tests.simulation.invariants import simulate, story_of
 from tests.simulation.many import CAUGHT_WITHIN, caught_at
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.simulation import HANDLERS, Schedule, Simulation
+from tests.simulation.schedule import Schedule
+from tests.simulation.simulation import HANDLERS, Simulation
 from tests.simulation.state_machine import DEFINITION, TaskFailed, execute
 from tests.simulation.trainings import scenarios
 

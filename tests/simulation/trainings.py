@@ -25,7 +25,7 @@ CUSTOM = {
     "repeat": "every_step",
 }
 CUSTOM_LARGE = {**CUSTOM, "name": "custom, large", "parameters": {"padding": 3000}}
-TOLD = "me@example.org"
+ALERTED = "me@example.org"
 ACTIONS = [{"name": "stoptraining", "training_job_prefix": "mnist"}, {"name": "email"}]
 ACTS = {"name": "acts", "rule": "Remembers", "actions": ACTIONS}
 ENDS = {"name": "ends", "rule": "Ends", "repeat": "every_step"}
