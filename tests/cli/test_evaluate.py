@@ -36,7 +36,7 @@ class Broken(LargeLoss):
 def test_rules_tell_what_they_find_and_the_exit_code_does_too(ask, failing):
     said = ask("evaluate", failing, "--rule", "vanishinggradient")
     assert said.code == 1
-    assert "found something at 6 of 10 steps, from step 40 to step 90" in said.out
+    assert "detected a problem at 6 of 10 steps (40 to 90)" in said.out
     assert "step 40: gradient/fc: the mean of |gradient| is 1e-09, below 1e-07" in said.out
     well = ask("evaluate", failing, "--rule", "VanishingGradient", "--set", "threshold=1e-12")
     assert (well.code, "✓" in well.out) == (0, True)
@@ -75,7 +75,7 @@ def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, t
     run.end()
     said = ask(*asked)
     assert said.code == 1
-    assert "found something at step 39, of 40 steps" in said.out
+    assert "detected a problem at step 39 (1 of 40 steps)" in said.out
     assert "step 39: the validation loss, 5, is 400.0% above the training loss" in said.out
     assert ask(*asked, "--end-step", 39).code == 0
 

@@ -48,7 +48,7 @@ def test_the_verdict_comes_first_with_its_evidence_in_words():
         "<b>First, at step 40:</b> gradient/fc: the mean of |gradient| is 1e-09, below 1e-07"
         in page
     )
-    assert "found something at 6 of 10 steps, from step 40 to step 90" in page
+    assert "detected a problem at 6 of 10 steps (40 to 90)" in page
 
 
 def test_the_headline_of_a_passing_run_and_of_one_without_rules():
