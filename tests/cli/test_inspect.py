@@ -69,14 +69,14 @@ def test_a_file_is_said_to_be_one(ask, failing):
     file = failing / index_key(20, "worker_0")
     for words in (("inspect",), ("verify",), ("tensor", "loss"), ("evaluate", "--rule", "all")):
         said = ask(words[0], file, *words[1:])
-        assert (said.code, "that is a file." in said.err) == (3, True)
+        assert (said.code, "it is a file." in said.err) == (3, True)
         assert "A run is the folder" in said.err
 
 
 def test_a_place_without_a_run_says_what_is_there(ask, failing, tmp_path):
     said = ask("inspect", tmp_path)
     assert said.code == 3
-    assert "but below it there are failing" in said.err
+    assert "but there are runs below it: failing" in said.err
     assert said.err.count("\n") == 2  # an error, a hint, and no trace
     assert ask("inspect", tmp_path / "nothing").code == 3
     told = json.loads(ask("inspect", tmp_path / "nothing", "--json").err)

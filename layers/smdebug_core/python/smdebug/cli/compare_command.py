@@ -94,12 +94,12 @@ def _print(found: Comparison) -> None:
         print_line(bad("✗ ") + "they have no step in common")
     else:
         print_line(bad("✗ ") + f"what both have is the same: {plural(found.compared, 'value')}")
-    for told, steps in ((found.one, found.only_in_one), (found.other, found.only_in_other)):
+    for told, steps in ((found.path, found.only_in_one), (found.other, found.only_in_other)):
         if steps:
             shown = ", ".join(map(str, steps[:10])) + ("…" if len(steps) > 10 else "")
             print_line(f"only {told} has {plural(len(steps), 'step')}: {shown}")
     tensors = (
-        (found.one, found.tensors_only_in_one),
+        (found.path, found.tensors_only_in_one),
         (found.other, found.tensors_only_in_other),
     )
     for told, names in tensors:

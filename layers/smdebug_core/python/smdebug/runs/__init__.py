@@ -1,4 +1,4 @@
-"""A saved run looked at as a whole: what it holds, whether it is sound, what rules say, how it differs.
+"""A saved run as a whole: its contents, its integrity, rules over it, and its differences from another.
 
 run = open_run("s3://bucket/run")
 overview_of(run)

@@ -1,4 +1,4 @@
-"""Where do two runs part? The first step and tensor that differ by more than a tolerance, and how much."""
+"""Where two runs diverge: the steps and tensors that differ by more than a tolerance, and by how much."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MOST_DIFFERENCES = 1000
 
 @dataclass(frozen=True)
 class Difference:
-    """A tensor that is not the same in both runs at a step."""
+    """A tensor that differs between two runs at a step."""
 
     step: int
     tensor: str
     worker: str
     why: str
-    largest: float | None = None  # the largest |a - b|; None where there is none
+    largest: float | None = None  # the largest |a - b|; None if it cannot be computed
     mode: str | None = None
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Difference:
 
 @dataclass
 class CollectionComparison:
-    """How the tensors of one collection compare."""
+    """The comparison of the tensors of one collection."""
 
     compared: int = 0  # values
     different: int = 0
@@ -71,9 +71,9 @@ class CollectionComparison:
 class Comparison:
     """Two runs, tensor by tensor, at the steps that both have."""
 
-    one: str
+    path: str
     other: str
-    steps: int  # that both have
+    steps: int  # in both
     only_in_one: tuple[int, ...]
     only_in_other: tuple[int, ...]
     tensors_only_in_one: tuple[str, ...]
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def is_same(self) -> bool:
-        """Is there no difference in what both have, and does neither have what the other lacks?"""
+        """Whether both have the same steps and tensors, with the same values."""
         return not (
             self.number_different
             or self.only_in_one
@@ -100,17 +100,20 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        told: dict[str, Any] = {"is_same": self.is_same}
+        content: dict[str, Any] = {"is_same": self.is_same}
         for name, value in vars(self).items():
-            told[name] = list(value) if isinstance(value, tuple) else value
-        told["first"] = self.first.to_dict() if self.first else None
-        told["differences"] = [one.to_dict() for one in self.differences]
-        told["collections"] = {name: one.to_dict() for name, one in self.collections.items()}
-        return told
+            key = "one" if name == "path" else name
+            content[key] = list(value) if isinstance(value, tuple) else value
+        content["first"] = self.first.to_dict() if self.first else None
+        content["differences"] = [difference.to_dict() for difference in self.differences]
+        content["collections"] = {
+            name: collection.to_dict() for name, collection in self.collections.items()
+        }
+        return content
 
 
 def compare(
-    one: str | os.PathLike[str] | Trial,
+    run: str | os.PathLike[str] | Trial,
     other: str | os.PathLike[str] | Trial,
     *,
     rtol: float = 1e-5,
@@ -122,50 +125,50 @@ def compare(
 ) -> Comparison:
     """Compare two runs at the global steps that both have saved, worker by worker.
 
-    Values are the same if `numpy.allclose` says so with these tolerances; where both saved reductions
-    alone, those are compared. Text is the same or not.
+    Values are equal if `numpy.allclose` returns True with these tolerances. If both runs saved only
+    reductions, those are compared.
     """
-    if not (rtol >= 0 and atol >= 0):  # nor is either NaN
-        raise SMDebugValueError(f"Tolerances are not negative: rtol is {rtol}, atol {atol}")
-    one = one if isinstance(one, Trial) else open_run(one)
+    if not (rtol >= 0 and atol >= 0):  # this refuses NaN, too
+        raise SMDebugValueError(f"Tolerances must not be negative: rtol is {rtol}, atol is {atol}")
+    first = run if isinstance(run, Trial) else open_run(run)
     other = other if isinstance(other, Trial) else open_run(other)
     close = _Closeness(rtol, atol, equal_nan)
     chosen = {"regex": regex, "collection": collection}
-    names_one, names_other = (set(run.tensor_names(**chosen)) for run in (one, other))  # type: ignore[arg-type]
-    if (regex or collection) and not names_one | names_other:
-        raise SMDebugValueError("Neither run has such a tensor: there is nothing to compare")
-    steps_one, steps_other = set(one.steps()), set(other.steps())
-    members = collections_of(one)
-    told: defaultdict[str, CollectionComparison] = defaultdict(CollectionComparison)
+    names, other_names = (set(trial.tensor_names(**chosen)) for trial in (first, other))  # type: ignore[arg-type]
+    if (regex or collection) and not names | other_names:
+        raise SMDebugValueError("Neither run has a matching tensor: nothing to compare")
+    steps, other_steps = set(first.steps()), set(other.steps())
+    members = collections_of(first)
+    collections: defaultdict[str, CollectionComparison] = defaultdict(CollectionComparison)
     differences: list[Difference] = []
     compared = number_different = 0
-    common = names_one & names_other
-    both = sorted(steps_one & steps_other)
+    common = names & other_names
+    both = sorted(steps & other_steps)
     for step in progress(both):
-        for name in sorted(_at(one, step, common) & _at(other, step, common)):
-            for worker in _workers(one, other, name, step):
-                values = [_values(run, name, step, worker) for run in (one, other)]
+        for name in sorted(_at(first, step, common) & _at(other, step, common)):
+            for worker in _workers(first, other, name, step):
+                values = [_values(trial, name, step, worker) for trial in (first, other)]
                 if not any(values):
-                    continue  # of both the shape alone was saved, or no event file is there
-                found = _difference(one, values, name, step, worker, close)
+                    continue  # both saved only the shape, or both event files are missing
+                found = _difference(first, values, name, step, worker, close)
                 compared += 1
                 number_different += found is not None
                 if found is not None and len(differences) < MOST_DIFFERENCES:
                     differences.append(found)
                 for collection_name in members.get(name, (NO_COLLECTION,)):
-                    _count(told[collection_name], name, step, found)
+                    _count(collections[collection_name], name, step, found)
     return Comparison(
-        one=one.path,
+        path=first.path,
         other=other.path,
         steps=len(both),
-        only_in_one=tuple(sorted(steps_one - steps_other)),
-        only_in_other=tuple(sorted(steps_other - steps_one)),
-        tensors_only_in_one=tuple(sorted(names_one - names_other)),
-        tensors_only_in_other=tuple(sorted(names_other - names_one)),
+        only_in_one=tuple(sorted(steps - other_steps)),
+        only_in_other=tuple(sorted(other_steps - steps)),
+        tensors_only_in_one=tuple(sorted(names - other_names)),
+        tensors_only_in_other=tuple(sorted(other_names - names)),
         compared=compared,
         number_different=number_different,
         differences=tuple(differences),
-        collections=dict(sorted(told.items())),
+        collections=dict(sorted(collections.items())),
     )
 
 
@@ -176,53 +179,53 @@ class _Closeness:
     equal_nan: bool
 
     def why_not(self, a: NDArray[Any], b: NDArray[Any]) -> tuple[str, float | None] | None:
-        """Why the two are not the same, and by how much at most; None if they are."""
+        """The difference in words, with the largest |a - b|; None if the two are equal."""
         if a.shape != b.shape:
-            return f"its shape is {list(a.shape)} in one run and {list(b.shape)} in the other", None
+            return f"shape {list(a.shape)} in the first run, {list(b.shape)} in the second", None
         if not (is_numeric(a) and is_numeric(b)):
             same = a.dtype.kind == b.dtype.kind and bool(np.array_equal(a, b))
-            return None if same else ("its text differs", None)
+            return None if same else ("different text", None)
         if all_close(a, b, self.rtol, self.atol, self.equal_nan):
             return None
         largest = max_abs_difference(a, b)
         if math.isnan(largest):
-            return "one of them holds NaN where the other does not", largest
-        return f"the largest |a - b| is {largest:.4g}", largest
+            return "NaN in only one of the runs", largest
+        return f"largest |a - b| is {largest:.4g}", largest
 
 
 def _difference(
-    one: Trial,
+    run: Trial,
     values: Sequence[dict[str, NDArray[Any]] | None],
     name: str,
     step: int,
     worker: str,
     close: _Closeness,
 ) -> Difference | None:
-    mode = one.mode(step)
-    told = {"mode": None if mode in (None, ModeKeys.GLOBAL) else mode.name}
+    found_mode = run.mode(step)
+    mode = None if found_mode in (None, ModeKeys.GLOBAL) else found_mode.name
     ours, others = values
     if ours is None or others is None:
         which = "first" if ours is None else "second"
         why_lost = f"the event file of the {which} run is missing"
-        return Difference(step, name, worker, why_lost, None, **told)
+        return Difference(step, name, worker, why_lost, None, mode)
     both = sorted(ours.keys() & others.keys())
     if not both:
-        why_none = "neither its value nor a reduction of it was saved in both runs"
-        return Difference(step, name, worker, why_none, None, **told)
+        why_none = "no value or reduction was saved in both runs"
+        return Difference(step, name, worker, why_none, None, mode)
     for key in both:
         why = close.why_not(ours[key], others[key])
         if why is not None:
             of = f"{key}: " if key else ""
-            return Difference(step, name, worker, f"{of}{why[0]}", why[1], **told)
+            return Difference(step, name, worker, f"{of}{why[0]}", why[1], mode)
     return None
 
 
 def _values(run: Trial, name: str, step: int, worker: str) -> dict[str, NDArray[Any]] | None:
-    """The value, or where there is none the reductions; None if the event file is gone."""
+    """The value, or the reductions if no value was saved; None if the event file is missing."""
     tensor = run.tensor(name)
     try:
         return {"": tensor.value(step, worker=worker)}
-    except TensorUnavailableForStep:  # and nothing else: what is damaged is not the same
+    except TensorUnavailableForStep:  # nothing else: damage is an error, not a difference
         pass
     try:
         refuse_a_missing_file(tensor, step, worker=worker)
@@ -239,19 +242,21 @@ def _at(run: Trial, step: int, names: set[str]) -> set[str]:
     return names.intersection(run.tensor_names(step=step))
 
 
-def _workers(one: Trial, other: Trial, name: str, step: int) -> list[str]:
+def _workers(run: Trial, other: Trial, name: str, step: int) -> list[str]:
     in_other = set(other.tensor(name).workers(step))
-    return [worker for worker in one.tensor(name).workers(step) if worker in in_other]
+    return [worker for worker in run.tensor(name).workers(step) if worker in in_other]
 
 
-def _count(told: CollectionComparison, name: str, step: int, found: Difference | None) -> None:
-    told.compared += 1
-    told.tensors.add(name)
+def _count(
+    collection: CollectionComparison, name: str, step: int, found: Difference | None
+) -> None:
+    collection.compared += 1
+    collection.tensors.add(name)
     if found is None:
         return
-    told.different += 1
-    told.tensors_different.add(name)
-    if told.first_step is None:
-        told.first_step = step
-    if found.largest is not None and not told.largest >= found.largest:
-        told.largest = found.largest
+    collection.different += 1
+    collection.tensors_different.add(name)
+    if collection.first_step is None:
+        collection.first_step = step
+    if found.largest is not None and not collection.largest >= found.largest:
+        collection.largest = found.largest

@@ -1,4 +1,4 @@
-"""What of a run cannot be read: index files that make no sense, and event files that are gone."""
+"""The files of a run that cannot be read: damaged index files, and missing event files."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 from smdebug.trials.worker_steps import WorkerStep
 
-MISSING = "this event file is missing, and its index file is there"
+MISSING = "this event file is missing, but its index file exists"
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file of a run that cannot be read, and whose step and worker therefore are in no answer."""
+    """A file of a run that cannot be read: no answer includes its part of the step."""
 
     run: str
     file: str
     problem: str
     step: int | None
     worker: str | None
-    tensors: frozenset[str] | None = None  # that it holds; None if nobody knows
+    tensors: frozenset[str] | None = None  # in the file; None if unknown
 
     @property
     def is_missing(self) -> bool:
@@ -38,7 +38,7 @@ class LeftOut:
         worker: str | None = None,
         tensors: Iterable[str] | None = None,
     ) -> bool:
-        """Would it have been read by who asks for these alone? None: for all."""
+        """Whether a query for these steps, tensors and this worker would have read it; None means all."""
         return (
             (steps is None or self.step is None or self.step in steps)
             and (worker is None or self.worker in (None, worker))
@@ -47,48 +47,54 @@ class LeftOut:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        told = {"run": self.run, "file": self.file, "problem": self.problem}
-        return {**told, "step": self.step, "worker": self.worker}
+        return {
+            "run": self.run,
+            "file": self.file,
+            "problem": self.problem,
+            "step": self.step,
+            "worker": self.worker,
+        }
 
 
 def left_out_of(trial: Trial) -> tuple[LeftOut, ...]:
-    """All that an opened run has to leave out. It lists the run's event files once."""
+    """Return the unreadable files of an opened run, with one listing of its event files."""
     return (*_unreadable(trial), *_missing(trial))
 
 
 def refuse_a_missing_file(
     tensor: Tensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
 ) -> None:
-    """`ObjectMissing` if the tensor was saved at that step, and its event file is gone."""
-    for one, places in tensor.trial.index.written(tensor.name, step, mode, worker):
+    """Raise `ObjectMissing` if the tensor was saved at that step and its event file is missing."""
+    for written, places in tensor.trial.index.written(tensor.name, step, mode, worker):
         has_record = places.value is not None or bool(places.reductions)
-        if has_record and one.event_file and not tensor.trial.storage.exists(one.event_file):
-            raise ObjectMissing(one.event_file, MISSING)
+        file = written.event_file
+        if has_record and file and not tensor.trial.storage.exists(file):
+            raise ObjectMissing(file, MISSING)
 
 
 def _unreadable(trial: Trial) -> Iterator[LeftOut]:
     for key, error in sorted(trial.damaged_files.items()):
         named = step_file(key)
-        told = (named.step, named.worker) if named else (None, None)
-        yield LeftOut(trial.path, key, str(error), *told)
+        step, worker = (named.step, named.worker) if named else (None, None)
+        yield LeftOut(trial.path, key, str(error), step, worker)
 
 
 def _missing(trial: Trial) -> Iterator[LeftOut]:
     try:
         there = set(trial.storage.list(EVENTS_FOLDER))
-    except AccessDenied:  # whoever reads there will say so
+    except AccessDenied:  # reading there reports it
         return
-    for one in _written(trial):
-        file = one.event_file
+    for written in _written(trial):
+        file = written.event_file
         if file is None or file in there or trial.storage.exists(file):
             continue
-        held = frozenset(one.layout.tensor_names)
-        yield LeftOut(trial.path, file, MISSING, one.step, one.worker, held)
+        tensors = frozenset(written.layout.tensor_names)
+        yield LeftOut(trial.path, file, MISSING, written.step, written.worker, tensors)
 
 
 def _written(trial: Trial) -> Iterator[WorkerStep]:
-    """What each worker has written, by steps, as far as it has written records."""
+    """What each worker has written at each step, if that includes records."""
     for _, workers in sorted(trial.index.at.items()):
-        for one in workers.values():
-            if one.layout.names:
-                yield one
+        for written in workers.values():
+            if written.layout.names:
+                yield written

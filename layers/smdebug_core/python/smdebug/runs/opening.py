@@ -1,4 +1,4 @@
-"""Opening a run for a look: what is there counts, nothing is waited for."""
+"""Opening a run as it is now, without waiting for anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_run(
     *,
     range_steps: tuple[int | None, int | None] | None = None,
 ) -> Trial:
-    """The run at that path, as far as it has come. `MissingCollectionFiles` if there is none."""
+    """Return the run as far as it has progressed; raise `MissingCollectionFiles` if none exists."""
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
@@ -31,13 +31,13 @@ def open_run(
 
 
 def refuse_a_file(path: str | os.PathLike[str]) -> None:
-    """A run is a folder, and `MissingCollectionFiles` if that is one of its files, or another's."""
-    if os.path.isfile(path):  # noqa: PTH113 - it may be s3://…, which is no file here
-        raise MissingCollectionFiles(f"There is no run at {os.fspath(path)}: that is a file.")
+    """Raise `MissingCollectionFiles` if the path is a file: a run is a folder."""
+    if os.path.isfile(path):  # noqa: PTH113 - it may be s3://…
+        raise MissingCollectionFiles(f"There is no run at {os.fspath(path)}: it is a file.")
 
 
 def runs_below(storage: Storage, most: int = 20) -> list[str]:
-    """The runs that lie below this place, by their paths relative to it."""
+    """Return the paths of runs below this place, relative to it."""
     found: dict[str, None] = {}
     for key in islice(storage.list(""), _MOST_KEYS):
         run, folder, _ = key.partition(f"/{COLLECTIONS_FOLDER}")
@@ -55,7 +55,7 @@ def _nothing_here(storage: Storage) -> str:
         return f"{where}: the place is empty or does not exist."
     below = runs_below(storage, 5)
     if below:
-        return f"{where}, but below it there are {', '.join(below)}: name one of them."
+        return f"{where}, but there are runs below it: {', '.join(below)}. Name one of them."
     if first.startswith((INDEX_FOLDER, EVENTS_FOLDER)):
-        return f"{where}: its folder {COLLECTIONS_FOLDER} is missing. Copy that, too."
-    return f"{where}: it holds {first}, for example, and no {COLLECTIONS_FOLDER}."
+        return f"{where}: the folder {COLLECTIONS_FOLDER} is missing. Copy it, too."
+    return f"{where}: it contains {first}, for example, but no {COLLECTIONS_FOLDER}."

@@ -1,4 +1,4 @@
-"""What a run holds, at a glance: steps, modes, workers, collections, tensors, sizes, statistics."""
+"""A run at a glance: steps, modes, workers, collections, tensors, sizes, statistics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StepsOf:
     count: int
     first: int
     last: int
-    interval: int | None  # the most frequent distance
+    interval: int | None  # the most frequent one
 
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -42,13 +42,13 @@ class TensorOverview:
     steps: int
     saved: tuple[str, ...]  # value, reductions, shape
     bytes: int
-    last_step: int | None = None  # the global step that `latest` is of
+    last_step: int | None = None  # the global step of `latest`
     latest: TensorSummary | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        told = {**vars(self), "collections": list(self.collections), "saved": list(self.saved)}
-        told["latest"] = self.latest.to_dict() if self.latest else None
-        return told
+        content = {**vars(self), "collections": list(self.collections), "saved": list(self.saved)}
+        content["latest"] = self.latest.to_dict() if self.latest else None
+        return content
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Overview:
     workers: tuple[str, ...]
     steps: tuple[StepsOf, ...]
     incomplete_steps: tuple[int, ...]
-    collections: Mapping[str, int]  # how many tensors each has
+    collections: Mapping[str, int]  # the number of tensors in each
     tensors: tuple[TensorOverview, ...]
     bytes: int
     index_files: int
@@ -72,12 +72,12 @@ class Overview:
 
     @property
     def num_steps(self) -> int:
-        """Of all modes together."""
-        return sum(one.count for one in self.steps)
+        """The number of steps in all modes."""
+        return sum(steps.count for steps in self.steps)
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Between two saved steps, on average."""
+        """The average time between two saved steps."""
         if self.first_saved is None or self.last_saved is None or self.num_steps < 2:
             return None
         return (self.last_saved - self.first_saved).total_seconds() / (self.num_steps - 1)
@@ -89,16 +89,18 @@ class Overview:
             "ended": self.ended,
             "num_workers": self.num_workers,
             "workers": list(self.workers),
-            "steps": [one.to_dict() for one in self.steps],
+            "steps": [steps.to_dict() for steps in self.steps],
             "incomplete_steps": list(self.incomplete_steps),
             "collections": dict(self.collections),
-            "tensors": [one.to_dict() for one in self.tensors],
+            "tensors": [tensor.to_dict() for tensor in self.tensors],
             "bytes": self.bytes,
             "index_files": self.index_files,
             "first_saved": self.first_saved.isoformat() if self.first_saved else None,
             "last_saved": self.last_saved.isoformat() if self.last_saved else None,
             "seconds_per_step": self.seconds_per_step,
-            "losses": {name: [list(one) for one in told] for name, told in self.losses.items()},
+            "losses": {
+                name: [list(point) for point in points] for name, points in self.losses.items()
+            },
             "damaged": dict(self.damaged),
         }
 
@@ -109,19 +111,19 @@ def overview_of(
     with_values: bool = True,
     progress: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> Overview:
-    """What the run holds. `with_values` reads the latest value of each tensor, and its losses."""
+    """Return an overview of the run; `with_values` reads the latest value of each tensor and the losses."""
     usage = _Usage(trial)
     members = collections_of(trial)
     complete = set(trial.steps())
     known = trial.steps(show_incomplete_steps=True)
     damaged = {key: str(error) for key, error in trial.damaged_files.items()}
     if with_values:
-        damaged.update((one.file, one.problem) for one in left_out_of(trial) if one.is_missing)
+        damaged.update((left.file, left.problem) for left in left_out_of(trial) if left.is_missing)
     tensors = tuple(
         _tensor(name, trial, usage, members, with_values, damaged)
         for name in progress(trial.tensor_names())
     )
-    counts = Counter(name for told in members.values() for name in told)
+    counts = Counter(name for collections in members.values() for name in collections)
     return Overview(
         path=trial.path,
         ended=trial.loaded_all_steps,
@@ -131,7 +133,7 @@ def overview_of(
         incomplete_steps=tuple(step for step in known if step not in complete),
         collections={name: counts[name] for name in trial.collections()},
         tensors=tensors,
-        bytes=sum(one.bytes for one in tensors),
+        bytes=sum(tensor.bytes for tensor in tensors),
         index_files=usage.files,
         first_saved=_moment(usage.first_saved),
         last_saved=_moment(usage.last_saved),
@@ -141,7 +143,7 @@ def overview_of(
 
 
 def collections_of(trial: Trial) -> dict[str, tuple[str, ...]]:
-    """Which collections each tensor is in. `all` and `default` say nothing, and are left out."""
+    """Return the collections of each tensor, except `all` and `default`, which every tensor is in."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for collection in trial.collections():
         if collection not in ("all", "default"):
@@ -151,7 +153,7 @@ def collections_of(trial: Trial) -> dict[str, tuple[str, ...]]:
 
 
 class _Usage:
-    """How often and how large each tensor was saved: one look at each index file."""
+    """The number of steps and bytes of each tensor, from one pass over the index files."""
 
     def __init__(self, trial: Trial):
         self.files = 0
@@ -166,13 +168,13 @@ class _Usage:
         last_step: dict[Layout, int] = {}
         for step, workers in sorted(trial.index.at.items()):
             here = set()
-            for one in workers.values():
+            for part in workers.values():
                 self.files += 1
-                written[one.layout, one.spans] += 1
-                here.add(one.layout)
-                if one.saved_at is not None:
-                    self.first_saved = min(self.first_saved or one.saved_at, one.saved_at)
-                    self.last_saved = max(self.last_saved or one.saved_at, one.saved_at)
+                written[part.layout, part.spans] += 1
+                here.add(part.layout)
+                if part.saved_at is not None:
+                    self.first_saved = min(self.first_saved or part.saved_at, part.saved_at)
+                    self.last_saved = max(self.last_saved or part.saved_at, part.saved_at)
             layouts[frozenset(here)] += 1
             for layout in here:
                 last_step[layout] = step
@@ -215,13 +217,13 @@ def _tensor(
         except DamagedFile as error:
             damaged.setdefault(error.file, str(error))
         except ObjectMissing:
-            pass  # it is among the damaged already
+            pass  # already in `damaged`
     order = ("value", "reductions", "shape")
     return TensorOverview(
         name=name,
         collections=members.get(name, ()),
         steps=usage.steps[name],
-        saved=tuple(one for one in order if one in usage.saved[name]),
+        saved=tuple(kind for kind in order if kind in usage.saved[name]),
         bytes=usage.bytes[name],
         last_step=last,
         latest=latest,
@@ -251,7 +253,7 @@ def _steps_of(mode: str, steps: list[int]) -> StepsOf:
 
 
 def _losses(trial: Trial) -> dict[str, tuple[tuple[int, float], ...]]:
-    """The course of each loss, at no more than so many of its steps."""
+    """The values of each loss at evenly spread steps."""
     found = {}
     for name in trial.tensor_names(collection="losses")[:20]:
         tensor = trial.tensor(name)
@@ -270,7 +272,7 @@ def _losses(trial: Trial) -> dict[str, tuple[tuple[int, float], ...]]:
 
 
 def thinned(steps: list[int], most: int) -> list[int]:
-    """At most so many of the steps, evenly spread, the first and the last among them."""
+    """Return at most `most` of the steps, evenly spread, including the first and the last."""
     if len(steps) <= most:
         return steps
     last = len(steps) - 1

@@ -1,4 +1,4 @@
-"""The numbers that describe one tensor at one step, from its value or from its saved reductions."""
+"""Statistics of one tensor at one step, from its value or its saved reductions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from smdebug.trials.tensor import Tensor
 
 
 class TensorSummary(NamedTuple):
-    """What there is to say of the values of a tensor; None where it is not known.
+    """Statistics of the values of a tensor; None if unknown.
 
-    `minimum` to `abs_mean` are of the finite values where there are others, and `nan` and `infinite`
-    count those.
+    `minimum` to `l2` are of the finite values; `nan` and `infinite` count the others.
     """
 
     minimum: float | None = None
@@ -37,32 +36,32 @@ class TensorSummary(NamedTuple):
     shape: tuple[int, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what is not known is left out."""
-        told = self._asdict()
+        """As JSON has it, without unknown values."""
+        known = {name: value for name, value in self._asdict().items() if value is not None}
         if self.shape is not None:
-            told["shape"] = list(self.shape)
-        return {name: value for name, value in told.items() if value is not None}
+            known["shape"] = list(self.shape)
+        return known
 
 
 def statistics_of(value: NDArray[Any]) -> TensorSummary:
-    """The statistics of an array; of text, its size and shape alone; of complex numbers, of |x|."""
-    told: dict[str, Any] = {
+    """Return the statistics of an array: of |x| for complex numbers, only size and shape for text."""
+    found: dict[str, Any] = {
         "size": int(value.size),
         "dtype": value.dtype.name if is_numeric(value) else "text",
         "shape": tuple(value.shape),
     }
     if not value.size or not is_numeric(value):
-        return TensorSummary(**told)
+        return TensorSummary(**found)
     if value.dtype.kind == "c":
         value = np.abs(value)
     seen = statistics(value)
-    told |= {"nan": seen.nan, "infinite": seen.infinite, "zeros": seen.zeros}
+    found |= {"nan": seen.nan, "infinite": seen.infinite, "zeros": seen.zeros}
     if seen.non_finite == seen.size:
-        return TensorSummary(**told)
+        return TensorSummary(**found)
     if seen.non_finite:
         wide = value.astype(np.float64)
         seen = statistics(wide[np.isfinite(wide)])
-    told |= {
+    found |= {
         "minimum": seen.min,
         "maximum": seen.max,
         "mean": seen.mean,
@@ -70,13 +69,13 @@ def statistics_of(value: NDArray[Any]) -> TensorSummary:
         "abs_mean": seen.mean_abs,
         "l2": seen.l2,
     }
-    return TensorSummary(**told)
+    return TensorSummary(**found)
 
 
 def statistics_at(
     tensor: Tensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
 ) -> TensorSummary | None:
-    """The statistics of a tensor at a step, from what was saved of it; None if nothing can be read."""
+    """Return the statistics of a tensor at a step; None if nothing of it can be read."""
     try:
         return statistics_read(tensor, step, mode, worker)
     except SMDebugError:
@@ -86,9 +85,9 @@ def statistics_at(
 def statistics_read(
     tensor: Tensor, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
 ) -> TensorSummary | None:
-    """The same; None if the shape alone was saved, and `DamagedFile` or whatever else forbids reading.
+    """Return the statistics of a tensor at a step; None if only its shape was saved.
 
-    `ObjectMissing` if the event file is gone.
+    Raise `ObjectMissing` if the event file is missing, and `DamagedFile` if it is damaged.
     """
     try:
         return statistics_of(tensor.value(step, mode, worker))
@@ -98,9 +97,9 @@ def statistics_read(
 
 
 def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> TensorSummary | None:
-    """What saved reductions tell; None if they tell nothing."""
+    """Return the statistics in saved reductions; None if they contain none."""
     known = {key: _number(value) for key, value in saved.items()}
-    told: dict[str, float | None] = {
+    found: dict[str, float | None] = {
         "minimum": known.get(("min", False)),
         "maximum": known.get(("max", False)),
         "mean": known.get(("mean", False)),
@@ -109,9 +108,9 @@ def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> TensorSummary | No
         "l2": known.get(("l2", False)),
     }
     variance = known.get(("variance", False))
-    if told["std"] is None and variance is not None and variance >= 0:
-        told["std"] = math.sqrt(variance)
-    return TensorSummary(**told) if any(one is not None for one in told.values()) else None  # type: ignore[arg-type]
+    if found["std"] is None and variance is not None and variance >= 0:
+        found["std"] = math.sqrt(variance)
+    return TensorSummary(**found) if any(value is not None for value in found.values()) else None  # type: ignore[arg-type]
 
 
 def _number(value: Any) -> float | None:
@@ -120,20 +119,20 @@ def _number(value: Any) -> float | None:
 
 
 def sparkline(numbers: Iterable[float], most: int = 40) -> str:
-    """The course of some numbers as one line of text; what is not finite shows as `!`."""
+    """Draw numbers as one line of text; those that are not finite become `!`."""
     found = list(numbers)
     if len(found) > most:
         found = [found[round(at * (len(found) - 1) / (most - 1))] for at in range(most)]
-    finite = [one for one in found if math.isfinite(one)]
+    finite = [x for x in found if math.isfinite(x)]
     if not finite:
         return "!" * len(found)
     low, high = min(finite), max(finite)
     span = high - low
     if not math.isfinite(span):
         low, high, span = low / 4, high / 4, high / 4 - low / 4
-        found = [one / 4 for one in found]
+        found = [x / 4 for x in found]
     blocks = "▁▂▃▄▅▆▇█"
     return "".join(
-        blocks[min(7, int(8 * (one - low) / span)) if span else 0] if math.isfinite(one) else "!"
-        for one in found
+        blocks[min(7, int(8 * (x - low) / span)) if span else 0] if math.isfinite(x) else "!"
+        for x in found
     )

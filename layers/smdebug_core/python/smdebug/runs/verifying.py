@@ -1,4 +1,4 @@
-"""Is a run sound? Every checksum and every index entry is held against the bytes that are there."""
+"""Verify a run: every checksum and every index entry against the bytes in its files."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.storage import Storage, open_storage
 
 _AT_A_TIME = 256
-_FRAME_START, _FRAME_END = 12, 4  # around a payload: its length with a checksum, and a footer
+_FRAME_START, _FRAME_END = (
+    12,
+    4,
+)  # around a payload: its length with a checksum before, a footer after
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a run that is not as it should be."""
+    """A defect in a run."""
 
     file: str
     problem: str
     tensor: str | None = None
     step: int | None = None
-    harmless: bool = False  # a reader loses nothing by it
+    harmless: bool = False  # readers are not affected
 
     def __str__(self) -> str:
         what = f", tensor {self.tensor}" if self.tensor else ""
@@ -52,14 +55,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was looked at in a run, and what is wrong there."""
+    """The number of files and records that were verified, and the problems found."""
 
     path: str
     ended: bool
     index_files: int
     event_files: int
     records: int
-    checksummed: int  # records of which the index file tells a CRC32C
+    checksummed: int  # records with a CRC32C in their index file
     bytes: int
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
@@ -70,21 +73,21 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        told = {**vars(self), "is_sound": self.is_sound}
+        content = {**vars(self), "is_sound": self.is_sound}
         for name in ("problems", "notes"):
-            told[name] = [one.to_dict() for one in told[name]]
-        return told
+            content[name] = [problem.to_dict() for problem in content[name]]
+        return content
 
 
 class _Seen(NamedTuple):
-    """What one index file, and what it points into, have shown."""
+    """The verification of one index file and the event file that it points to."""
 
     event_file: str | None = None
     records: int = 0
     checksummed: int = 0
     bytes: int = 0
     problems: tuple[Problem, ...] = ()
-    told: Mapping[str, Any] = {}  # beside the tensors
+    extras: Mapping[str, Any] = {}  # the index file's entries beside the tensors
 
 
 def verify(
@@ -93,11 +96,11 @@ def verify(
     quick: bool = False,
     progress: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> Verification:
-    """Look at every file of a run: can each be read, and does each index entry find its record?
+    """Check that every file of a run can be read, and that every index entry has its record.
 
-    Every record is compared with the checksums in its frame, and with the CRC32C that its index file
-    tells; `quick` leaves the records unread and looks only whether their files are large enough.
-    One event file at a time, and as many at a time as the storage is good for, are in memory.
+    Each record is compared with the checksums in its frame and with the CRC32C in its index file; `quick`
+    reads no records and only checks that their files are large enough. At most as many event files as the
+    storage reads at a time are in memory.
     """
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
@@ -109,27 +112,27 @@ def verify(
     counts = Counter[str]()
     pointed_at: set[str] = set()
     by_step: defaultdict[int, set[str]] = defaultdict(set)
-    told: dict[StepFile, Mapping[str, Any]] = {}
+    extras: dict[StepFile, Mapping[str, Any]] = {}
     for key, seen in _in_turn(
         storage, progress(keys), lambda key: _index_file(storage, key, quick)
     ):
-        problems += [one for one in seen.problems if not one.harmless]
-        notes += [one for one in seen.problems if one.harmless]
+        problems += [problem for problem in seen.problems if not problem.harmless]
+        notes += [problem for problem in seen.problems if problem.harmless]
         counts.update(records=seen.records, checksummed=seen.checksummed, bytes=seen.bytes)
         if seen.event_file:
             pointed_at.add(seen.event_file)
         named = step_file(key)
         if named:
             by_step[named.step].add(named.worker)
-            told[named] = seen.told
+            extras[named] = seen.extras
     events = list(storage.list(EVENTS_FOLDER))
-    for one in _not_indexed(events, pointed_at, told, workers if ended else None):
-        (notes if one.harmless else problems).append(one)
+    for problem in _not_indexed(events, pointed_at, extras, workers if ended else None):
+        (notes if problem.harmless else problems).append(problem)
     notes += _incomplete(by_step, workers.expected, set(workers.attempts), ended)
-    # Each worker of a run that goes on may be in its first step, or have died in it.
+    # Each worker of a run that has not ended may be in its first step, or have died in it.
     uncommitted = 0 if ended else workers.expected
     if not keys and len(events) > uncommitted:
-        problems.append(Problem(INDEX_FOLDER, "there are event files, and no index files at all"))
+        problems.append(Problem(INDEX_FOLDER, "there are event files, but no index files"))
     return Verification(
         path=storage.location,
         ended=ended,
@@ -144,47 +147,49 @@ def verify(
 
 
 class _Workers(NamedTuple):
-    """What the collections files say of a run's workers."""
+    """A run's workers, according to its collections files."""
 
     expected: int
-    attempts: Mapping[str, int]  # of each worker, how often its training was started again
+    attempts: Mapping[str, int]  # of each worker, how often its training was restarted
 
-    def may_have_stopped(self, worker: str, told: Mapping[StepFile, Mapping[str, Any]]) -> bool:
-        """Did this worker of an ended run perhaps not come to commit its last step?
+    def may_have_stopped(self, worker: str, extras: Mapping[StepFile, Mapping[str, Any]]) -> bool:
+        """Whether this worker of an ended run may have stopped before it committed its last step.
 
-        Another may have ended the run, or a later attempt of its own that saved nothing more.
+        Another worker may have ended the run, or a later attempt of its own that saved nothing more.
         """
         saved_in = (
-            said.get("training_run") for named, said in told.items() if named.worker == worker
+            entries.get("training_run")
+            for named, entries in extras.items()
+            if named.worker == worker
         )
-        last = max((one for one in saved_in if isinstance(one, int)), default=0)
+        last = max((attempt for attempt in saved_in if isinstance(attempt, int)), default=0)
         return self.expected > 1 or self.attempts.get(worker, 0) > last
 
 
 def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
-    """What is wrong with the collections files, and what they say of the workers."""
+    """The problems of the collections files, and the workers that they name."""
     keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
     if not keys:
-        open_run(storage)  # which says why there is no run
+        open_run(storage)  # its error explains why
         raise MissingCollectionFiles(f"There is no run at {storage.location}")
     problems: list[Problem] = []
-    told: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     attempts = {worker: 0 for key in keys if (worker := collections_worker(key))}
     for key in keys:
         try:
             content = parse_collections(storage.read(key), file=key)
             meta = content.get("_meta", {})
-            told[int(meta.get("num_workers") or 1)] += 1
+            counts[int(meta.get("num_workers") or 1)] += 1
             attempts[collections_worker(key) or ""] = _whole(meta.get("training_run")) or 0
         except SMDebugError as error:
             problems.append(Problem(key, _without(key, error)))
-    if len(told) > 1:
-        numbers = " and ".join(map(str, sorted(told)))
+    if len(counts) > 1:
+        numbers = " and ".join(map(str, sorted(counts)))
         text = f"the collections files disagree on the number of workers: {numbers}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
-    expected = max(told, default=1)
+    expected = max(counts, default=1)
     if len(attempts) < expected:
-        text = f"there are files of {len(attempts)} workers, and the run has {expected}"
+        text = f"files of {len(attempts)} workers, but the run has {expected}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
     return problems, _Workers(expected, attempts)
 
@@ -192,7 +197,7 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
 def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
     named = step_file(key)
     if named is None:
-        return _Seen(problems=(Problem(key, "its name is not that of an index file"),))
+        return _Seen(problems=(Problem(key, "not the name of an index file"),))
     try:
         index = parse_index(storage.read(key), file=key)
     except SMDebugError as error:
@@ -200,12 +205,12 @@ def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
     problems = list(_misplaced(key, named, index))
     file = index.meta.event_file_name
     if not index.names or file is None:
-        return _Seen(problems=tuple(problems), told=index.meta.extras)
-    look = _sizes_fit if quick else _records_fit
+        return _Seen(problems=tuple(problems), extras=index.meta.extras)
+    check = _sizes_fit if quick else _records_fit
     try:
-        problems += look(storage, file, index, named.step)
+        problems += check(storage, file, index, named.step)
     except ObjectMissing:
-        text = f"the event file {file}, which it points into, is not there"
+        text = f"it points to {file}, which is missing"
         problems.append(Problem(key, text, step=named.step))
     except SMDebugError as error:
         problems.append(Problem(file, _without(file, error), step=named.step))
@@ -215,7 +220,7 @@ def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
         checksummed=sum(crc is not None for crc in index.crcs or ()),
         bytes=sum(index.lengths),
         problems=tuple(problems),
-        told=index.meta.extras,
+        extras=index.meta.extras,
     )
 
 
@@ -225,7 +230,7 @@ def _misplaced(key: str, named: StepFile, index: IndexFile) -> Iterator[Problem]
         yield Problem(key, text, step=named.step, harmless=True)
     file = index.meta.event_file_name
     if file is not None and (pointed := step_file(file)) is not None and pointed != named:
-        text = f"it points into {file}, which is of step {pointed.step} of {pointed.worker}"
+        text = f"it points to {file}, which belongs to step {pointed.step} of {pointed.worker}"
         yield Problem(key, text, step=named.step)
 
 
@@ -233,7 +238,7 @@ def _sizes_fit(storage: Storage, file: str, index: IndexFile, step: int) -> Iter
     size = storage.size(file)
     for name, start, length in zip(index.names, index.starts, index.lengths, strict=True):
         if start + length > size:
-            text = f"its record ends at byte {start + length}, and the file at {size}"
+            text = f"its record ends at byte {start + length}, the file at byte {size}"
             yield Problem(file, text, name, step)
 
 
@@ -246,7 +251,7 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
     ):
         indexed.add((start, start + length))
         if start + length > len(data):
-            text = f"its record ends at byte {start + length}, and the file at {len(data)}"
+            text = f"its record ends at byte {start + length}, the file at byte {len(data)}"
             yield Problem(file, text, name, step)
             continue
         try:
@@ -257,7 +262,7 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
             yield Problem(file, damaged.problem, name, step)
             continue
         if event.step != step:
-            yield Problem(file, f"its record says that it is of step {event.step}", name, step)
+            yield Problem(file, f"its record is of step {event.step}", name, step)
     try:
         spans = [(a - _FRAME_START, b + _FRAME_END) for a, b in record_spans(data, file=file)]
     except DamagedFile as damaged:
@@ -265,66 +270,64 @@ def _records_fit(storage: Storage, file: str, index: IndexFile, step: int) -> It
         return
     loose = sum(span not in indexed for span in spans)
     if loose:
-        yield Problem(file, f"{loose} records that no index entry names", step=step, harmless=True)
+        yield Problem(file, f"{loose} records without an index entry", step=step, harmless=True)
 
 
 def _not_indexed(
     events: Iterable[str],
     pointed_at: set[str],
-    told: Mapping[StepFile, Mapping[str, Any]],
+    extras: Mapping[StepFile, Mapping[str, Any]],
     ended_with: _Workers | None,
 ) -> Iterator[Problem]:
-    """Event files that were never committed, which is no damage, and those whose index file is lost.
+    """Event files that were never committed, which is harmless, and those whose index file is lost.
 
-    `told` is what each index file says beside its tensors; `ended_with` is None if the run goes on.
+    `extras` has each index file's entries beside the tensors; `ended_with` is None if the run has not ended.
     """
     steps: defaultdict[str, list[int]] = defaultdict(list)
-    for step, worker in sorted(told):
+    for step, worker in sorted(extras):
         steps[worker].append(step)
     for key in events:
         named = step_file(key)
         if key in pointed_at or named is None or key != event_key(*named):
             continue
-        if named in told:
-            continue  # its index file is there, and a problem of its own
+        if named in extras:
+            continue  # its index file exists, and is a problem of its own
         later = next((step for step in steps[named.worker] if step > named.step), None)
         if later is not None:
-            said = told[StepFile(later, named.worker)]
-            why, is_lost = _why_not_indexed(named, later, said)
+            entries = extras[StepFile(later, named.worker)]
+            why, is_lost = _why_not_indexed(named, later, entries)
         elif ended_with is None:
-            why, is_lost = "it may still be written", False
-        elif ended_with.may_have_stopped(named.worker, told):
-            why, is_lost = "its worker stopped before it was done", False
+            why, is_lost = "it may still be committed", False
+        elif ended_with.may_have_stopped(named.worker, extras):
+            why, is_lost = "its worker stopped before committing it", False
         else:
             why, is_lost = f"{index_key(*named)} is missing", True
-        text = f"no index file points into it, so it is not read: {why}"
+        text = f"no index file points to it, so it is not read: {why}"
         yield Problem(key, text, step=named.step, harmless=not is_lost)
 
 
-def _why_not_indexed(named: StepFile, later: int, said: Mapping[str, Any]) -> tuple[str, bool]:
-    """Why a worker that has committed a later step has no index file of this one, and whether that is lost.
+def _why_not_indexed(named: StepFile, later: int, entries: Mapping[str, Any]) -> tuple[str, bool]:
+    """Why a worker with a later step has no index file of this one, and whether that file was lost.
 
-    A process commits its steps in order, and its index files tell which one it has committed before. The
-    first of an attempt cannot tell. Nor could the old library, which did not go on where it was interrupted.
+    A process commits its steps in order, and each index file names the step before. The first one of an
+    attempt does not. Nor do the old library's, but that did not continue interrupted runs.
     """
     missing = f"{index_key(*named)} is missing"
-    if "previous_step" not in said:
+    if "previous_step" not in entries:
         return missing, True
-    previous = _whole(said["previous_step"])
+    previous = _whole(entries["previous_step"])
     if previous is None:
         return (
-            f"the training was interrupted there and went on at step {later}, or {index_key(*named)} "
+            f"the training was interrupted there and resumed at step {later}, or {index_key(*named)} "
             "was removed"
         ), False
     if previous < named.step:
-        return (
-            f"it was never committed, the training went on without it: step {later} followed step {previous}"
-        ), False
+        return (f"it was never committed: step {later} followed step {previous}"), False
     return missing, True
 
 
-def _whole(told: object) -> int | None:
-    return told if isinstance(told, int) else None
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _incomplete(
@@ -343,21 +346,21 @@ def _incomplete(
 
 
 def _in_turn(
-    storage: Storage, keys: Iterable[str], look: Callable[[str], _Seen]
+    storage: Storage, keys: Iterable[str], check: Callable[[str], _Seen]
 ) -> Iterator[tuple[str, _Seen]]:
-    """What `look` says of each key, in order; as many at a time as the storage is good for."""
+    """Check each key, in order; as many at a time as the storage supports."""
     if storage.concurrency <= 1:
         for key in keys:
-            yield key, look(key)
+            yield key, check(key)
         return
-    coming = iter(keys)
+    remaining = iter(keys)
     with ThreadPoolExecutor(storage.concurrency, "smdebug-verify") as readers:
-        while some := list(islice(coming, _AT_A_TIME)):
-            yield from zip(some, readers.map(look, some), strict=True)
+        while chunk := list(islice(remaining, _AT_A_TIME)):
+            yield from zip(chunk, readers.map(check, chunk), strict=True)
 
 
 def _without(key: str, error: SMDebugError) -> str:
-    """What the error says, without the file's name in front."""
+    """The text of the error, without the file's name in front."""
     text = str(error)
     for start in (f"{key} is ", f"{key}: "):
         text = text.removeprefix(start)
