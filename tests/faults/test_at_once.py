@@ -85,8 +85,7 @@ def test_threads_and_processes_read_a_run_while_a_hook_writes_it(tmp_path):
     place = tmp_path / "run"
     hook = hook_at(place)
     save(hook, range(1))
-    assert hook._background is not None
-    hook._background.drain()
+    hook.recorder.run.writer.background.drain()
     processes = [process(READER, place) for _ in range(2)]
     shared = create_trial(str(place))
     trials = [shared, shared, *(create_trial(str(place)) for _ in range(3))]
@@ -154,9 +153,8 @@ def test_the_second_of_two_machines_at_one_prefix_is_told(run_id, told, capsys, 
     bucket = Bucket()
     first = hook_at(bucket)
     save(first, range(2))
-    assert first._background is not None
-    first._background.drain()
-    monkeypatch.setattr("smdebug.saving.base_hook._writing", {})  # it is another process
+    first.recorder.run.writer.background.drain()
+    monkeypatch.setattr("smdebug.saving.write_access._savers", {})  # it is another process
     second = hook_at(bucket, run_id=run_id)
     save(second, range(1))
     second.close()

@@ -18,7 +18,7 @@ from smdebug.files import names
 from smdebug.files.event_reading import read_value
 from smdebug.files.index import parse_index
 from smdebug.saving import hook as hook_module
-from smdebug.saving import patience
+from smdebug.saving import deadline
 from smdebug.storage.base import ByteSpan
 from smdebug.storage.folder import FolderStorage
 from tests.faults import places
@@ -32,8 +32,8 @@ ENDS_WITHIN = 60.0
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_module.BaseHook, "_patience", IMPATIENT)
-    monkeypatch.setattr(patience, "ANSWERS_WITHIN", IMPATIENT)
+    monkeypatch.setattr(hook_module.BaseHook, "write_patience", IMPATIENT)
+    monkeypatch.setattr(deadline, "ANSWERS_WITHIN", IMPATIENT)
 
 
 @pytest.fixture

@@ -61,6 +61,6 @@ def test_a_hook_hands_on_all_that_it_takes(package, name, tmp_path):
     assert "biases" in hook.include_collections
     assert hook.save_all
     assert hook.save_all_workers
-    assert (hook._given_run_id, hook._checksum) == ("a-run", "tfrecord")
-    assert b"VanishingGradient" in hook._rules_file
-    assert (hook.agree, hook.on_stop, hook._look_for_stop) == (max, print, 3.0)
+    assert (hook.options.run_id, hook.options.checksum) == ("a-run", "tfrecord")
+    assert b"VanishingGradient" in hook._rules
+    assert (hook.agree, hook.on_stop, hook.options.look_for_stop) == (max, print, 3.0)

@@ -16,7 +16,9 @@ from smdebug.files.index import parse_index
 from smdebug.files.names import event_key, index_key, step_file
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.background import BackgroundWriter, Outcome, StepJob, StepRecording
+from smdebug.saving.background import BackgroundWriter
+from smdebug.saving.step_recording import StepJob, StepRecording
+from smdebug.saving.write_outcome import Outcome
 from smdebug.storage.base import Storage
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
@@ -369,7 +371,7 @@ def test_a_killed_thread_is_replaced():
     writer.submit(job_of(0, write))
     submit(writer, 1, 2)
     in_hand.wait(10)
-    (thread,) = writer._hands
+    (thread,) = writer._threads
     kill(thread)
     outcome = writer.close()
     go_on.set()
@@ -386,9 +388,9 @@ def test_a_thread_that_vanishes_without_a_word_is_noticed():
     dead.join()
     with writer._changed:  # as if it had died between two lines of ours
         for step in (2, 3):
-            writer._record_arrivals(recorded(step).job(writer.storage))
+            writer._take_in(recorded(step).job(writer.storage))
         entry, _ = writer._next()
-        writer._hands[dead] = entry
+        writer._threads[dead] = entry
     outcome = writer.close()
     assert outcome.written == 2
     assert outcome.lost == (2,)
@@ -419,7 +421,8 @@ OPENING = """
 import atexit, os, sys, threading, time
 import numpy as np
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.background import BackgroundWriter, StepRecording
+from smdebug.saving.background import BackgroundWriter
+from smdebug.saving.step_recording import StepRecording
 from smdebug.storage import open_storage
 writer = BackgroundWriter(open_storage(sys.argv[1]), patience=0.2)
 def submit(step):

@@ -213,7 +213,7 @@ def test_steps_use_the_memory_of_steps_before_them():
     storage = MemoryStorage()
     hook = hook_at(storage)
     train(hook, between=lambda step: hook.flush())
-    assert hook._copies.size == SLAB
+    assert hook.recorder.run.writer.copies.size == SLAB
     hook.close()
     assert check(storage) == list(range(12))
 
@@ -285,10 +285,11 @@ def test_a_forked_child_changes_no_copy_of_its_parent(tmp_path):
         train(hook, range(3))
         hook.step()
         hook.record("a", np.full((2, MANY), value_of(3, "a")))
-        with hook._copies._lock, hook._open._copies._lock:  # the worst moment
+        memory = hook.recorder.run.writer.copies
+        with memory._lock, hook.writer._copies._lock:  # the worst moment
             child = os.fork()
             if not child:
-                copy = next(cell.cell_contents for call in hook._open._calls
+                copy = next(cell.cell_contents for call in hook.writer._calls
                             for cell in call.__closure__ if isinstance(cell.cell_contents, np.ndarray))
                 copy[:] = -7
                 for name in ("a", "bb"):

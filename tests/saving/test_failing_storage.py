@@ -8,8 +8,8 @@ import pytest
 import smdebug
 from smdebug import ReductionConfig, SaveConfig, modes
 from smdebug.exceptions import SMDebugValueError
+from smdebug.saving import deadline
 from smdebug.saving import hook as hook_module
-from smdebug.saving import patience
 from smdebug.storage.memory import MemoryStorage
 from tests.support.faulty_storage import Blocking, FaultyStorage, failing, tearing
 
@@ -18,8 +18,8 @@ STEPS = 5
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(hook_module.BaseHook, "_patience", 0.2)
-    monkeypatch.setattr(patience, "ANSWERS_WITHIN", 0.2)
+    monkeypatch.setattr(hook_module.BaseHook, "write_patience", 0.2)
+    monkeypatch.setattr(deadline, "ANSWERS_WITHIN", 0.2)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def train(hook=None):
 
 
 def test_the_environment_says_how_long_and_for_how_much_is_waited(monkeypatch, said):
-    monkeypatch.setattr(hook_module.BaseHook, "_patience", 3600)
+    monkeypatch.setattr(hook_module.BaseHook, "write_patience", 3600)
     monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.1")
     monkeypatch.setenv("SMDEBUG_WRITE_QUEUE_MB", "0.001")
     hang = Blocking()
@@ -62,8 +62,7 @@ def test_the_environment_says_how_long_and_for_how_much_is_waited(monkeypatch, s
     train(hook)
     hang.release()
     assert any("nothing has moved for 0.1 s" in record.getMessage() for record in said)
-    assert hook._background is not None
-    assert hook._background._max_bytes == 1048
+    assert hook.recorder.run.writer.background._max_bytes == 1048
     for wrong in ("soon", "-1"):
         monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", wrong)
         with pytest.raises(SMDebugValueError, match="SMDEBUG_WRITE_PATIENCE_SECONDS"):

@@ -128,7 +128,8 @@ def test_an_unhandled_exception_is_no_end(tmp_path, crash):
 
 def test_an_exception_from_before_the_hook_does_not_count(tmp_path):
     done = run(
-        tmp_path, "hook._process_end._error_before = sys.last_value = ValueError('an earlier cell')"
+        tmp_path,
+        "hook._end_of_run._process_end._error_before = sys.last_value = ValueError('an earlier cell')",
     )
     assert (done.returncode, has_ended(tmp_path)) == (0, True)
 

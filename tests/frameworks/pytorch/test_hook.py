@@ -44,7 +44,7 @@ def forward_of(model, *inputs, run, **settings):
     with hook_in(run, **settings) as hook:
         hook.register_module(model)
         output = model(*inputs)
-        loss = output if isinstance(output, torch.Tensor) else next(iter(hook._tensors_in(output)))
+        loss = output if isinstance(output, torch.Tensor) else next(iter(hook.tensors_in(output)))
         if loss.requires_grad:
             loss.sum().backward()
     return trial_of(run)
@@ -536,8 +536,9 @@ def test_of_a_scripted_layer_parameters_are_saved_and_the_rest_said_to_be_unseen
     trial = trial_of(run)
     for name in ("Sequential_0.0.weight", "gradient/Sequential_0.0.weight", "1_output_0"):
         assert trial.tensor(name).steps() == [0, 1]
-    assert [r.getMessage().split(" is given")[0] for r in caplog.records] == [
-        *("What the layer 0.0", "What the layer 0")
+    assert [r.getMessage().split(" are not saved")[0] for r in caplog.records] == [
+        "Inputs and outputs of the layer 0.0 and of 1 others",
+        "Inputs and outputs of the layer 0",
     ]
 
 
@@ -570,7 +571,7 @@ def test_an_output_of_unknown_kind_is_named_once_and_the_rest_goes_on(run, caplo
             model(torch.ones(1, 2))
         hook.logger.removeHandler(caplog.handler)
     (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
-    assert said.startswith("1 gives a Box")
+    assert said.startswith("1 returns a Box")
     assert trial_of(run).tensor("1_output_0").steps() == [0, 1]
 
 

@@ -164,7 +164,7 @@ def test_by_default_losses_and_metrics_are_saved_and_no_function_is_replaced(run
     with smd.KerasHook(str(run)) as hook:
         fit(model, hook)
     assert model.train_function is function
-    assert not hook._functions
+    assert not hook.functions.compiled
     trial = trial_of(run)
     assert trial.tensor_names(step=0) == ["accuracy", "batch", "loss"]
     assert trial.tensor("loss").steps() == [0, 3, 7]  # the end of an epoch is saved whatever is due
@@ -290,10 +290,10 @@ def test_after_an_interrupted_fit_a_model_is_trained_unwatched_as_it_was_compile
     model, hook = small_model(), hook_in(run)
     with pytest.raises(KeyboardInterrupt):
         fit(model, hook, Interrupt())
-    seen = dict(hook._captured)
+    seen = dict(hook.functions.captured)
     fit(model)
-    assert hook._captured.keys() == seen.keys()
-    assert all(hook._captured[name] is seen[name] for name in seen)
+    assert hook.functions.captured.keys() == seen.keys()
+    assert all(hook.functions.captured[name] is seen[name] for name in seen)
     fit(compiled(model, keras.optimizers.SGD(0.0)))
     function = model.train_function
     hook.close()

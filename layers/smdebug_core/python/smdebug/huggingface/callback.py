@@ -64,7 +64,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         self.hook.flush()
 
     def _watch(self, model: Any) -> None:
-        if not self._watch_model(model):
+        if not self.watch_model(model):
             return
         self._unhook()
         own = unwrapped(model)
@@ -89,6 +89,4 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
                 self.hook.record_tensor_value("loss", loss)
 
     def __repr__(self) -> str:
-        return (
-            f"Callback({self.hook.out_dir!r}, {class_name(self._model) if self._model else None})"
-        )
+        return f"Callback({self.hook.out_dir!r}, {class_name(self.model) if self.model else None})"

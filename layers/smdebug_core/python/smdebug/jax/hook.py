@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook, FrameworkHook, NeutralCollections
+from smdebug.saving.hook import FrameworkHook, NeutralCollections
 
 require("JAX", "jax", "jax")
 
@@ -44,6 +43,36 @@ class JaxCollections(NeutralCollections):
     }
 
 
+class JaxAdapter(FrameworkAdapter):
+    """Arrays of JAX; of one that is spread over several processes, this process's first part."""
+
+    def to_array(self, value: Any) -> Array:
+        if isinstance(value, jax.core.Tracer):
+            raise SMDebugTypeError(
+                "it is being traced, and has no value yet. Return it from the jitted function, and record "
+                "what that returns"
+            )
+        if isinstance(value, jax.Array):
+            if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+                value = jax.random.key_data(value)
+            if not value.is_fully_addressable:
+                value = value.addressable_shards[0].data
+        return super().to_array(value)
+
+    def caveat(self, name: str, value: Any) -> Caveat | None:
+        if not isinstance(value, jax.Array) or isinstance(value, jax.core.Tracer):
+            return None
+        if value.is_fully_addressable or value.is_fully_replicated:
+            return None
+        return Caveat(
+            f"{name} is spread over several processes (others may be too): each saves its first part",
+            "spread",
+        )
+
+    def rank_and_size(self) -> tuple[int, int]:
+        return int(jax.process_index()), int(jax.process_count())
+
+
 class Hook(FrameworkHook):
     """Saves losses, weights, gradients and layers' outputs of a training loop in JAX.
 
@@ -55,10 +84,11 @@ class Hook(FrameworkHook):
     It takes what `smdebug.Hook` takes. Record outside of what is jitted: inside there are no values yet.
     """
 
-    _takes_over = True
-    _saved_by_default = NeutralCollections.saved_by_default
+    adapter = JaxAdapter()
+    takes_over = True
+    saved_by_default = NeutralCollections.saved_by_default
 
-    def _make_collections(self) -> JaxCollections:
+    def make_collections(self) -> JaxCollections:
         return JaxCollections(create_default=True)
 
     def record_weights(self, params: Any) -> None:
@@ -75,37 +105,11 @@ class Hook(FrameworkHook):
 
     def record_tree(self, tree: Any, prefix: str = "") -> None:
         """Offer each leaf of any tree, as `<prefix>/<path>`."""
-        if not self._due:
+        if not self.due:
             return
         for path, leaf in _leaves(tree):
             name = f"{prefix}/{path}" if prefix and path else prefix or path
             self.record(name, leaf)
-
-    @staticmethod
-    def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
-        if isinstance(tensor_value, jax.core.Tracer):
-            raise SMDebugTypeError(
-                "it is being traced, and has no value yet. Return it from the jitted function, and record "
-                "what that returns"
-            )
-        if isinstance(tensor_value, jax.Array):
-            if jax.dtypes.issubdtype(tensor_value.dtype, jax.dtypes.prng_key):
-                tensor_value = jax.random.key_data(tensor_value)
-            if not tensor_value.is_fully_addressable:
-                tensor_value = tensor_value.addressable_shards[0].data  # this process's first part
-        return CallbackHook._make_numpy_array(tensor_value)
-
-    def _converted(self, name: str, value: Any) -> np.ndarray[Any, Any] | None:
-        is_array = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
-        if is_array and not (value.is_fully_addressable or value.is_fully_replicated):
-            self.say_once(
-                f"{name} is spread over several processes, as others may be: each saves its first part",
-                "spread",
-            )
-        return super()._converted(name, value)
-
-    def _rank_and_size(self) -> tuple[int, int]:
-        return int(jax.process_index()), int(jax.process_count())
 
 
 def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:

@@ -111,14 +111,14 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.hook.flush()
 
     def _begin(self, module: Any, mode: ModeKeys) -> None:
-        self._watch_model(module)
+        self.watch_model(module)
         self.hook.begin_step(mode)
 
     def _end(self, outputs: Any) -> None:
         hook = self.hook
         if hook.saves_now:
             loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-            if loss is not None and hook._is_tensor(loss) and loss.numel() == 1:
+            if loss is not None and hook.adapter.is_tensor(loss) and loss.numel() == 1:
                 hook.record_tensor_value("loss", loss)
         hook.end_step()
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from smdebug.config.keys import CollectionKeys
 from smdebug.mode_keys import ModeKeys
 from smdebug.mxnet.collection import CollectionManager
+from smdebug.saving.adapter import Array, FrameworkAdapter
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook, FrameworkHook
+from smdebug.saving.hook import FrameworkHook
+from smdebug.saving.options import HookOptions
 from smdebug.saving.ranks import ALONE, by_horovod
 
 require("MXNet", "mxnet", "mxnet")
@@ -31,6 +31,22 @@ DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 _NUMBERS_ASKED_FOR = 16
 
 
+class MXNetAdapter(FrameworkAdapter):
+    """Arrays of MXNet, and the ranks of Horovod."""
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, NDArray)
+
+    def to_array(self, value: Any) -> Array:
+        return super().to_array(value.asnumpy() if isinstance(value, NDArray) else value)
+
+    def owns_its_memory(self, value: Any, array: Array) -> bool:
+        return isinstance(value, NDArray) or super().owns_its_memory(value, array)
+
+    def rank_and_size(self) -> tuple[int, int]:
+        return by_horovod() or ALONE
+
+
 class Hook(FrameworkHook):
     """Saves weights, gradients, losses, and what blocks are given and give, while a Gluon net trains.
 
@@ -42,19 +58,20 @@ class Hook(FrameworkHook):
     blocks inside of a hybridized net run in one piece, and are not seen.
     """
 
-    _takes_over = True
-    _saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
-    _tensor_type = "NDArray"
+    adapter = MXNetAdapter()
+    takes_over = True
+    saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
-    def _make_ready(self) -> None:
+    def set_up(self, options: HookOptions) -> None:
         self._blocks: list[Any] = []
         self._losses: list[Any] = []
         self._handles: list[Any] = []
         self._block_handles: list[Any] = []
         self._hooked_for: int | None = None
         self._by_hand = False
+        super().set_up(options)
 
-    def _make_collections(self) -> CollectionManager:
+    def make_collections(self) -> CollectionManager:
         return CollectionManager()
 
     def register_block(self, block: Any) -> None:
@@ -78,9 +95,6 @@ class Hook(FrameworkHook):
 
     register_hook = register_block
 
-    def _rank_and_size(self) -> tuple[int, int]:
-        return by_horovod() or ALONE
-
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step. From now on the forward of the net does not."""
         self._by_hand = True
@@ -92,18 +106,18 @@ class Hook(FrameworkHook):
         super().end_step(interrupted=interrupted)
 
     def _before_forward(self, block: Any, inputs: Any) -> None:
-        if not self._by_hand and not self._closed:
+        if not self._by_hand and not self.has_closed:
             self._next_step()
 
     def _next_step(self, mode: ModeKeys | None = None) -> None:
         self._finish()
         super().begin_step(mode)
-        if self._due != self._hooked_for:
+        if self.due != self._hooked_for:
             self.guarded(self._hook_blocks)
 
     def _finish(self) -> None:
         """Record the parameters of the step that ends, and their gradients."""
-        if self._due and self._blocks:
+        if self.due and self._blocks:
             self.guarded(self._record_parameters)
 
     def _record_parameters(self) -> None:
@@ -125,14 +139,14 @@ class Hook(FrameworkHook):
         for handle in self._block_handles:
             handle.detach()
         self._block_handles.clear()
-        self._hooked_for = self._due
-        if not self._due:
+        self._hooked_for = self.due
+        if not self.due:
             return
         for root in self._blocks:
             wanted = [block for block in _all_blocks(root) if self._wants_any_of(block.name)]
             hidden = [block.name for block in wanted if block is not root]
             if hidden and getattr(root, "_active", False):
-                self.say_once(
+                self.warn_once(
                     f"What the block {hidden[0]} is given and gives is not saved, nor of "
                     f"{len(hidden) - 1} others: {root.name} is hybridized, and runs in one piece"
                 )
@@ -141,7 +155,7 @@ class Hook(FrameworkHook):
                 self._block_handles.append(block.register_forward_hook(self._after_forward))
 
     def _after_forward(self, block: Any, inputs: Any, output: Any) -> None:
-        if self._due:
+        if self.due:
             self.record_inputs(block.name, inputs)
             self.record_outputs(block.name, output)
 
@@ -152,26 +166,12 @@ class Hook(FrameworkHook):
             for number in range(_NUMBERS_ASKED_FOR)
         )
 
-    # Values, and the end
-
-    def _is_tensor(self, value: Any) -> bool:
-        return isinstance(value, NDArray)
-
-    @staticmethod
-    def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
-        if isinstance(tensor_value, NDArray):
-            tensor_value = tensor_value.asnumpy()
-        return CallbackHook._make_numpy_array(tensor_value)
-
-    @staticmethod
-    def _is_copied(value: Any, array: np.ndarray[Any, Any]) -> bool:
-        return isinstance(value, NDArray) or CallbackHook._is_copied(value, array)
-
-    def _close(self, *, ended: bool) -> None:
+    def end_run(self, *, ended: bool) -> None:
+        """End the run, with an end marker if the training `ended` well, and watch nothing any more."""
         self._finish()
-        if not ended and self._open is not None:
-            self._open.interrupted = True
-        super()._close(ended=ended)
+        if not ended:
+            self.mark_interrupted()
+        super().end_run(ended=ended)
         for handle in [*self._handles, *self._block_handles]:
             handle.detach()
         self._handles.clear()

@@ -1,10 +1,10 @@
-"""What PyTorch calls. A model that is copied or saved takes none of it along: a copy is nobody's run."""
+"""The callables that PyTorch calls. A copied or saved model has none of them: copies are not watched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import ref
 
 import torch
@@ -17,36 +17,55 @@ try:
 except ImportError:  # PyTorch 2.1
     from torch._dynamo.external_utils import is_compiling as is_compiling
 
-if TYPE_CHECKING:
-    from smdebug.pytorch.hook import Hook
-
+from smdebug.pytorch.gradients import Gradients
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
-# What a callback is in the copy of a model: it takes what it is given and does nothing. It is Python's own,
-# so that who loads a saved model needs no smdebug.
+# What replaces a callback in the copy of a model: it takes any arguments and does nothing. It is Python's
+# own, so that loading a saved model needs no smdebug.
 _CONTEXT = nullcontext()
 
 
+class WatchingHook(Protocol):
+    """What callbacks ask of the hook that watches a model."""
+
+    gradients: Gradients
+
+    @property
+    def saves_now(self) -> bool: ...
+
+    def before_forward(self, module: nn.Module, in_graph: bool = False) -> None: ...
+
+    def record_inputs(self, name: str, values: Any) -> None: ...
+
+    def record_outputs(self, name: str, values: Any) -> None: ...
+
+    def guarded(self, capture: Callable[[], object]) -> None: ...
+
+    def warn_once(self, message: str, kind: str = "") -> None: ...
+
+    def stay_with_optimizers(self) -> None: ...
+
+
 def is_exporting() -> bool:
-    """Is the model called to be exported, not to compute?"""
+    """Return whether the model is called to be exported, not to compute."""
     asked = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7
     return asked is not None and bool(asked())
 
 
 def in_backward() -> bool:
-    """Does the backward pass call, to compute once more what was not kept?"""
+    """Return whether the backward pass calls, to recompute activations that were not kept."""
     return bool(graph_task() != -1)
 
 
 def not_compiled(function: Called) -> Called:
-    """Of compiled code that calls it, it becomes no part, nor is it compiled by itself."""
+    """Keep the function out of graphs that call it, and from being compiled itself."""
     disabled: Called = torch.compiler.disable(function)
     return disabled
 
 
 class Callback:
-    """In a copy, it calls nothing."""
+    """A callback that does nothing in a copy."""
 
     def __deepcopy__(self, memo: Any) -> Any:
         return _CONTEXT.__exit__
@@ -59,7 +78,7 @@ class Callback:
 
 
 class _OfHook(Callback):
-    def __init__(self, hook: Hook):
+    def __init__(self, hook: WatchingHook):
         self.hook = hook
 
 
@@ -75,7 +94,7 @@ class BeforeForward(_OfHook):
 
 
 class BeforeCompiled:
-    """Called in place of a model that was compiled by `model.compile()`; `before` is no part of its graph."""
+    """Called in place of a model that was compiled by `model.compile()`; `before` stays out of its graph."""
 
     def __init__(self, module: nn.Module, before: Callable[[nn.Module, Any], object]):
         self._module = ref(module)
@@ -90,7 +109,7 @@ class BeforeCompiled:
         return self._compiled(*args, **kwargs)
 
     def remove(self) -> None:
-        """Stand there no longer."""
+        """Unregister."""
         self._before = None
         module = self._module()
         if module is not None and module._compiled_call_impl is self:
@@ -99,14 +118,14 @@ class BeforeCompiled:
 
 @not_compiled
 def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
-    """The model was registered before it was compiled, so its graph calls out, to here."""
+    """Begin a step from inside of a graph: the model was registered before it was compiled."""
     callback.hook.before_forward(module, in_graph=True)
 
 
 class AroundLayer(_OfHook):
-    """Called with what a layer was given, and what it gave."""
+    """Called with the inputs and outputs of a layer."""
 
-    def __init__(self, hook: Hook, name: str, *, inputs: bool, outputs: bool):
+    def __init__(self, hook: WatchingHook, name: str, *, inputs: bool, outputs: bool):
         super().__init__(hook)
         self.name = name
         self.inputs = inputs
@@ -124,9 +143,9 @@ def _after_layer(
     around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any
 ) -> None:
     if getattr(module, "_is_replica", False):
-        around.hook.say_once(
-            f"{around.name} runs on several devices at once (DataParallel): what its replicas are "
-            "given and give is not saved"
+        around.hook.warn_once(
+            f"{around.name} runs on several devices at once (DataParallel): inputs and outputs of its "
+            "replicas are not saved"
         )
         return
     if around.inputs:
@@ -136,14 +155,14 @@ def _after_layer(
 
 
 class AfterAccumulation(_OfHook):
-    """Called when a parameter has been given its gradient, or more of it."""
+    """Called when a backward has set a parameter's gradient, or added to it."""
 
     def __call__(self, parameter: torch.Tensor) -> None:
         _after_accumulation(self.hook, parameter)
 
 
 @not_compiled
-def _after_accumulation(hook: Hook, parameter: torch.Tensor) -> None:
+def _after_accumulation(hook: WatchingHook, parameter: torch.Tensor) -> None:
     hook.guarded(lambda: hook.gradients.accumulated(parameter))
 
 
@@ -152,13 +171,13 @@ class BeforeOptimizer(_OfHook):
 
     def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         if is_compiling():
-            self.hook.stays_with_optimizers()
+            self.hook.stay_with_optimizers()
         return _before_step(self.hook, optimizer, args, kwargs)
 
 
 @not_compiled
-def _before_step(hook: Hook, optimizer: Any, args: Any, kwargs: Any) -> Any:
-    """A compiled step calls out, to here: nothing that we do becomes part of it."""
+def _before_step(hook: WatchingHook, optimizer: Any, args: Any, kwargs: Any) -> Any:
+    """Record gradients before a step of the optimizer; a compiled step calls this outside of its graph."""
     gradients = hook.gradients
     if not gradients.are_awaited:
         return None
@@ -167,11 +186,11 @@ def _before_step(hook: Hook, optimizer: Any, args: Any, kwargs: Any) -> Any:
         hook.guarded(lambda: gradients.used_by(optimizer))
         return None
 
-    def closure_told() -> Any:  # the gradients come into being only in there
+    def watched_closure() -> Any:  # the gradients are computed in there
         result = closure()
         hook.guarded(lambda: gradients.used_by(optimizer))
         return result
 
     if len(args) > 1:
-        return (args[0], closure_told, *args[2:]), kwargs
-    return args, {**kwargs, "closure": closure_told}
+        return (args[0], watched_closure, *args[2:]), kwargs
+    return args, {**kwargs, "closure": watched_closure}

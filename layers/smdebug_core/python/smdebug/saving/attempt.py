@@ -12,7 +12,7 @@ from smdebug.config.constants import TRAINING_JOB_NAME_ENV_VAR
 from smdebug.exceptions import ObjectMissing, StorageError
 from smdebug.files.names import collections_key
 from smdebug.logger import get_logger
-from smdebug.saving.patience import within
+from smdebug.saving.deadline import within
 from smdebug.saving.resume import SavedState
 from smdebug.storage.base import Storage
 

@@ -18,8 +18,8 @@ from smdebug.files.events import encode_event
 from smdebug.files.framing import Checksum
 from smdebug.files.index import IndexMeta, TensorEntry, encode_index, parse_index
 from smdebug.files.names import event_key, index_key
-from smdebug.saving.background import StepJob
 from smdebug.saving.step_clock import StepClock
+from smdebug.saving.step_recording import StepJob
 from smdebug.storage.base import Buffer, Storage
 
 LARGEST_REWRITTEN = 256 << 20

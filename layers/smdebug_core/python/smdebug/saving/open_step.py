@@ -11,10 +11,10 @@ import numpy as np
 from smdebug.config.reduction_config import Reduction
 from smdebug.files.framing import Checksum
 from smdebug.numbers.reductions import compute_reductions, get_reduction_tensor_name
-from smdebug.saving.background import StepJob, StepRecording
 from smdebug.saving.copies import CopyMemory
 from smdebug.saving.save_plan import Wanted
 from smdebug.saving.step_clock import StepClock
+from smdebug.saving.step_recording import StepJob, StepRecording
 from smdebug.saving.step_writer import StepWriter
 from smdebug.saving.tensorboard_export import TensorboardStep
 from smdebug.storage.base import Storage

@@ -13,7 +13,7 @@ from smdebug.exceptions import StorageError
 from smdebug.files.names import COLLECTIONS_FOLDER, collections_worker
 from smdebug.logger import get_logger
 from smdebug.saving.attempt import Attempt
-from smdebug.saving.patience import within
+from smdebug.saving.deadline import within
 from smdebug.storage.base import Storage
 
 CLOSED = "closed"

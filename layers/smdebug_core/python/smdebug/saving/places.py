@@ -9,7 +9,7 @@ from smdebug.config.json_config import get_tensorboard_dir_from_json_config
 from smdebug.exceptions import RunEnded, StorageError
 from smdebug.files.names import END_MARKER
 from smdebug.logger import get_logger
-from smdebug.saving.patience import within
+from smdebug.saving.deadline import within
 from smdebug.storage import Storage, open_storage
 
 TENSORBOARD_FOLDER = "tensorboard"

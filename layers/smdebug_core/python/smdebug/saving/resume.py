@@ -24,6 +24,7 @@ from smdebug.config.json_config import get_checkpoint_dir_from_json_config
 from smdebug.files.names import TEMPORARY_SUFFIX
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ALLOWED_MODE_NAMES, ModeKeys
+from smdebug.saving.step_clock import StepClock
 
 RUN_ID = "run-id"
 
@@ -138,3 +139,22 @@ class StateStore:
 def _order(record: Mapping[str, Any]) -> tuple[int, int]:
     seen, attempt = record[LATEST_GLOBAL_STEP_SEEN], record[TRAINING_RUN]
     return -1 if seen == "" else int(seen), int(attempt or 0)
+
+
+class CheckpointNotes:
+    """Notes the step beside the checkpoint whenever that has changed."""
+
+    def __init__(self, store: StateStore, training_run: int, run_id: str):
+        self._store = store
+        self._training_run = training_run
+        self._run_id = run_id
+
+    def note(self, clock: StepClock, last_saved_step: int | None) -> None:
+        """Note the step if the checkpoint was written since the last call."""
+        if not self._store.is_checkpoint_updated():
+            return
+        state = SavedState(self._training_run, clock.step, clock.mode_steps, self._run_id)
+        try:
+            self._store.update_state(state.to_record(last_saved_step))
+        except OSError as error:
+            get_logger().warning("The step could not be noted beside the checkpoint: %s", error)

@@ -195,6 +195,22 @@ class SavePlan:
         return ModePlan(schedule._replace(members=who) for schedule, who in together.items())
 
 
+def fill_in(
+    collection: Collection, save_config: SaveConfig, reduction_config: ReductionConfig
+) -> None:
+    """Configure what the collection leaves open as the hook is configured."""
+    if collection.save_config is None:
+        collection.save_config = SaveConfig(save_config.mode_save_configs)
+    else:
+        collection.save_config.merge_default_save_config(save_config)
+    if collection.name in NON_REDUCTION_COLLECTIONS:
+        collection.reduction_config = RAW_ONLY
+    elif collection.reduction_config is None:
+        collection.reduction_config = reduction_config
+    if collection.name in NON_HISTOGRAM_COLLECTIONS:
+        collection.save_histogram = False
+
+
 _WITHOUT_TRAINING = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 

@@ -4,26 +4,46 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from smdebug.config.keys import CollectionKeys
-from smdebug.saving.hook import CallbackHook, FrameworkHook
+from smdebug.saving.adapter import Array, FrameworkAdapter
+from smdebug.saving.hook import FrameworkHook
+from smdebug.saving.options import HookOptions
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.constants import TF_DEFAULT_SAVED_COLLECTIONS
 from smdebug.tensorflow.ranks import rank_and_size
 
 
+class TensorflowAdapter(FrameworkAdapter):
+    """Tensors and variables of TensorFlow, and of Keras on any backend."""
+
+    keeps_colon_index = True
+
+    def to_array(self, value: Any) -> Array:
+        if hasattr(value, "detach"):  # Keras on PyTorch
+            value = value.detach().cpu()
+        elif hasattr(value, "numpy"):
+            value = value.numpy()
+        return super().to_array(value)
+
+    def rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()
+
+
 class TensorflowBaseHook(FrameworkHook):
-    """Names, collections and values of TensorFlow."""
+    """Names and collections of TensorFlow."""
 
-    _keeps_colon_index = True
-    _takes_over = True
-    _saved_by_default = TF_DEFAULT_SAVED_COLLECTIONS
+    adapter = TensorflowAdapter()
+    takes_over = True
+    saved_by_default = TF_DEFAULT_SAVED_COLLECTIONS
 
-    def _make_ready(self) -> None:
-        self._kinds: dict[str, str] = {}  # the collection of a tensor whose name does not tell it
+    def set_up(self, options: HookOptions) -> None:
+        self.kinds: dict[str, str] = {}  # the collections of tensors whose names do not show them
+        super().set_up(options)
 
-    def _make_collections(self) -> CollectionManager:
+    def _prepare_collections_for_tf2(self) -> None:
+        """Do nothing, for scripts of the old library: the first step prepares the collections."""
+
+    def make_collections(self) -> CollectionManager:
         return CollectionManager()
 
     def add_to_collection(self, collection_name: str, variable: Any) -> None:
@@ -37,32 +57,21 @@ class TensorflowBaseHook(FrameworkHook):
             self.add_to_collection(CollectionKeys.OPTIMIZER_VARIABLES, variable)
 
     def wants_as(self, name: str, collection: str) -> bool:
-        """Would this tensor, which belongs to that collection, be saved now?"""
-        if not self._due or self._plan is None:
+        """Return whether this tensor, which belongs to that collection, would be saved now."""
+        if not self.due:
             return False
-        if self._kinds.get(name) != collection:
-            self._kinds[name] = collection
-            self._plan.assign(name, collection)
+        if self.kinds.get(name) != collection:
+            self.kinds[name] = collection
+            self.assign(name, collection)
         return self.wants(name)
 
     def record_as(self, name: str, value: Any, collection: str) -> None:
-        """Offer a tensor that belongs to that collection."""
+        """Record a tensor that belongs to that collection."""
         if self.wants_as(name, collection):
             self.record(name, value)
 
-    @staticmethod
-    def _make_numpy_array(tensor_value: Any) -> np.ndarray[Any, Any]:
-        if hasattr(tensor_value, "detach"):  # Keras on PyTorch
-            tensor_value = tensor_value.detach().cpu()
-        elif hasattr(tensor_value, "numpy"):
-            tensor_value = tensor_value.numpy()
-        return CallbackHook._make_numpy_array(tensor_value)
-
-    def _rank_and_size(self) -> tuple[int, int]:
-        return rank_and_size()
-
 
 def name_of(variable: Any) -> str:
-    """A variable's name: of Keras its path, of TensorFlow what it is called in the graph."""
+    """Return a variable's name: in Keras its path, in TensorFlow its name in the graph."""
     path = getattr(variable, "path", None)
     return f"{path}:0" if isinstance(path, str) else str(variable.name)

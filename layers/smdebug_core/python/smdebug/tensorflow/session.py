@@ -15,6 +15,7 @@ from typing import Any
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugNotImplementedError, TrainingStopped
 from smdebug.saving.framework import require
+from smdebug.saving.options import HookOptions, takes
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
 from smdebug.tensorflow.collection import CollectionManager
 
@@ -39,15 +40,15 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
     why.
     """
 
-    def _make_ready(self) -> None:
-        super()._make_ready()
+    def set_up(self, options: HookOptions) -> None:
         self.stopped: TrainingStopped | None = None
         self._variables: dict[str, Any] = {}  # what reads each, by the variable's name
         self._tensors: dict[str, Any] = {}
-        self._needs: dict[str, frozenset[str]] = {}  # the placeholders that a tensor is made of
+        self._needs: dict[str, frozenset[str]] = {}  # the placeholders a tensor depends on
+        super().set_up(options)
 
-    def _make_collections(self) -> CollectionManager:
-        collections = super()._make_collections()
+    def make_collections(self) -> CollectionManager:
+        collections = super().make_collections()
         # The graph itself tells what is what; by name, all that variables are made of would match.
         for kind in _KNOWN_KINDS:
             collections.get(kind).include_regex.clear()
@@ -74,7 +75,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
         for gradient in gradients or ():
             if gradient is not None:
                 dense = tf.convert_to_tensor(gradient)
-                self._kinds[dense.name] = CollectionKeys.GRADIENTS
+                self.kinds[dense.name] = CollectionKeys.GRADIENTS
                 self.get_collection(CollectionKeys.GRADIENTS).add_tensor_name(dense.name)
 
     # What the session calls
@@ -105,7 +106,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
             self.stopped = stopped
             run_context.request_stop()
             return None
-        if not self._due:
+        if not self.due:
             return None
         variables = {n: read for n, read in self._variables.items() if self.wants(n)}
         if variables:
@@ -128,7 +129,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 
     def end(self, session: Any) -> None:
         """The session has ended."""
-        self.flush(self._patience)
+        self.flush(self.write_patience)
 
     def _can_be_fetched(self, tensor: Any, given: frozenset[str]) -> bool:
         """Not if it is made of something that was not fed, or is known only inside of a loop."""
@@ -143,13 +144,14 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 class EstimatorHook(SessionHook):
     """The hook for an Estimator's `train(hooks=[hook])`, where TensorFlow still has them: before 2.16."""
 
-    def __init__(self, out_dir: Any = None, *arguments: Any, **settings: Any):
+    @takes(HookOptions)
+    def __init__(self, options: HookOptions):
         if not hasattr(tf, "estimator"):
             raise SMDebugNotImplementedError(
                 f"TensorFlow {tf.__version__} has no Estimators, they were removed in 2.16. Train with "
                 "Keras and a KerasHook, or with tf.compat.v1.train.MonitoredSession and a SessionHook."
             )
-        super().__init__(out_dir, *arguments, **settings)
+        self.set_up(options)
 
 
 def _placeholders_behind(tensor: Any) -> frozenset[str]:

@@ -1,50 +1,60 @@
-"""A gradient tape that tells a hook of each step."""
+"""A gradient tape that reports when it is entered, left and asked for gradients."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import tensorflow as tf
 
 from smdebug.exceptions import SMDebugTypeError
 
-if TYPE_CHECKING:
-    from smdebug.tensorflow.keras import KerasHook
-
 _IN_A_GRAPH = (
-    "This tape is inside of a tf.function, which is compiled once and then runs by itself: nothing of it is "
-    "saved. Take the decorator off, or train with model.fit."
+    "This tape is inside of a tf.function, which is compiled once and then runs without Python: nothing of "
+    "it is saved. Take the decorator off, or train with model.fit."
 )
 
 
-def watched(tape: Any, hook: KerasHook) -> Any:
-    """The same tape, which tells the hook when it is entered and asked for gradients."""
+class TapeListener(Protocol):
+    """What a tape reports to."""
+
+    def entered(self) -> None: ...
+
+    def left(self) -> None: ...
+
+    def asked(self, target: Any, sources: Any, gradients: Any) -> None: ...
+
+
+def watched(tape: Any, listener: TapeListener, warn_once: Callable[[str], None]) -> Any:
+    """Return the same tape, which now reports to the listener."""
     if not isinstance(tape, tf.GradientTape):
         raise SMDebugTypeError(f"wrap_tape takes a tf.GradientTape, not {tape!r}")
     if not isinstance(tape, _WatchedTape):
-        # `with` looks at the class, so the tape is given one that is its own and ours.
+        # `with` looks methods up in the class, so the tape gets one that derives from its own and ours.
         tape.__class__ = type(type(tape).__name__, (_WatchedTape, type(tape)), {})
-    tape._smdebug_hook = hook
+    tape._smdebug_listener = listener
+    tape._smdebug_warn_once = warn_once
     return tape
 
 
 class _WatchedTape(tf.GradientTape):  # type: ignore[misc]
-    _smdebug_hook: KerasHook
+    _smdebug_listener: TapeListener
+    _smdebug_warn_once: Callable[[str], None]
 
     def __enter__(self) -> Any:
         if tf.executing_eagerly():
-            self._smdebug_hook.tape_entered()
+            self._smdebug_listener.entered()
         else:
-            self._smdebug_hook.say_once(_IN_A_GRAPH)
+            self._smdebug_warn_once(_IN_A_GRAPH)
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> Any:
-        left = super().__exit__(*error)
-        self._smdebug_hook.tape_left()
-        return left
+        suppressed = super().__exit__(*error)
+        self._smdebug_listener.left()
+        return suppressed
 
     def gradient(self, target: Any, sources: Any, *arguments: Any, **more: Any) -> Any:
         gradients = super().gradient(target, sources, *arguments, **more)
         if tf.executing_eagerly():
-            self._smdebug_hook.tape_asked(target, sources, gradients)
+            self._smdebug_listener.asked(target, sources, gradients)
         return gradients

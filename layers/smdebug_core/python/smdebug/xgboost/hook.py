@@ -8,7 +8,8 @@ A boosting round is a step. What has to be computed is computed only for rounds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,15 +17,14 @@ import numpy as np
 
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.keys import CollectionKeys
-from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, TrainingStopped
 from smdebug.logger import get_logger
-from smdebug.mode_keys import ModeKeys
-from smdebug.saving.control import LOOK_EVERY, Agree
+from smdebug.saving.adapter import FrameworkAdapter
+from smdebug.saving.control import Agree
 from smdebug.saving.framework import require
-from smdebug.saving.hook import CallbackHook, Checksum
-from smdebug.saving.places import Place
+from smdebug.saving.hook import FrameworkHook
+from smdebug.saving.options import HookOptions, takes
 from smdebug.xgboost.collection import CollectionManager
 
 require("XGBoost", "xgboost", "xgboost")
@@ -47,7 +47,29 @@ _NEEDS = {
 }
 
 
-class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
+@dataclass(frozen=True)
+class XGBoostOptions(HookOptions):
+    """What the hook for XGBoost takes besides: data of which predictions and SHAP values are computed."""
+
+    hyperparameters: Mapping[str, Any] | None = None
+    train_data: Any = None
+    validation_data: Any = None
+
+    def __post_init__(self) -> None:
+        if self.save_config is None:
+            default = SaveConfig(save_interval=DEFAULT_SAVE_INTERVAL)
+            object.__setattr__(self, "save_config", default)
+        super().__post_init__()
+
+
+class XGBoostAdapter(FrameworkAdapter):
+    """Numpy arrays, and the ranks of XGBoost's collective."""
+
+    def rank_and_size(self) -> tuple[int, int]:
+        return int(collective.get_rank()), int(collective.get_world_size())
+
+
+class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
     """Saves metrics, feature importance, SHAP values, trees and predictions while XGBoost trains.
 
         hook = smd.Hook(out_dir, include_collections=["average_shap", "trees"], train_data=dtrain)
@@ -58,60 +80,23 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
     last, and `xgboost.train` returns the model; `hook.stopped` tells why.
     """
 
-    _takes_over = True
+    adapter = XGBoostAdapter()
+    takes_over = True
+    saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
-    def __init__(
-        self,
-        out_dir: Place | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None,
-        include_regex: str | Iterable[str] | None = None,
-        include_collections: str | Iterable[str] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        hyperparameters: Mapping[str, Any] | None = None,
-        train_data: Any = None,
-        validation_data: Any = None,
-        *,
-        run_id: str | None = None,
-        checksum: Checksum = "constant",
-        rules: Any = None,
-        agree: Agree | None = None,
-        on_stop: Callable[[TrainingStopped], object] | None = None,
-        look_for_stop: float | None = LOOK_EVERY,
-    ):
-        if reduction_config is not None:
+    @takes(XGBoostOptions)
+    def __init__(self, options: XGBoostOptions):
+        if options.reduction_config is not None:
             get_logger().warning("reduction_config is ignored: XGBoost's tensors are saved whole")
-        super().__init__(
-            CollectionManager(),
-            DEFAULT_INCLUDE_COLLECTIONS,
-            None,
-            None,
-            out_dir,
-            export_tensorboard,
-            tensorboard_dir,
-            dry_run,
-            None,
-            SaveConfig(save_interval=DEFAULT_SAVE_INTERVAL) if save_config is None else save_config,
-            include_regex,
-            include_collections,
-            save_all,
-            include_workers,
-            run_id=run_id,
-            checksum=checksum,
-            rules=rules,
-            agree=agree,
-            on_stop=on_stop,
-            look_for_stop=look_for_stop,
-        )
-        self.hyperparameters = hyperparameters
-        self.train_data = _matrix(train_data, "train_data")
-        self.validation_data = _matrix(validation_data, "validation_data")
+        self.set_up(replace(options, reduction_config=None))
+        self.hyperparameters = options.hyperparameters
+        self.train_data = _matrix(options.train_data, "train_data")
+        self.validation_data = _matrix(options.validation_data, "validation_data")
         self.stopped: TrainingStopped | None = None
-        self._round: tuple[int, Any] | None = None  # that runs, and the metrics so far
+        self._round: tuple[int, Any] | None = None  # the round that runs, and its metrics so far
+
+    def make_collections(self) -> CollectionManager:
+        return CollectionManager()
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
@@ -123,7 +108,7 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
     # Estimators are copied to be tried on parts of the data, and saved with their callbacks in them
 
     def __deepcopy__(self, memo: Any) -> Any:
-        self.say_once("A copy of an estimator is trained unwatched: a copy is no part of the run")
+        self.warn_once("A copy of an estimator is trained unwatched: a copy is no part of the run")
         return Unwatched()
 
     def __copy__(self) -> Any:
@@ -147,8 +132,8 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """A round has ended: save what is wanted of it."""
         self._round = None
-        if self._due:
-            self._say_what_lacks()
+        if self.due:
+            self._warn_of_missing_data()
             computed = self._of_model(model) if isinstance(model, xgboost.Booster) else ()
             for tensors in (_metrics(evals_log), self._given(), *computed):
                 self.guarded(partial(self._record, tensors))
@@ -160,7 +145,7 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
         if self._round is not None:
             epoch, evals_log = self._round
             self.after_iteration(model, epoch, evals_log)
-        self.flush(self._patience)
+        self.flush(self.write_patience)
         return model
 
     # What there is to save
@@ -211,40 +196,33 @@ class Hook(CallbackHook, TrainingCallback):  # type: ignore[misc]
             yield from tensors
         except (ValueError, xgboost.core.XGBoostError) as error:
             why = str(error).partition("\n")[0]
-            self.say_once(f"Nothing is saved of {what}: XGBoost says: {why}", what)
+            self.warn_once(f"Nothing is saved of {what}: XGBoost says: {why}", what)
 
     def _is_due(self, collection: str, example: str) -> bool:
         return self.should_save_tensor_or_collection(example, collection)
 
-    def _say_what_lacks(self) -> None:
-        assert self._plan is not None
-        for collection in self._plan.collections(self._due or 0):
+    def _warn_of_missing_data(self) -> None:
+        for collection in self.collections_due():
             data = _NEEDS.get(collection.name)
             if data is not None and getattr(self, data) is None:
-                self.say_once(
+                self.warn_once(
                     f"Nothing is saved of {collection.name}: the hook was not given {data}"
                 )
 
     # Several processes
 
-    def _rank_and_size(self) -> tuple[int, int]:
-        return int(collective.get_rank()), int(collective.get_world_size())
-
-    def _watch_for_stop(self, attempt: Any) -> None:
-        # XGBoost runs the callbacks of all workers round by round, so that they can agree.
-        several = collective.get_world_size() > 1
-        if self.agree is None and self._look_for_stop is not None and several:
-            self.agree = _as_the_first_says
-        super()._watch_for_stop(attempt)
+    def agreement(self) -> Agree | None:
+        """Let all workers stop after the same round: XGBoost runs their callbacks round by round."""
+        return _as_rank_zero_decides if collective.get_world_size() > 1 else None
 
 
 class Unwatched(TrainingCallback):  # type: ignore[misc]
     """What a hook is in the copy of an estimator: a callback that does nothing."""
 
 
-def _as_the_first_says(last: int | None) -> int | None:
-    told: int | None = collective.broadcast(last, 0)
-    return told
+def _as_rank_zero_decides(last: int | None) -> int | None:
+    agreed: int | None = collective.broadcast(last, 0)
+    return agreed
 
 
 def _metrics(evals_log: Mapping[str, Mapping[str, list[Any]]]) -> Iterator[tuple[str, Any]]:

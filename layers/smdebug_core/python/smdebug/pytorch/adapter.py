@@ -1,0 +1,64 @@
+"""PyTorch's tensors as arrays, and this process among the ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from smdebug.pytorch.arrays import (
+    Copied,
+    as_array,
+    copy_values,
+    is_flattened,
+    is_sharded,
+    owns_its_values,
+)
+from smdebug.pytorch.ranks import rank_and_size
+from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
+
+_SHARDED = "sharded"
+_SAVE_EVERY_PART = 'include_workers="all" saves every part.'
+
+
+class TorchAdapter(FrameworkAdapter):
+    """Tensors on any device, sharded ones too."""
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    def to_array(self, value: Any) -> Array:
+        if isinstance(value, torch.Tensor):
+            return as_array(value)
+        if isinstance(value, Copied):
+            return value.array
+        return super().to_array(value)
+
+    def owns_its_memory(self, value: Any, array: Array) -> bool:
+        if isinstance(value, torch.Tensor):
+            return owns_its_values(value, array)
+        return isinstance(value, Copied) or super().owns_its_memory(value, array)
+
+    def copy(self, target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
+        copy_values(target, source)
+
+    def caveat(self, name: str, value: Any) -> Caveat | None:
+        if isinstance(value, torch.Tensor) and is_sharded(value):
+            part, whole = tuple(value.to_local().shape), tuple(value.shape)
+            return Caveat(
+                f"{name} is sharded over several processes (others may be too): each saves its own part, "
+                f"here one of shape {part} of {whole}. {_SAVE_EVERY_PART}",
+                _SHARDED,
+            )
+        if isinstance(value, torch.nn.Parameter) and is_flattened(value):
+            return Caveat(
+                f"{name} is sharded over several processes (others may be too) and flattened between "
+                "forwards (FullyShardedDataParallel): each saves the numbers it holds. "
+                + _SAVE_EVERY_PART,
+                _SHARDED,
+            )
+        return None
+
+    def rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()

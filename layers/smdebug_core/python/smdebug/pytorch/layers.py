@@ -1,0 +1,153 @@
+"""The layers of which something is wanted at a step, hooked for as long as that is so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+from weakref import ref
+
+import torch
+from torch import nn
+
+from smdebug.pytorch.callbacks import AroundLayer, WatchingHook
+from smdebug.pytorch.names import Layer
+
+_CAN_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
+# The number of a layer's inputs and outputs is unknown beforehand: this many are tried.
+_NUMBERS_TRIED = 16
+
+
+class LayersHook(WatchingHook, Protocol):
+    """What layers ask of a hook."""
+
+    def wants(self, tensor_name: str) -> bool: ...
+
+    def get_collections(self) -> dict[str, Any]: ...
+
+
+class _Wanted(NamedTuple):
+    layer: Layer
+    inputs: bool
+    outputs: bool
+
+
+class _HookedLayer(NamedTuple):
+    module: ref[nn.Module]
+    name: str
+    inputs: bool
+    outputs: bool
+    handle: Any  # None: it could not be hooked
+
+    def is_for(self, wanted: _Wanted) -> bool:
+        layer, inputs, outputs = wanted
+        return self.module() is layer.module and self[1:4] == (layer.name, inputs, outputs)
+
+
+class LayerHooks:
+    """Forward hooks on the layers of which something is wanted, and on no others."""
+
+    def __init__(self, hook: LayersHook, *, eager: bool):
+        self._hook = hook
+        self._runs_eagerly = eager and _CAN_LEAVE_GRAPHS
+        self._wanted: dict[tuple[int, str], tuple[bool, bool]] = {}  # inputs, outputs of a layer
+        self._hooked: list[_HookedLayer] | None = None
+        self._stance: Any = None
+
+    def __bool__(self) -> bool:
+        """Whether layers were hooked at the last step that was looked at."""
+        return self._hooked is not None
+
+    def forget_wishes(self) -> None:
+        """Work out anew what is wanted: the models have changed."""
+        self._wanted.clear()
+
+    def hook(
+        self, layers: Iterable[Layer], losses: Iterable[Layer], due: int, in_graph: bool
+    ) -> None:
+        """Hook the layers of which something is wanted, as they are now: one may have been replaced."""
+        wanted = self._visible(layers, losses, due, in_graph)
+        if self._hooked is not None and self._are_hooked(wanted):
+            return
+        self.remove()
+        self._hooked = [self._hooked_layer(layer) for layer in wanted]
+        if any(layer.is_in_graph for layer, _, _ in wanted):
+            self._stance = torch.compiler.set_stance("force_eager")
+            self._stance.__enter__()
+
+    def remove(self) -> None:
+        """Unhook every layer."""
+        for layer in self._hooked or ():
+            if layer.handle is not None:
+                layer.handle.remove()
+        self._hooked = None
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
+
+    def _hooked_layer(self, wanted: _Wanted) -> _HookedLayer:
+        layer, inputs, outputs = wanted
+        around = AroundLayer(self._hook, layer.name, inputs=inputs, outputs=outputs)
+        handle = None
+        try:
+            handle = layer.module.register_forward_hook(around, with_kwargs=True)
+        except RuntimeError:
+            if not isinstance(layer.module, torch.jit.ScriptModule):
+                raise
+            self._hook.warn_once(
+                f"Inputs and outputs of the layer {layer.name} are not saved: it is scripted, and takes no "
+                "hooks"
+            )
+        return _HookedLayer(ref(layer.module), layer.name, inputs, outputs, handle)
+
+    def _are_hooked(self, wanted: list[_Wanted]) -> bool:
+        hooked = self._hooked or []
+        return len(wanted) == len(hooked) and all(
+            layer.is_for(wish) for wish, layer in zip(wanted, hooked, strict=True)
+        )
+
+    def _visible(
+        self, layers: Iterable[Layer], losses: Iterable[Layer], due: int, in_graph: bool
+    ) -> list[_Wanted]:
+        """The layers of which something is wanted, without those that a compiled graph hides."""
+        visible: list[_Wanted] = []
+        hidden: list[str] = []
+        known = [(layer, layer.is_in_graph or in_graph) for layer in layers]
+        known += [(loss, False) for loss in losses]
+        for layer, is_inside in known:
+            wanted = _Wanted(layer, *self._wanted_of(due, layer.name))
+            if not (wanted.inputs or wanted.outputs):
+                continue
+            if is_inside and not (self._runs_eagerly and not in_graph):
+                hidden.append(layer.name)
+            else:
+                visible.append(wanted)
+        if hidden:
+            self._warn_of_hidden(hidden)
+        return visible
+
+    def _warn_of_hidden(self, hidden: list[str]) -> None:
+        self._hook.warn_once(
+            f"Inputs and outputs of the layer {hidden[0]} and of {len(hidden) - 1} others are not saved: "
+            "they run inside of a compiled graph. "
+            + (
+                "See compiled_layers, and register a model after torch.compile(model)."
+                if _CAN_LEAVE_GRAPHS
+                else "From PyTorch 2.6 on they can be saved: see compiled_layers."
+            )
+        )
+
+    def _wanted_of(self, due: int, name: str) -> tuple[bool, bool]:
+        wanted = self._wanted.get((due, name))
+        if wanted is None:
+            inputs, outputs = self._wants_any(f"{name}_input_"), self._wants_any(f"{name}_output_")
+            wanted = self._wanted[due, name] = inputs, outputs
+        return wanted
+
+    def _wants_any(self, prefix: str) -> bool:
+        """Whether any input, or any output, of a layer is wanted."""
+        wants: Callable[[str], bool] = self._hook.wants
+        return any(wants(f"{prefix}{number}") for number in range(_NUMBERS_TRIED)) or any(
+            name.startswith(prefix) and wants(name)
+            for collection in self._hook.get_collections().values()
+            for name in collection.tensor_names
+        )

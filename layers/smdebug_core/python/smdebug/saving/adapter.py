@@ -1,0 +1,62 @@
+"""What saving asks of a framework: which values are tensors, what is in them, which rank this process has."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smdebug.files.events import as_saved_array
+from smdebug.saving.ranks import ALONE
+
+Array = np.ndarray[Any, Any]
+
+
+class Caveat(NamedTuple):
+    """What is lost when a value is saved; reported once per `kind`."""
+
+    message: str
+    kind: str
+
+
+class FrameworkAdapter:
+    """Numpy arrays, and whatever converts to them. Each framework has a subclass."""
+
+    keeps_colon_index = False
+    """Whether names end in `:0`, as TensorFlow's, and the names of reductions keep it."""
+
+    def is_tensor(self, value: Any) -> bool:
+        """Return whether the value is a tensor of the framework."""
+        return hasattr(value, "__array__")
+
+    def to_array(self, value: Any) -> Array:
+        """Return the array to save for a value; raise SMDebugTypeError if it has none."""
+        if not isinstance(value, np.ndarray | np.generic) and hasattr(value, "__array__"):
+            value = np.asarray(value)
+        return as_saved_array(value)
+
+    def owns_its_memory(self, value: Any, array: Array) -> bool:
+        """Return whether nobody else can change the array that was made of the value."""
+        return array is not value and array.base is None and not hasattr(value, "__array__")
+
+    def copy(self, target: Array, source: Array) -> None:
+        """Fill `target` with the values of `source`, of the same dtype and shape."""
+        np.copyto(target, source)
+
+    def caveat(self, name: str, value: Any) -> Caveat | None:
+        """Return what the user should know about the saved value, if anything."""
+        return None
+
+    def rank_and_size(self) -> tuple[int, int]:
+        """Return this process's rank among those that train together, and their number."""
+        return ALONE
+
+
+class NamedTensors(FrameworkAdapter):
+    """Tensors known by the name of their class."""
+
+    def __init__(self, class_name: str):
+        self._class_name = class_name
+
+    def is_tensor(self, value: Any) -> bool:
+        return any(base.__name__ == self._class_name for base in type(value).__mro__)

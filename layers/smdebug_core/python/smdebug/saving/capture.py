@@ -1,0 +1,76 @@
+"""What is captured of a value at a step that is saved. Whatever else a step should hold is added here.
+
+`Capture` turns values of any framework into arrays; `OpenStep.record` takes what collections want of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.logger import get_logger
+from smdebug.saving.adapter import Array, FrameworkAdapter
+from smdebug.saving.open_step import OpenStep
+from smdebug.saving.sagemaker_metrics import SageMakerMetrics
+from smdebug.saving.save_plan import SavePlan, Wanted
+
+
+class WarnOnce:
+    """Logs a warning the first time; of several warnings of one kind, the first."""
+
+    def __init__(self) -> None:
+        self._logged: set[str] = set()
+
+    def __call__(self, message: str, kind: str = "") -> None:
+        if (kind or message) not in self._logged:
+            self._logged.add(kind or message)
+            get_logger().warning("%s", message)
+
+
+class Capture:
+    """Captures tensors. A value that cannot be saved is named in one warning and left out."""
+
+    def __init__(self, adapter: FrameworkAdapter, warn_once: WarnOnce):
+        self.metrics = SageMakerMetrics()
+        self._adapter = adapter
+        self._warn_once = warn_once
+        self._named: set[str] = set()
+
+    def array_of(self, name: str, value: Any) -> Array | None:
+        """Return the array to save for a value; warn and return None if it has none."""
+        try:
+            caveat = self._adapter.caveat(name, value)
+            if caveat is not None:
+                self._warn_once(caveat.message, caveat.kind)
+            return self._adapter.to_array(value)
+        except Exception as error:  # noqa: BLE001 - a value's own conversion may do anything
+            self._warn_of(name, error)
+            return None
+
+    def take(
+        self, name: str, value: Any, wanted: Wanted, plan: SavePlan, step: Callable[[], OpenStep]
+    ) -> None:
+        """Record what is wanted of the value in the step, which is opened if there is anything."""
+        array = self.array_of(name, value)
+        if array is None:
+            return
+        if name not in self._named:
+            self._named.add(name)
+            for collection in plan.collections(plan.members(name)):
+                collection.add_tensor_name(name)
+        if array.size == 0:
+            return
+        owned = self._adapter.owns_its_memory(value, array)
+        try:
+            recorded = step()
+            recorded.record(name, array, wanted, owned)
+        except (SMDebugTypeError, SMDebugValueError) as error:
+            self._warn_of(name, error)
+            return
+        if wanted.is_metric and self.metrics.is_active and array.dtype.kind in "biuf":
+            clock = recorded.clock
+            self.metrics.log(name, float(array.mean()), clock.mode, clock.step)
+
+    def _warn_of(self, name: str, error: Exception) -> None:
+        self._warn_once(f"Tensor {name} is not saved: {error}", f"tensor {name}")

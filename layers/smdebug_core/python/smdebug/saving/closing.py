@@ -1,0 +1,117 @@
+"""The end of a run: the last files, each written whatever becomes of the others."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from smdebug.config.environment import is_sagemaker_job
+from smdebug.exceptions import SMDebugError, StorageError
+from smdebug.files.names import END_MARKER
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.deadline import within
+from smdebug.saving.other_workers import CLOSED, wait_for_workers
+from smdebug.saving.process_end import ProcessEnd
+from smdebug.saving.recorder import Recorder
+from smdebug.saving.recorder_states import State
+from smdebug.saving.run_writer import RunWriter
+from smdebug.saving.write_access import WriteAccess
+
+RECOVERY_SECONDS = 5.0
+"""How long a storage that had failed may take for the end of the run."""
+
+
+class EndingHook(Protocol):
+    """What the end of a run needs of the hook."""
+
+    recorder: Recorder
+    access: WriteAccess | None
+
+    def begin_step(self, mode: ModeKeys | None = None) -> None: ...
+
+    def end_run(self, *, ended: bool) -> None: ...
+
+    def is_chief(self) -> bool: ...
+
+
+class EndOfRun:
+    """The end of a hook's run: when it is closed, or else with the process. It comes once."""
+
+    def __init__(self, hook: EndingHook):
+        self._hook = hook
+        self._recorder = hook.recorder
+        self._process = os.getpid()
+        self._process_end = ProcessEnd()
+        atexit.register(self._at_exit)
+
+    def come(self, ended: bool) -> None:
+        """Close the run. In a forked child, and the second time, do nothing."""
+        recorder = self._recorder
+        if recorder.state is State.CLOSED or os.getpid() != self._process:
+            return
+        try:
+            run = recorder.prepared()
+            if recorder.has_waiting_values and recorder.state is State.NEW:
+                self._hook.begin_step()  # scalars without a step make one
+            recorder.hand_over()
+            if run is not None and run.writer is not None:
+                close_run(run.writer, is_chief=self._hook.is_chief(), ended=ended)
+        except SMDebugError as error:
+            get_logger().error("The run could not be closed: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training has ended well
+            recorder.fail(error)
+        finally:
+            recorder.close()
+            atexit.unregister(self._at_exit)
+            self._process_end.leave()
+            if self._hook.access is not None:
+                self._hook.access.leave()
+
+    def _at_exit(self) -> None:
+        # A hook that saw no step and no value leaves no files.
+        if self._recorder.last_step is not None or self._recorder.has_waiting_values:
+            self._hook.end_run(ended=self._process_end.is_good())
+
+
+def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:
+    """Write what is queued, the collections file, and as the chief of a run that ended the end marker."""
+    background = writer.background
+    background.close()
+    num_workers = writer.collections.get_num_workers()
+    if num_workers > 1:
+        writer.collections.update_meta({CLOSED: True})
+    last: list[Callable[[], object]] = [writer.export_collections]
+    if ended and is_chief and not is_sagemaker_job():
+        if num_workers > 1 and not background.failed:
+            write_all(last, writer, writer.patience)
+            last = []
+            # Workers of this process may close only after this one.
+            elsewhere = num_workers - writer.access.count_in_this_process()
+            wait_for_workers(writer.storage, writer.attempt, elsewhere + 1)
+        last.append(lambda: writer.storage.write(END_MARKER, b""))
+    last.append(writer.access.release_claim)
+    # A storage that failed may have recovered: readers would wait forever for a missing end marker.
+    seconds = min(RECOVERY_SECONDS, writer.patience) if background.failed else writer.patience
+    write_all(last, writer, seconds)
+
+
+def write_all(writes: Iterable[Callable[[], object]], writer: RunWriter, seconds: float) -> None:
+    """Do each of them, whatever becomes of the others; log the first problem."""
+    problems: list[Exception] = []
+
+    def write_each() -> None:
+        for write in writes:
+            try:
+                write()
+            except Exception as error:  # noqa: BLE001 - the next may still succeed
+                problems.append(error)
+
+    try:
+        within(write_each, writer.storage.location, seconds)
+    except StorageError as error:
+        problems.append(error)
+    if problems:
+        get_logger().warning("The end of the run could not be written: %s", problems[0])

@@ -1,0 +1,152 @@
+"""The options of hooks, declared once.
+
+    @dataclass(frozen=True)
+    class TorchOptions(HookOptions):
+        compiled_layers: str = field(default="skip", kw_only=True)
+
+    class Hook(FrameworkHook):
+        @takes(TorchOptions)
+        def __init__(self, options: TorchOptions): ...
+
+A field of `HookOptions` is an option of every hook: `takes` gives constructors the fields as their signature,
+which type checkers, `help()` and editors show.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from smdebug.config.parsing import patterns, truth, words
+from smdebug.config.reduction_config import ReductionConfig
+from smdebug.config.save_config import SaveConfig
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
+from smdebug.files.framing import Checksum
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.control import LOOK_EVERY, Agree
+from smdebug.saving.places import Place
+
+P = ParamSpec("P")
+S = TypeVar("S")
+C = TypeVar("C", bound=Callable[..., None])
+O = TypeVar("O", bound="HookOptions")  # noqa: E741
+
+
+@dataclass(frozen=True)
+class HookOptions:
+    """What every hook takes, checked when it is made. The order up to `include_workers` is public."""
+
+    out_dir: Place | None = None
+    export_tensorboard: bool = False
+    tensorboard_dir: str | None = None
+    dry_run: bool = False
+    reduction_config: ReductionConfig | None = None
+    save_config: SaveConfig | Mapping[ModeKeys, Any] | None = None
+    include_regex: str | Iterable[str] | None = None
+    include_collections: str | Iterable[str] | None = None
+    save_all: bool = False
+    include_workers: str = "one"
+    _: KW_ONLY
+    run_id: str | None = None
+    checksum: Checksum = "constant"
+    rules: Any = None
+    agree: Agree | None = None
+    on_stop: Callable[[TrainingStopped], object] | None = None
+    look_for_stop: float | None = LOOK_EVERY
+
+    def __post_init__(self) -> None:
+        if self.reduction_config is not None and not isinstance(
+            self.reduction_config, ReductionConfig
+        ):
+            raise SMDebugTypeError(
+                f"reduction_config must be a ReductionConfig, not {self.reduction_config!r}"
+            )
+        if self.checksum not in ("constant", "tfrecord"):
+            raise SMDebugValueError(
+                f'checksum must be "constant" or "tfrecord", not {self.checksum!r}'
+            )
+        if self.look_for_stop is not None and not self.look_for_stop >= 0:
+            raise SMDebugValueError(
+                f"look_for_stop must be a number of seconds, or None for never, not {self.look_for_stop!r}"
+            )
+        for flag in ("export_tensorboard", "dry_run", "save_all"):
+            object.__setattr__(self, flag, truth(getattr(self, flag), flag))
+        object.__setattr__(self, "save_config", SaveConfig.parse(self.save_config))
+        object.__setattr__(self, "include_regex", self._patterns())
+        named = words(self.include_collections, "include_collections")
+        object.__setattr__(self, "include_collections", tuple(named))
+
+    @classmethod
+    def of(cls, *positional: Any, options: HookOptions | None = None, **given: Any) -> HookOptions:
+        """Return `options` as they are, or else make some of a constructor's arguments."""
+        return cls(*positional, **given) if options is None else options
+
+    @property
+    def save_all_workers(self) -> bool:
+        """Whether every worker saves, or the chief alone."""
+        return str(self.include_workers).strip().lower() == "all"
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return the options by name, to make other options or another hook of them."""
+        return dict(vars(self))
+
+    def _patterns(self) -> list[str] | None:
+        if isinstance(self.include_regex, str):
+            return [self.include_regex]
+        return patterns(self.include_regex, "include_regex") or None
+
+
+def takes(
+    options: Callable[P, O], *, positional: int | None = None
+) -> Callable[[Callable[[S, O], None]], Callable[Concatenate[S, P], None]]:
+    """Give a constructor of one argument, its options, their fields as its signature.
+
+    With `positional`, only that many of them may be given by position.
+    """
+
+    def decorate(construct: Callable[[S, O], None]) -> Callable[Concatenate[S, P], None]:
+        signature = signature_with(options, construct, positional)
+
+        @functools.wraps(construct)
+        def __init__(self: S, *args: P.args, **kwargs: P.kwargs) -> None:  # noqa: N807
+            if positional is not None and len(args) > positional:
+                signature.bind(self, *args, **kwargs)  # raises the TypeError of a plain function
+            construct(self, options(*args, **kwargs))
+
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        return cast(Callable[Concatenate[S, P], None], __init__)
+
+    return decorate
+
+
+def with_options_of(options: Callable[..., HookOptions]) -> Callable[[C], C]:
+    """Show the fields of the options in the signature of a constructor that takes them as `**options`."""
+
+    def decorate(construct: C) -> C:
+        construct.__signature__ = signature_with(options, construct)  # type: ignore[attr-defined]
+        return construct
+
+    return decorate
+
+
+def signature_with(
+    options: Callable[..., HookOptions],
+    construct: Callable[..., None],
+    positional: int | None = None,
+) -> inspect.Signature:
+    """Return the signature of a constructor whose `options` are replaced by their fields."""
+    fields = list(inspect.signature(options).parameters.values())
+    if positional is not None:
+        fields[positional:] = [
+            field.replace(kind=inspect.Parameter.KEYWORD_ONLY) for field in fields[positional:]
+        ]
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    own = [
+        parameter
+        for parameter in inspect.signature(construct).parameters.values()
+        if parameter.name != "options" and parameter.kind not in variable
+    ]
+    return inspect.Signature([*own, *fields], return_annotation=None)

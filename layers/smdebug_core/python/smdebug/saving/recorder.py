@@ -1,0 +1,339 @@
+"""The recorder of a hook: counts steps, takes what is wanted of each, and hands it to the run's writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smdebug.config.collection import Collection
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.logger import get_logger
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.adapter import FrameworkAdapter
+from smdebug.saving.capture import Capture, WarnOnce
+from smdebug.saving.late_tensors import LateTensors
+from smdebug.saving.open_step import OpenStep
+from smdebug.saving.recorder_states import TABLE, Offer, State
+from smdebug.saving.resume import CheckpointNotes
+from smdebug.saving.run_writer import RunWriter
+from smdebug.saving.save_plan import NOBODY, Members, ModePlan, SavePlan, Wanted
+from smdebug.saving.step_clock import StepClock
+from smdebug.saving.stopping import StopCheck
+
+Array = np.ndarray[Any, Any]
+NOTHING_DUE = ModePlan(())
+
+
+# Indexing a tuple is faster than hashing an enum, and a global name than an attribute of one.
+_ROWS = tuple(TABLE[state] for state in State)
+_IN_STEP, _QUIET, _CLOSED = State.IN_STEP, State.QUIET, State.CLOSED
+
+
+class PreparedRun(NamedTuple):
+    """What is known once the first step begins."""
+
+    plan: SavePlan
+    writer: RunWriter | None
+    """None: this process writes nothing."""
+    stopping: StopCheck | None = None
+    checkpoints: CheckpointNotes | None = None
+    dry: bool = False
+
+    @property
+    def records(self) -> bool:
+        """Whether tensors are saved."""
+        return self.writer is not None and not self.dry
+
+
+class _Waiting(NamedTuple):
+    """A value that was saved before the first step."""
+
+    name: str
+    array: Array
+    timestamp: float | None
+    is_scalar: bool
+
+
+class Recorder:
+    """Takes the tensors of a training and hands each saved step to the run's writer.
+
+    `prepare` is called when the first step begins. `due` is the set of collections that are due at the step
+    that runs; while it is empty, a call costs next to nothing.
+    """
+
+    def __init__(
+        self,
+        clock: StepClock,
+        adapter: FrameworkAdapter,
+        prepare: Callable[[], PreparedRun],
+    ):
+        self.state = State.NEW
+        self.due: Members = NOBODY
+        self.run: PreparedRun | None = None
+        self.open: OpenStep | None = None
+        self.warn_once = WarnOnce()
+        self.capture = Capture(adapter, self.warn_once)
+        self._prepare = prepare
+        self._clock = clock
+        self._last_step: StepClock | None = None
+        self._idle = 0  # steps to come that need no more than counting
+        self._passed = 0  # those of them that have passed, not yet in `_clock`
+        self._was_due: Members = NOBODY
+        self._mode_plan = NOTHING_DUE
+        self._late: LateTensors | None = None
+        self._waiting: list[_Waiting] = []
+
+    # Where the training is
+
+    @property
+    def clock(self) -> StepClock:
+        """The step that runs, or ran last, in the mode that is set."""
+        if self._passed:
+            self._count_passed_steps()
+        return self._clock
+
+    @property
+    def step(self) -> int:
+        """The number of the step that runs, or ran last."""
+        return self._clock.step + self._passed
+
+    @property
+    def last_step(self) -> StepClock | None:
+        """The step that runs, or ran last, in its own mode; None before the first."""
+        if self._passed:
+            self._count_passed_steps()
+        return self._last_step
+
+    @property
+    def has_waiting_values(self) -> bool:
+        """Whether values were saved before the first step, and wait for it."""
+        return bool(self._waiting)
+
+    def set_mode(self, mode: ModeKeys) -> None:
+        """Count the steps from the next one on for that mode."""
+        self._clock = self.clock.in_mode(mode)
+        self._idle = 0
+        if self.run is not None and self.state < _QUIET:
+            self._mode_plan = self.run.plan.of_mode(mode)
+
+    def _count_passed_steps(self) -> None:
+        self._clock = self._last_step = self._clock.next(self._passed)
+        self._passed = 0
+
+    # Steps
+
+    def skip(self) -> bool:
+        """Count the next step if nothing can be wanted at it, and return whether that is so."""
+        if not self._idle:
+            return False
+        self._idle -= 1
+        self._passed += 1
+        self.state = _ROWS[self.state].begin
+        return True
+
+    def begin(self, mode: ModeKeys | None = None) -> None:
+        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        if (mode is None or mode is self._clock.mode) and self.skip():
+            return
+        if mode is not None and mode is not self.clock.mode:
+            self.set_mode(mode)
+        if self.open is not None or self._late is not None:
+            self.hand_over()
+        self._check_for_stop()
+        run = self.prepared()
+        self.state = _ROWS[self.state].begin
+        clock = self._clock = self._last_step = self.clock.next()
+        self.due = self._was_due = self._mode_plan.due(clock.mode_step)
+        if self._waiting:
+            self._save_waiting()
+        if run is not None and run.checkpoints is not None and self.state < _QUIET:
+            run.checkpoints.note(clock, run.writer.last_saved_step if run.writer else None)
+        elif not self.due and self.open is None and not self._asks_every_step():
+            self._idle = self._mode_plan.idle_after(clock.mode_step)
+
+    def end(self, *, interrupted: bool = False) -> None:
+        """End the step and hand it over, marked if it was interrupted."""
+        self.state = _ROWS[self.state].end
+        self.due = NOBODY
+        if self.open is not None:
+            self.open.interrupted = interrupted
+            self.hand_over()
+
+    def prepared(self) -> PreparedRun | None:
+        """Return the run, prepared with its first step; None if it was closed before."""
+        if self.run is None and self.state is not _CLOSED:
+            self.run = self._prepare()
+            if self.run.records:
+                self._mode_plan = self.run.plan.of_mode(self.clock.mode)
+            else:
+                self.go_quiet()
+        return self.run
+
+    # Values
+
+    def wanted(self, name: str) -> Wanted | None:
+        """Return what is wanted of the tensor at the step that runs; None for nothing."""
+        if not self.due or self.run is None:
+            return None
+        return self.run.plan.wanted(name, self.due)
+
+    def collections_due(self) -> list[Collection]:
+        """Return the collections that are due at the step that runs."""
+        return [] if self.run is None else self.run.plan.collections(self.due)
+
+    def record(self, name: str, value: Any) -> None:
+        """Take a tensor if a collection wants it at this step."""
+        due = self.due
+        if not due:
+            if self.state is not _IN_STEP and _ROWS[self.state].record is Offer.WARN:
+                self._warn_outside_of_steps(name)
+            return
+        assert self.run is not None
+        wanted = self.run.plan.wanted(name, due)
+        if wanted is None:
+            return
+        try:
+            self.capture.take(name, value, wanted, self.run.plan, self.open_step)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.fail(error)
+
+    def save(
+        self, name: str, array: Array, timestamp: float | None = None, *, is_scalar: bool = False
+    ) -> None:
+        """Save a value of the user's, with the step that runs or ran last, whatever is due."""
+        offer = _ROWS[self.state].save
+        if offer is Offer.IGNORE:
+            return
+        if offer is Offer.WAIT:
+            self._waiting.append(_Waiting(name, array, timestamp, is_scalar))
+            return
+        self._idle = 0  # the next step has something to hand over
+        try:
+            if offer is Offer.AMEND and self._is_handed_over():
+                self._late_tensors().add(name, array, timestamp)
+            elif is_scalar:
+                self.open_step().record_scalar(name, array, timestamp)
+            else:
+                self.open_step().write_tensor(name, array, timestamp, owned=True)
+        except (SMDebugTypeError, SMDebugValueError) as error:
+            get_logger().warning("%s is not saved: %s", name, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.fail(error)
+
+    def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:
+        """Log a metric of the SageMaker job, in one."""
+        clock = self.clock
+        self.capture.metrics.log(name, value, clock.mode, clock.step, timestamp)
+
+    def open_step(self) -> OpenStep:
+        """Return the step that runs or ran last, open for recording."""
+        if self.open is None:
+            run, step = self.run, self.last_step
+            assert run is not None
+            assert run.writer is not None
+            assert step is not None
+            self.open = run.writer.open_step(step)
+        return self.open
+
+    def _save_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for value in waiting:
+            self.save(value.name, value.array, value.timestamp, is_scalar=value.is_scalar)
+
+    def _is_handed_over(self) -> bool:
+        """Whether the step that ran last is in the writer's hands, so that a value comes late."""
+        run, step = self.run, self.last_step
+        if self.open is not None or run is None or run.writer is None or step is None:
+            return False
+        return run.writer.was_submitted(step)
+
+    def _late_tensors(self) -> LateTensors:
+        if self._late is None:
+            assert self.run is not None
+            assert self.run.writer is not None
+            assert self.last_step is not None
+            self._late = self.run.writer.late_tensors(self.last_step)
+        return self._late
+
+    # Handing over
+
+    def hand_over(self) -> None:
+        """Give what is open to the writer. This waits for room in its queue, never for the storage."""
+        step, self.open = self.open, None
+        late, self._late = self._late, None
+        writer = self.run.writer if self.run is not None else None
+        if writer is None or self.state >= _QUIET:
+            return
+        try:
+            if step is not None:
+                writer.submit(step)
+            if late is not None:
+                writer.submit_late(late)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.fail(error)
+        if writer.failed:  # which it has logged
+            self.go_quiet()
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until everything saved is written or lost; return False if `timeout` seconds were too few."""
+        self.hand_over()
+        writer = self.run.writer if self.run is not None else None
+        return writer is None or writer.background.drain(timeout)
+
+    # Stopping the training
+
+    def _asks_every_step(self) -> bool:
+        stopping = self.run.stopping if self.run is not None else None
+        return stopping is not None and stopping.every_step
+
+    def _check_for_stop(self) -> None:
+        run, last = self.run, self.last_step
+        if run is None or run.stopping is None or last is None:
+            return
+        if not (self._was_due or run.stopping.every_step):
+            return
+        # By the plan, not by what was saved: ranks that save nothing have to ask at the same steps.
+        is_due = bool(run.plan.of_mode(last.mode).due(last.mode_step))
+        stopped = run.stopping.stop_after(last.step, is_save_step=is_due)
+        if stopped is None:
+            return
+        self.end()  # a training that catches this and ends gently saves nothing more
+        self.flush(run.writer.patience if run.writer else None)
+        run.stopping.notify(stopped)
+        raise stopped
+
+    # Going quiet, and the end
+
+    def go_quiet(self) -> None:
+        """Save nothing from now on; steps are still counted."""
+        self._enter(_QUIET)
+
+    def fail(self, error: Exception) -> None:
+        """Go quiet because of an error, and log it."""
+        self.open = self._late = None
+        self.go_quiet()
+        get_logger().exception(
+            "smdebug saves nothing any more: %s: %s. The training goes on.",
+            *(type(error).__name__, error),
+        )
+
+    def close(self) -> None:
+        """Take nothing more, for good."""
+        self._enter(_CLOSED)
+
+    def _enter(self, state: State) -> None:
+        self.state = max(self.state, state)
+        self.due = NOBODY
+        self._idle = 0
+        self._mode_plan = NOTHING_DUE
+        if self.run is not None and self.run.writer is not None:
+            self.run.writer.copies = None
+
+    def _warn_outside_of_steps(self, name: str) -> None:
+        self.warn_once(
+            f"Tensor {name} was recorded while no step runs, and is not saved. "
+            "Record inside `with hook.step():`",
+            "outside of steps",
+        )

@@ -1,0 +1,113 @@
+"""The steps of a loop with a gradient tape: each begins with `with tape:` and is saved by `tape.gradient`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from smdebug.config.keys import CollectionKeys
+from smdebug.mode_keys import ModeKeys
+from smdebug.tensorflow.capture import Collector, collecting, path_of
+from smdebug.tensorflow.step_functions import CapturingHook, layers_of, warn_of_hidden
+
+
+class RecordingHook(CapturingHook, Protocol):
+    """What the steps of a tape ask of the hook."""
+
+    def begin_step(self, mode: ModeKeys | None = None) -> None: ...
+
+    def record(self, tensor_name: str, tensor_value: Any) -> None: ...
+
+    def record_as(self, name: str, value: Any, collection: str) -> None: ...
+
+    def record_variable(self, name: str, variable: Any) -> None: ...
+
+    def record_optimizer(self, optimizer: Any) -> None: ...
+
+    def guarded(self, capture: Callable[[], object]) -> None: ...
+
+
+class TapeSteps:
+    """Records a step whenever a watched tape is entered and asked for gradients."""
+
+    def __init__(self, hook: RecordingHook):
+        self.model: Any = None  # whose layers are saved too
+        self.optimizer: Any = None  # whose variables are saved too
+        self._hook = hook
+        self._context: Any = None
+        self._collector: Collector | None = None
+        self._names: set[str] = set()  # used within this step
+
+    def entered(self) -> None:
+        """Begin a step: the tape was entered."""
+        self.left()
+        self._names.clear()
+        self._hook.begin_step()
+        if self._hook.due and self.model is not None and self._hook.looks_inside():
+            self._collector = Collector(self._hook.wants_as, layers_of(self.model), self.model)
+            self._context = collecting(self._collector)
+            self._context.__enter__()
+
+    def left(self) -> None:
+        """Stop collecting: the forward of the step is over."""
+        context, self._context = self._context, None
+        if context is not None:
+            context.__exit__(None, None, None)
+
+    def asked(self, target: Any, sources: Any, gradients: Any) -> None:
+        """Record all that is known of the step: the tape was asked for gradients."""
+        self.left()
+        if self._hook.due:
+            self._hook.guarded(lambda: self._record(target, sources, gradients))
+
+    def _record(self, target: Any, sources: Any, gradients: Any) -> None:
+        import tensorflow as tf
+
+        self._record_losses(tf.nest.flatten(target))
+        variables = tf.nest.flatten(sources)
+        self._record_variables(variables)
+        for variable, gradient in zip(variables, tf.nest.flatten(gradients), strict=True):
+            if gradient is not None and (path := self._path_of(variable)) is not None:
+                name = self._unused(f"gradients/{path}Grad")
+                if self._hook.wants_as(name, CollectionKeys.GRADIENTS):
+                    self._hook.record(name, tf.convert_to_tensor(gradient))
+        collector, self._collector = self._collector, None
+        if collector is not None:
+            warn_of_hidden(self._hook, collector)
+            for name, value in collector.tensors.items():
+                self._hook.record(name, value)
+        self._hook.record_optimizer(self.optimizer)
+
+    def _record_losses(self, targets: list[Any]) -> None:
+        losses = [value for value in targets if value is not None]
+        for number, loss in enumerate(losses):
+            name = "loss" if len(losses) == 1 else f"loss_{number}"
+            self._hook.record_as(self._unused(name), loss, CollectionKeys.LOSSES)
+
+    def _record_variables(self, variables: list[Any]) -> None:
+        if self.model is not None:
+            known = {id(variable) for variable in variables}
+            variables = variables + [
+                weight
+                for weight in self.model.weights
+                if id(weight) not in known and id(weight.value) not in known
+            ]
+        for variable in variables:
+            path = self._path_of(variable)
+            if path is not None and (name := f"weights/{path}:0") not in self._names:
+                self._names.add(name)
+                self._hook.record_variable(name, variable)
+
+    def _unused(self, name: str) -> str:
+        """Return the name, numbered where a persistent tape is asked for it again within a step."""
+        unused, number = name, 0
+        while unused in self._names:
+            number += 1
+            unused = f"{name}_{number}"
+        self._names.add(unused)
+        return unused
+
+    def _path_of(self, variable: Any) -> str | None:
+        """Return a variable's path; None for the other tensors that a tape may be asked about."""
+        has_name = isinstance(getattr(variable, "path", None), str) or hasattr(variable, "assign")
+        return path_of(variable, self.model) if has_name else None
