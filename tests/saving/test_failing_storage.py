@@ -23,6 +23,13 @@ def _impatient(monkeypatch):
 
 
 @pytest.fixture
+def patient(monkeypatch, _impatient):
+    """Let a busy machine stall a thread without the hook giving up."""
+    monkeypatch.setattr(hook_module.BaseHook, "write_patience", 30)
+    monkeypatch.setattr(deadline, "ANSWERS_WITHIN", 30)
+
+
+@pytest.fixture
 def said():
     """What the logger said, loudest first."""
     records = []
@@ -92,6 +99,7 @@ CALLS = calls_of_a_training()
 
 @pytest.mark.parametrize("at", range(CALLS))
 @pytest.mark.parametrize("fault", [failing(), tearing, failing(MemoryError("none left"))])
+@pytest.mark.usefixtures("patient")
 def test_one_call_that_fails_costs_at_most_its_step(at, fault, said):
     storage = FaultyStorage.at_call(at, fault)
     np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
@@ -121,6 +129,7 @@ def test_a_storage_that_hangs_does_not_hang_the_training(at, said):
     hang.release()
 
 
+@pytest.mark.usefixtures("patient")
 def test_nobody_may_look_and_the_training_goes_on(said):
     class Closed(FaultyStorage):
         def exists(self, key):
