@@ -186,6 +186,7 @@ def test_boto3_is_known_to_the_s3_storage_the_actions_and_the_service_alone():
     }
     assert {k for k in knowing if not k.startswith("core/")} == {
         "storage/s3.py",
+        "storage/s3_errors.py",
         "service/aws.py",
         *(k for k in knowing if k.startswith("rules/action/")),
     }

@@ -136,7 +136,7 @@ def test_an_object_is_uploaded_on_close(runs):
 def test_a_bucket_is_not_made_in_passing(runs):
     file = TSAccessS3("not-there", "a")
     file.write(b"x")
-    with pytest.raises(StorageError, match="no such bucket"):
+    with pytest.raises(StorageError, match="bucket does not exist"):
         file.close()
 
 

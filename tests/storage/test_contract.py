@@ -328,9 +328,9 @@ def test_a_finished_object_takes_no_more(storage):
     aborted = storage.create("events/other")
     aborted.abort()
     for sink in (committed, aborted):
-        with pytest.raises(SMDebugRuntimeError, match="begin a new object"):
+        with pytest.raises(SMDebugRuntimeError, match="create a new object"):
             sink.write([b"more"])
-        with pytest.raises(SMDebugRuntimeError, match="begin a new object"):
+        with pytest.raises(SMDebugRuntimeError, match="create a new object"):
             sink.commit()
 
 

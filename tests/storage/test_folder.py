@@ -18,7 +18,7 @@ from smdebug.exceptions import (
     StorageError,
     StorageUnavailable,
 )
-from smdebug.storage import ByteSpan, open_storage
+from smdebug.storage import ByteSpan, folder_memory, open_storage
 from smdebug.storage import folder as folder_module
 from smdebug.storage.folder import WORTH_MAPPING, FolderStorage
 from tests.support.trees import files_below
@@ -186,7 +186,7 @@ def test_a_link_that_leads_outside_is_not_read(run, tmp_path, ask, link):
     else:
         (tmp_path / "run/away").symlink_to(outside)
         key = "away/secret"
-    with pytest.raises(StorageError, match=r"leads outside the run.*copy the files"):
+    with pytest.raises(StorageError, match=r"leads outside the run.*Copy the files"):
         getattr(run, ask)(key)
 
 
@@ -309,9 +309,9 @@ def test_names_that_are_not_unicode_are_not_listed(run, tmp_path):
 def test_a_file_where_the_run_should_be_is_said_so(tmp_path):
     (tmp_path / "run").write_bytes(b"a file")
     run = FolderStorage(tmp_path / "run")
-    with pytest.raises(StorageError, match="a file where a folder is needed"):
+    with pytest.raises(StorageError, match="a file instead of a folder"):
         run.write("events/x", b"")
-    with pytest.raises(StorageError, match="a file where a folder is needed"):
+    with pytest.raises(StorageError, match="a file instead of a folder"):
         list(run.list("index/"))
     with pytest.raises(ObjectMissing):
         run.read("events/x")
@@ -320,16 +320,16 @@ def test_a_file_where_the_run_should_be_is_said_so(tmp_path):
 def test_a_file_where_a_folder_of_the_run_should_be_is_said_so(run):
     run.write("events", b"a file")
     for key in ("events/x", "events/x/y"):
-        with pytest.raises(StorageError, match=f"{key}: a part of the path is a file"):
+        with pytest.raises(StorageError, match=f"{key}: part of the path is a file"):
             run.write(key, b"")
-        with pytest.raises(StorageError, match=f"{key}: a part of the path is a file"):
+        with pytest.raises(StorageError, match=f"{key}: part of the path is a file"):
             run.claim(key)
     run.delete("events/x")
 
 
 def test_a_folder_where_the_object_should_be_is_said_so(run, tmp_path):
     run.write("events/a/b", b"")
-    with pytest.raises(StorageError, match="there is a folder of that name"):
+    with pytest.raises(StorageError, match="a folder has this name"):
         run.write("events/a", b"")
     run.delete("events/a")
     assert files_below(tmp_path / "run") == ["events/a/b"]
@@ -349,7 +349,7 @@ def test_a_name_that_is_too_long_is_said_so(run):
         (errno.EDQUOT, StorageUnavailable, "quota"),
         (errno.EROFS, AccessDenied, "read-only"),
         (errno.EACCES, AccessDenied, "permissions"),
-        (errno.EPERM, AccessDenied, "does not allow it"),
+        (errno.EPERM, AccessDenied, "does not allow this"),
         (errno.EIO, StorageUnavailable, "I/O error"),
         (errno.EMFILE, StorageUnavailable, "ulimit"),
         (errno.ENXIO, StorageError, "refuses"),
@@ -406,7 +406,7 @@ def test_a_run_that_vanishes_while_it_is_written_is_said_so(run, tmp_path):
     sink = run.create(KEY)
     sink.write([b"x"])
     shutil.rmtree(tmp_path / "run")
-    with pytest.raises(StorageUnavailable, match="vanished"):
+    with pytest.raises(StorageUnavailable, match="no longer exists"):
         sink.commit()
     run.write(KEY, b"x")
     assert run.read(KEY) == b"x"
@@ -467,7 +467,7 @@ def test_a_folder_that_has_not_changed_is_not_read_again(tmp_path, folders_read)
     assert news(storage, 8) == ["009", "010"]
     for _ in range(3):
         assert news(storage, 10) == []
-        time.sleep(2 * folder_module._TICKS)
+        time.sleep(2 * folder_memory._TICKS)
     folders_read.clear()
     assert news(storage, 10) == []
     assert folders_read == []
@@ -480,7 +480,7 @@ def test_what_is_new_is_listed_however_soon_it_comes(tmp_path):
     storage, writer = FolderStorage(tmp_path), FolderStorage(tmp_path)
     for number in range(1, 400):
         if number % 50 == 0:
-            time.sleep(2 * folder_module._TICKS)
+            time.sleep(2 * folder_memory._TICKS)
             assert news(storage, number - 1) == news(storage, number - 1) == []
         write_some(writer, [number])
         assert news(storage, number - 1) == [f"{number:03}"]
@@ -488,9 +488,9 @@ def test_what_is_new_is_listed_however_soon_it_comes(tmp_path):
 
 def test_what_comes_within_one_tick_of_the_clock_is_listed(tmp_path, monkeypatch):
     now, tick = [100.0], [1]
-    monkeypatch.setattr(folder_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(folder_memory.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(
-        folder_module, "_stamp", lambda path: folder_module._Stamp(1, 2, tick[0], tick[0])
+        folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, tick[0], tick[0])
     )
     storage = FolderStorage(tmp_path)
     write_some(storage, [0])
@@ -512,9 +512,9 @@ def test_what_comes_within_one_tick_of_the_clock_is_listed(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("time_of_change", [5, 5_000_000_000])
 def test_what_is_new_is_listed_where_folders_keep_no_time(tmp_path, monkeypatch, time_of_change):
-    stamp = folder_module._Stamp(1, 2, time_of_change, time_of_change)
-    monkeypatch.setattr(folder_module, "_stamp", lambda path: stamp)
-    monkeypatch.setattr(folder_module, "_TICKS", 0)
+    stamp = folder_memory.Stamp(1, 2, time_of_change, time_of_change)
+    monkeypatch.setattr(folder_module, "stamp_of", lambda path: stamp)
+    monkeypatch.setattr(folder_memory, "_TICKS", 0)
     storage = FolderStorage(tmp_path)
     for number in range(1, 50):
         write_some(storage, [number])
@@ -525,10 +525,10 @@ def test_what_is_new_is_listed_where_folders_keep_no_time(tmp_path, monkeypatch,
 def test_a_time_that_once_did_not_tell_is_not_relied_on_again(tmp_path, monkeypatch):
     changed = iter([1, 2, *[3] * 20])
     monkeypatch.setattr(
-        folder_module, "_stamp", lambda path: folder_module._Stamp(1, 2, next(changed), 0)
+        folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, next(changed), 0)
     )
-    monkeypatch.setattr(folder_module, "_TICKS", 0)
-    monkeypatch.setattr(folder_module, "_READ_AFTER", 0)
+    monkeypatch.setattr(folder_memory, "_TICKS", 0)
+    monkeypatch.setattr(folder_memory, "_READ_AFTER", 0)
     storage = FolderStorage(tmp_path)
     for number in range(1, 5):
         write_some(storage, [number])
@@ -536,7 +536,7 @@ def test_a_time_that_once_did_not_tell_is_not_relied_on_again(tmp_path, monkeypa
             f"index/0/{n:03}.json" for n in range(1, number + 1)
         ]
         list(storage.list("index/0/"))
-    monkeypatch.setattr(folder_module, "_READ_AFTER", 100)
+    monkeypatch.setattr(folder_memory, "_READ_AFTER", 100)
     write_some(storage, [5])
     assert len(list(storage.list("index/0/"))) == 5
 

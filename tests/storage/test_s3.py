@@ -25,7 +25,8 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.step_writer import StepWriter
 from smdebug.storage import ByteSpan, landing, open_storage
 from smdebug.storage import s3 as s3_module
-from smdebug.storage.s3 import ONE_PUT_UP_TO, PART, S3Storage, _Body
+from smdebug.storage.s3 import S3Storage
+from smdebug.storage.s3_upload import ONE_PUT_UP_TO, PART, _Body
 
 KEY = "events/000000000000/000000000000_worker_0.tfevents"
 MB = 1 << 20
@@ -226,7 +227,7 @@ def test_the_path_is_parsed_once_and_slashes_at_the_end_do_not_matter(s3, bucket
 
 
 def test_a_bucket_is_never_made(s3, requests):
-    with pytest.raises(StorageError, match="no such bucket") as raised:
+    with pytest.raises(StorageError, match="bucket does not exist") as raised:
         S3Storage("not-there", "run", s3).write("x", b"")
     assert raised.value.place == "s3://not-there/run/x"
     assert not isinstance(raised.value, ObjectMissing)
@@ -236,7 +237,7 @@ def test_a_bucket_is_never_made(s3, requests):
 @pytest.mark.parametrize("ask", ["read", "view", "create", "list"])
 def test_a_bucket_that_is_not_there_is_said_so(s3, ask):
     run = S3Storage("not-there", "run", s3)
-    with pytest.raises(StorageError, match="no such bucket"):
+    with pytest.raises(StorageError, match="bucket does not exist"):
         if ask == "create":
             run.create("x").commit()
         elif ask == "list":
@@ -253,7 +254,7 @@ def test_a_bucket_that_is_not_there_is_said_so(s3, ask):
     [
         ("NoSuchKey", 404, ObjectMissing, "no such"),
         ("404", 404, ObjectMissing, "no such"),
-        ("NoSuchBucket", 404, StorageError, "no such bucket"),
+        ("NoSuchBucket", 404, StorageError, "bucket does not exist"),
         ("AccessDenied", 403, AccessDenied, "s3:GetObject"),
         ("403", 403, AccessDenied, "s3:GetObject"),
         ("ExpiredToken", 400, AccessDenied, "renew"),
@@ -374,7 +375,7 @@ def test_an_object_that_ends_early_is_not_taken_for_whole(run, s3):
 
     s3.meta.events.register("after-call.s3.GetObject", cut)
     try:
-        with pytest.raises(StorageUnavailable, match=r"ended before|broke"):
+        with pytest.raises(StorageUnavailable, match=r"closed before|broke"):
             run.view(KEY)
     finally:
         s3.meta.events.unregister("after-call.s3.GetObject", cut)
@@ -393,8 +394,8 @@ def test_without_boto3_the_extra_is_named(monkeypatch):
 
 def test_the_client_is_made_on_first_use_once_for_all_threads(s3, bucket, monkeypatch):
     made = []
-    make = s3_module._client_like
-    monkeypatch.setattr(s3_module, "_client_like", lambda given: made.append(1) or make(given))
+    make = s3_module._make_client
+    monkeypatch.setattr(s3_module, "_make_client", lambda given: made.append(1) or make(given))
     run = open_storage(f"s3://{bucket}/run")
     assert not made
     threads = [threading.Thread(target=run.write, args=(f"x{number}", b"")) for number in range(8)]

@@ -14,7 +14,8 @@ from moto.server import ThreadedMotoServer
 
 from smdebug.exceptions import ObjectMissing, StorageUnavailable
 from smdebug.storage import ByteSpan, open_storage
-from smdebug.storage.s3 import ONE_PUT_UP_TO, PART, S3Storage
+from smdebug.storage.s3 import S3Storage
+from smdebug.storage.s3_upload import ONE_PUT_UP_TO, PART
 from tests.storage.conftest import CREDENTIALS
 
 MB = 1 << 20
