@@ -117,4 +117,4 @@ def test_an_export_of_a_run_that_saved_nothing_says_so(ask, tmp_path):
     with smdebug.Hook(str(tmp_path / "run")):
         pass
     said = ask("export", "npz", tmp_path / "run", "-o", tmp_path / "out.npz")
-    assert (said.code, "has saved no tensor: there is nothing to export" in said.err) == (2, True)
+    assert (said.code, "has saved no tensor: nothing to export" in said.err) == (2, True)

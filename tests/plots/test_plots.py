@@ -209,7 +209,7 @@ def test_asking_wrongly_is_told(tmp_path, capsys):
     )
     assert main(["plot", run, "--tensor", "nope", "-o", str(tmp_path / "x.png")]) == 2
     assert main(["plot", run, "--tensor", "fc", "-o", str(tmp_path / "x.bmp")]) == 2
-    assert "a picture ends in .png" in capsys.readouterr().err
+    assert "the name of a picture must end in .png" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [plots.histogram, plots.ridge, plots.heatmap])

@@ -267,7 +267,7 @@ def test_a_damaged_record_is_said_to_be_damaged(body):
 
 
 def test_a_finding_that_is_no_object_is_said_to_be_damaged():
-    with pytest.raises(DamagedRecord, match="is no finding"):
+    with pytest.raises(DamagedRecord, match="is not a finding"):
         items.finding_of({"pk": "RUN#b/r", "sk": "FINDING#1#a", "body": items.packed([])})
 
 

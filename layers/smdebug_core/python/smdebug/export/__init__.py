@@ -1,4 +1,4 @@
-"""A run's tensors in other people's formats: TensorBoard, safetensors, npz, parquet.
+"""A run's tensors in other formats: TensorBoard, safetensors, npz, parquet.
 
 export_npz("./my-run", "weights.npz", collection="weights")
 """

@@ -1,4 +1,4 @@
-"""Arrays by name in one file: numpy's npz, and safetensors."""
+"""Named arrays in one file: numpy's npz, and safetensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from smdebug.trials import Trial
 
 Steps = Callable[[Iterable[int]], Iterable[int]]
 
-# The types that safetensors has, by numpy's names.
+# The types of safetensors, by numpy's names.
 _SAFE = {
     "bool": "BOOL",
     "uint8": "U8",
@@ -48,9 +48,9 @@ def export_npz(
     *,
     progress: Steps = iter,
 ) -> int:
-    """Write the values as arrays `name@step` for `numpy.load`; how many there are.
+    """Write the values as arrays `name@step` for `numpy.load`; return their number.
 
-    One value at a time is in memory. bfloat16, which npz has no type for, is widened to float32.
+    One value at a time is in memory. npz has no bfloat16, which is widened to float32.
     """
     count = 0
     seen: set[str] = set()
@@ -80,11 +80,11 @@ def export_safetensors(
     *,
     progress: Steps = iter,
 ) -> int:
-    """Write the values of a single step under their own names, of several as `name@step`; how many.
+    """Write the values of a single step by name, of several steps as `name@step`; return their number.
 
-    One value at a time is in memory. Text and complex numbers, for which the format has no type, are left
-    out, and named in the file's metadata. The format is written here, since its own library wants all
-    values at once: a length, a JSON header, and the values one behind the other.
+    One value at a time is in memory. The format has no type for text and complex numbers: they are omitted
+    and listed in the file's metadata. Its own library needs all values at once, so the format is written
+    here: a length, a JSON header, and the values in sequence.
     """
     entries: dict[str, Any] = {}
     left_out: list[str] = []
@@ -102,9 +102,9 @@ def export_safetensors(
             shape = list(saved.value.shape)
             entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, values.tell()]}
         if not entries:
-            raise SMDebugValueError("None of the tensors has a value that safetensors could hold")
-        told = {"run": trial.path, "left_out": json.dumps(left_out)}
-        header = json.dumps({"__metadata__": told, **entries}).encode()
+            raise SMDebugValueError("None of the tensors has a value that safetensors can store")
+        metadata = {"run": trial.path, "left_out": json.dumps(left_out)}
+        header = json.dumps({"__metadata__": metadata, **entries}).encode()
         header += b" " * (-len(header) % _ALIGNED)
         values.seek(0)
         with Path(place).open("wb") as file:

@@ -1,4 +1,4 @@
-"""A table with one line per tensor, step and worker: its statistics, and if wanted its values."""
+"""A table with one row per tensor, step and worker: statistics, and optionally values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from smdebug.runs.statistics import statistics_of
 from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
 
-_A_GROUP = 10_000
+_GROUP_ROWS = 10_000
+_GROUP_VALUES = 4_000_000
 
 
 def export_parquet(
@@ -26,10 +27,10 @@ def export_parquet(
     with_values: bool = False,
     progress: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> int:
-    """Write a table for pandas, polars or a query engine; how many lines it has.
+    """Write a table for pandas, polars or a query engine; return the number of rows.
 
     The columns are tensor, step, mode, mode_step, worker, dtype, shape and the statistics; `with_values`
-    adds the values as a flat list of float64. Some thousand lines at a time are in memory.
+    adds the values as a flat list of float64. A few thousand rows at a time are in memory.
     """
     try:
         import pyarrow as arrow
@@ -56,15 +57,15 @@ def export_parquet(
     schema = arrow.schema(columns)
     count = 0
     with whole_file(to) as place, parquet.ParquetWriter(place, schema) as writer:
-        for some in _groups(_lines(run, selection, with_values, progress)):
-            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
-            count += len(some)
+        for group in _groups(_rows(run, selection, with_values, progress)):
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
+            count += len(group)
         if not count:
             raise SMDebugValueError(NO_VALUE)
     return count
 
 
-def _lines(
+def _rows(
     run: str | os.PathLike[str] | Trial,
     selection: Selection | None,
     with_values: bool,
@@ -75,7 +76,7 @@ def _lines(
     names = set(selection.names(trial))
     for step in progress(selection.steps_of(trial)):
         for saved in selection.values_at(trial, step, names):
-            told: dict[str, Any] = {
+            row: dict[str, Any] = {
                 "tensor": saved.name,
                 "step": saved.step,
                 "mode": saved.mode.name,
@@ -84,8 +85,8 @@ def _lines(
                 **statistics_of(saved.value).to_dict(),
             }
             if with_values:
-                told["values"] = _flat(saved)
-            yield told
+                row["values"] = _flat(saved)
+            yield row
 
 
 def _flat(saved: Saved) -> Any:
@@ -95,14 +96,14 @@ def _flat(saved: Saved) -> Any:
     return value.astype(np.float64).reshape(-1)
 
 
-def _groups(lines: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _groups(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     group: list[dict[str, Any]] = []
     size = 0
-    for line in lines:
-        group.append(line)
-        values = line.get("values")
+    for row in rows:
+        group.append(row)
+        values = row.get("values")
         size += 0 if values is None else len(values)
-        if len(group) >= _A_GROUP or size >= 4_000_000:
+        if len(group) >= _GROUP_ROWS or size >= _GROUP_VALUES:
             yield group
             group, size = [], 0
     if group:

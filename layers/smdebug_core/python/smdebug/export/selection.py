@@ -1,4 +1,4 @@
-"""Which tensors of a run, at which steps, of which worker: one value at a time."""
+"""The tensors, steps and worker to export, one value at a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
 
-NO_VALUE = (
-    "None of the tensors has a value that could be exported: shapes and reductions alone are none"
-)
+NO_VALUE = "None of the tensors has a value to export: only shapes or reductions were saved"
 
 
 class Saved(NamedTuple):
-    """One value, and where it stands in the run."""
+    """One value, and its place in the run."""
 
     name: str
     step: int
@@ -33,42 +31,42 @@ class Saved(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """A part of a run. Without any choice it is all of it."""
+    """A part of a run; by default all of it."""
 
     regex: str | tuple[str, ...] | None = None
     collection: str | None = None
     steps: tuple[int, ...] | None = None  # global ones; None: all
-    worker: str | None = None  # None: every one
+    worker: str | None = None  # None: all
 
     def names(self, trial: Trial) -> list[str]:
-        """The tensors that are chosen; `SMDebugValueError` if there is none."""
+        """Return the names of the selected tensors; raise `SMDebugValueError` if there are none."""
         if self.worker is not None and self.worker not in trial.workers():
             raise InvalidWorker(self.worker)
         regex = list(self.regex) if isinstance(self.regex, tuple) else self.regex
         found = trial.tensor_names(regex=regex, collection=self.collection)
         if not found:
             if regex:
-                told = f"No tensor of {trial.path} matches {' or '.join(_listed(regex))}"
+                problem = f"No tensor of {trial.path} matches {' or '.join(_listed(regex))}"
             elif self.collection:
-                told = f"No tensor of {trial.path} is in {self.collection!r}"
+                problem = f"No tensor of {trial.path} is in {self.collection!r}"
             else:
-                told = f"{trial.path} has saved no tensor"
-            raise SMDebugValueError(f"{told}: there is nothing to export")
+                problem = f"{trial.path} has saved no tensor"
+            raise SMDebugValueError(f"{problem}: nothing to export")
         return found
 
     def steps_of(self, trial: Trial) -> list[int]:
-        """The steps that are chosen, of those that the run has."""
+        """Return the selected steps; raise `SMDebugValueError` if the run lacks one."""
         known = trial.steps()
         if self.steps is None:
             return known
         missing = sorted(set(self.steps) - set(known))
         if missing:
-            last = f"; its last one is {known[-1]}" if known else ""
+            last = f"; its last step is {known[-1]}" if known else ""
             raise SMDebugValueError(f"{trial.path} has no step {missing[0]}{last}")
         return sorted(set(self.steps))
 
     def values_at(self, trial: Trial, step: int, names: set[str]) -> Iterator[Saved]:
-        """What was saved at that step, one value after the other; tensors without values are left out."""
+        """Yield the values saved at that step; tensors without a value are skipped."""
         mode, mode_step = trial.mode_modestep(step)
         workers = trial.index.workers_at(step, ModeKeys.GLOBAL) or {}
         for name in trial.tensor_names(step=step):
@@ -81,7 +79,7 @@ class Selection:
                 try:
                     value = tensor.value(step, worker=worker)
                 except TensorUnavailableForStep:
-                    continue  # its shape or its reductions were saved, and no value
+                    continue  # only its shape or its reductions were saved
                 yield Saved(
                     name=name,
                     step=step,
@@ -94,19 +92,19 @@ class Selection:
 
 
 def _listed(regex: str | list[str]) -> list[str]:
-    return [repr(one) for one in ([regex] if isinstance(regex, str) else regex)]
+    return [repr(pattern) for pattern in ([regex] if isinstance(regex, str) else regex)]
 
 
 def opened(run: str | os.PathLike[str] | Trial) -> Trial:
-    """The run, if it is not open already."""
+    """Open the run, unless it is open already."""
     return run if isinstance(run, Trial) else open_run(run)
 
 
 def label(saved: Saved, several_workers: bool) -> str:
-    """What a value is called among values of other steps: `gradient/fc@100`, `gradient/fc@100:worker_1`."""
+    """The name of a value among those of other steps: `gradient/fc@100`, `gradient/fc@100:worker_1`."""
     return f"{saved.name}@{saved.step}" + (f":{saved.worker}" if several_workers else "")
 
 
 def is_several(trial: Trial, selection: Selection) -> bool:
-    """Can one tensor have values of several workers?"""
+    """Whether a tensor can have values of several workers."""
     return selection.worker is None and len(trial.workers()) > 1

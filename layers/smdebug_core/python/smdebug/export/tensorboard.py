@@ -1,4 +1,4 @@
-"""The files that a hook writes with `export_tensorboard`, made after the fact."""
+"""Files for TensorBoard from a saved run, like those that a hook with `export_tensorboard` writes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def export_tensorboard(
     *,
     progress: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> int:
-    """Write what `tensorboard --logdir` shows: curves of scalars, histograms of the rest; how many values.
+    """Write files for `tensorboard --logdir`; return the number of values.
 
-    Steps are counted within their mode, each mode in a folder of its own, as the hook does it. `to` is a
-    folder or `s3://bucket/prefix`. Text and booleans are left out.
+    Scalars become curves, other tensors histograms. Like the hook, it counts steps within their mode and
+    gives each mode its own folder. `to` is a folder or `s3://bucket/prefix`. Text and booleans are omitted.
     """
     selection = selection or Selection()
     trial = opened(run)
@@ -54,7 +54,7 @@ def export_tensorboard(
 
 
 class _Files:
-    """One file for each mode, all of them whole at the end, or none: TensorBoard is slow with thousands."""
+    """One file per mode, since TensorBoard is slow with thousands; all are committed at the end, or none."""
 
     def __init__(self, place: Storage):
         self._place = place

@@ -3,8 +3,8 @@
 plots.heatmap("./my-run", "^gradient").save("gradients.png")
 plots.create_interactive_matplotlib_histogram(rule.tensors, filename="gradients.gif")
 
-In a notebook each is shown by itself. A run is a path or an open trial; a dictionary of runs puts them
-side by side.
+A notebook displays each picture. A run is a path or an open trial; a dictionary of runs draws them side by
+side.
 """
 
 from smdebug.plots.animation import create_interactive_matplotlib_histogram

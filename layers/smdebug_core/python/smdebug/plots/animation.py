@@ -1,4 +1,4 @@
-"""Histograms that move with the steps of a training."""
+"""Animated histograms over the steps of a training."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def create_interactive_matplotlib_histogram(
     milliseconds: int = 120,
     progress: Callable[[int], Any] = lambda done: None,
 ) -> Path:
-    """An animation with a histogram for each tensor and a frame for each step; where it was written.
+    """Write an animation with a histogram per tensor and a frame per step; return its path.
 
-    `tensors` is `{name: {step: value}}`, as a rule collects them. Every panel keeps its axes, so that a
-    distribution is seen to move. A folder that is not there is made. Of more steps than `most_frames`, so
-    many are shown, evenly spread. `progress` is called with 1 for each frame that is drawn.
+    `tensors` is `{name: {step: value}}`, as a rule collects them. Each panel keeps its axes over all frames.
+    Missing folders are created. At most `most_frames` evenly spread steps are drawn. `progress` is called
+    with 1 for each frame.
     """
     place = Path(filename).expanduser()
     if form_of(place) != "gif":
-        raise SMDebugValueError(f"{filename}: an animation ends in .gif")
+        raise SMDebugValueError(f"{filename}: the name of an animation must end in .gif")
     known = {name: _numbers(over_steps) for name, over_steps in tensors.items()}
     known = {name: over_steps for name, over_steps in known.items() if over_steps}
     if not known:
-        raise SMDebugValueError("There is no tensor with values to draw")
+        raise SMDebugValueError("No tensor has values to draw")
     steps = sorted({step for over_steps in known.values() for step in over_steps})
     if len(steps) > most_frames:
         last = len(steps) - 1
@@ -46,21 +46,21 @@ def create_interactive_matplotlib_histogram(
     frames = _frames(known, steps, progress)
     first = next(frames)
     place.parent.mkdir(parents=True, exist_ok=True)
-    first.save(  # which draws the other frames, one after the other
+    first.save(  # draws the other frames, one by one
         place, format="GIF", save_all=True, append_images=frames, duration=milliseconds, loop=0
     )
     return place
 
 
 def _numbers(over_steps: Mapping[int, Any]) -> dict[int, Any]:
-    told = {int(step): flat(value) for step, value in over_steps.items()}
-    return {step: value for step, value in told.items() if value.size}
+    numbers = {int(step): flat(value) for step, value in over_steps.items()}
+    return {step: value for step, value in numbers.items() if value.size}
 
 
 def _frames(
     known: Mapping[str, Mapping[int, Any]], steps: list[int], progress: Callable[[int], Any]
 ) -> Iterator[Any]:
-    """A picture for each step. The panels are drawn once; each frame puts its bars upon them."""
+    """Yield a picture for each step. The panels are drawn once, each frame adds its bars."""
     figure, axes = panels(list(known), size=(3.0, 2.2))
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
@@ -74,7 +74,7 @@ def _frames(
         counts = {
             step: np.histogram(over_steps[step], edges)[0] for step in steps if step in over_steps
         }
-        top = max((int(one.max()) for one in counts.values()), default=1)
+        top = max((int(count.max()) for count in counts.values()), default=1)
         axis.set_xlim(edges[0], edges[-1])
         axis.set_ylim(0, 1.05 * max(1, top))
         patch = axis.stairs(np.zeros(_BINS), edges, fill=True, color=ACCENT, animated=True)

@@ -1,4 +1,4 @@
-"""The kinds of drawings, each over the values of some tensors or over a run."""
+"""The kinds of plots, each over the values of some tensors or over a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR_APART = 50  # as in reports
 def histogram(
     runs: Runs | Values, regex: str | list[str] = ".*", *, step: int | None = None, **chosen: Any
 ) -> Picture:
-    """The distribution of each tensor at its last step, or at that one; the first one is outlined."""
+    """Draw the distribution of each tensor at its last step, or at `step`, with the first one's outline."""
     values = _values(runs, regex, chosen if step is None else {**chosen, "steps": [step]})
     figure, axes = panels(list(values))
     for axis, over_steps in zip(axes, values.values(), strict=True):
@@ -36,31 +36,31 @@ def histogram(
 def ridge(
     runs: Runs | Values, regex: str | list[str] = ".*", *, most_steps: int = 14, **chosen: Any
 ) -> Picture:
-    """The distribution of each tensor over its steps, one behind the other; the last is in front."""
+    """Draw the distributions of each tensor over its steps, one behind another, the last in front."""
     values = _values(runs, regex, {**chosen, "most_steps": most_steps})
     figure, axes = panels(list(values), size=(3.4, 3.0))
     for axis, over_steps in zip(axes, values.values(), strict=True):
-        edges = edges_of([flat(one) for one in over_steps.values()], _BINS)
+        edges = edges_of([flat(value) for value in over_steps.values()], _BINS)
         middle = (edges[1:] + edges[:-1]) / 2
         count = len(over_steps)
         for at, value in enumerate(over_steps[step] for step in sorted(over_steps)):
             heights = np.histogram(flat(value), edges)[0]
             tall = 2.2 * heights / max(1, heights.max())
-            base = count - at  # the first step stands at the top, behind the others
+            base = count - at  # the first step is at the top, behind the others
             shade = 0.25 + 0.6 * at / max(1, count - 1)
             axis.fill_between(
                 middle, base, base + tall, color=ACCENT, alpha=shade, zorder=at, linewidth=0
             )
             axis.plot(middle, base + tall, color="white", linewidth=0.7, zorder=at)
-        some = range(0, count, max(1, count // 6))
+        labelled = range(0, count, max(1, count // 6))
         steps = sorted(over_steps)
-        axis.set_yticks([count - at for at in some], [str(steps[at]) for at in some])
+        axis.set_yticks([count - at for at in labelled], [str(steps[at]) for at in labelled])
         axis.set_ylabel("step", fontsize=7)
     return Picture(figure)
 
 
 def heatmap(runs: Runs | Values, regex: str | list[str] = ".*", **chosen: Any) -> Picture:
-    """The distribution of each tensor over its steps, as a picture: the darker, the more values."""
+    """Draw the distribution of each tensor over its steps as a heat map: darker means more values."""
     values = _values(runs, regex, chosen)
     figure, axes = panels(list(values))
     for axis, over_steps in zip(axes, values.values(), strict=True):
@@ -78,8 +78,8 @@ def heatmap(runs: Runs | Values, regex: str | list[str] = ".*", **chosen: Any) -
             interpolation="nearest",
             extent=(-0.5, len(steps) - 0.5, low, high),
         )
-        some = range(0, len(steps), max(1, len(steps) // 5))
-        axis.set_xticks(list(some), [str(steps[at]) for at in some])
+        labelled = range(0, len(steps), max(1, len(steps) // 5))
+        axis.set_xticks(list(labelled), [str(steps[at]) for at in labelled])
         axis.set_xlabel("step", fontsize=7)
     return Picture(figure)
 
@@ -92,17 +92,17 @@ def line(
     most_steps: int = 500,
     **chosen: Any,
 ) -> Picture:
-    """A statistic of each tensor over its steps: mean, abs_mean, std, min, max, l2, or a scalar itself.
+    """Draw a statistic of each tensor over its steps: mean, abs_mean, std, min, max or l2.
 
-    Several runs share a panel for each tensor. The scale is logarithmic where the numbers are positive and
-    far apart: a loss that begins at 200 is not all that is seen of it.
+    Several runs share a panel per tensor. The scale is logarithmic if the numbers are positive and far
+    apart, so that the later course of a loss that begins at 200 remains visible.
     """
     compute = _STATISTICS.get(statistic)
     if compute is None:
         from smdebug.exceptions import SMDebugValueError
 
         raise SMDebugValueError(
-            f"There is no {statistic!r}: choose one of {', '.join(_STATISTICS)}"
+            f"Unknown statistic {statistic!r}: choose one of {', '.join(_STATISTICS)}"
         )
     values = _values(runs, regex, {**chosen, "most_steps": most_steps})
     labels = list(named(runs)) if not _are_values(runs) else [""]  # type: ignore[arg-type]
@@ -129,10 +129,9 @@ def line(
 def variance_across_layers(
     runs: Runs | Values, regex: str | list[str] = "gradient", **chosen: Any
 ) -> Picture:
-    """The variance of each tensor over steps, all in one panel: layers that learn alike lie together.
+    """Draw the variance of all tensors over steps in one panel: layers that learn alike lie together.
 
-    The layers in order are coloured from dark to light; several runs have a panel each, on
-    one scale.
+    Layers are coloured from dark to light in their order. Several runs have a panel each, on one scale.
     """
     values = _values(runs, regex, chosen)
     several = not _are_values(runs) and len(named(runs)) > 1  # type: ignore[arg-type]
@@ -159,7 +158,7 @@ def variance_across_layers(
         if len(tensors) <= 12:
             axis.legend(fontsize=6, frameon=False)
     lows, highs = zip(*(axis.get_ylim() for axis in axes), strict=True)
-    for axis in axes:  # or what differs by a factor of a thousand would look the same
+    for axis in axes:  # one scale, so that runs a factor of a thousand apart do not look alike
         axis.set_ylim(min(lows), max(highs))
     return Picture(figure)
 
@@ -171,10 +170,10 @@ def dead_units(
     saturated_at: float | None = None,
     **chosen: Any,
 ) -> Picture:
-    """How many units of each layer give nothing for a whole batch, in percent, over steps.
+    """Draw the percentage of units of each layer that are not positive for a whole batch, over steps.
 
     The first axis is the batch. With `saturated_at`, such as 0.99 for sigmoids and tanh, a second curve
-    counts the units whose magnitude is at least that for the whole batch.
+    shows the units whose magnitude is at least that for the whole batch.
     """
     values = _values(runs, regex, chosen)
     figure, axes = panels(list(values))
@@ -196,7 +195,7 @@ def dead_units(
 
 
 def _share_of_units(value: Any, condition: Any) -> float:
-    """In percent: the units for which the condition holds all over the batch."""
+    """The percentage of units for which the condition holds over the whole batch."""
     array = np.asarray(value)
     units = array.reshape(array.shape[0], -1) if array.ndim > 1 else array.reshape(1, -1)
     return 100.0 * float(np.mean(np.all(condition(units), axis=0))) if units.size else 0.0
@@ -219,5 +218,5 @@ def _values(runs: Runs | Values, regex: str | list[str], chosen: Mapping[str, An
 
 
 def _are_values(runs: Any) -> bool:
-    """Are these values already, `{tensor: {step: value}}`, as a rule has collected them?"""
-    return isinstance(runs, Mapping) and all(isinstance(one, Mapping) for one in runs.values())
+    """Whether these are values, `{tensor: {step: value}}`, as a rule collects them."""
+    return isinstance(runs, Mapping) and all(isinstance(value, Mapping) for value in runs.values())

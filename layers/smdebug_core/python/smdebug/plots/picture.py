@@ -1,4 +1,4 @@
-"""A figure that a notebook shows and that can be saved; made without pyplot, so nothing global changes."""
+"""A figure for a notebook or a file, made without pyplot, so that no global state changes."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _DPI = 110
 
 
 class Picture:
-    """A drawing; `figure` is matplotlib's, to be changed at will."""
+    """A plot; `figure` is matplotlib's, and may be changed."""
 
     def __init__(self, figure: Figure):
         self.figure = figure
 
     def png(self) -> bytes:
-        """The picture itself."""
+        """The picture as PNG."""
         made = io.BytesIO()
         self._draw(made, "png")
         return made.getvalue()
 
     def save(self, to: str | os.PathLike[str]) -> Path:
-        """Write it; how, the end of the name says: png, svg, pdf or html."""
+        """Write the picture in the format of the file's extension: png, svg, pdf or html."""
         place = Path(to).expanduser()
         form = form_of(place)
         if form == "gif":
             raise SMDebugValueError(
-                "A .gif is an animation: only histograms over steps are made so"
+                "A .gif is an animation, which only histograms over steps can be"
             )
         place.parent.mkdir(parents=True, exist_ok=True)
         if form == "html":
@@ -57,7 +57,7 @@ class Picture:
 
     def _draw(self, to: Path | io.BytesIO, form: str) -> None:
         with warnings.catch_warnings():
-            # A letter that the font lacks is a box, and no more than that.
+            # A letter that the font lacks is drawn as a box; that needs no warning.
             warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
             self.figure.savefig(to, format=form, dpi=_DPI)
 
@@ -66,11 +66,11 @@ class Picture:
 
 
 def form_of(place: str | os.PathLike[str]) -> str:
-    """What the end of a name says: `SMDebugValueError` if it is none that can be made."""
+    """Return the format of a file's extension; raise `SMDebugValueError` if it is not supported."""
     form = Path(place).suffix.lower().removeprefix(".")
     if form not in FORMS:
         raise SMDebugValueError(
-            f"{os.fspath(place)}: a picture ends in .{', .'.join(FORMS[:-1])} or .{FORMS[-1]}"
+            f"{os.fspath(place)}: the name of a picture must end in .{', .'.join(FORMS[:-1])} or .{FORMS[-1]}"
         )
     return form
 
@@ -78,7 +78,7 @@ def form_of(place: str | os.PathLike[str]) -> str:
 def panels(
     titles: Sequence[str], *, columns: int | None = None, size: tuple[float, float] = (3.4, 2.3)
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel of its own for each title."""
+    """A figure with a panel for each title."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -93,7 +93,7 @@ def panels(
     for unused in axes[len(titles) :]:
         unused.set_axis_off()
     for axis, title in zip(axes, titles, strict=False):
-        axis.set_title(_short(title), fontsize=8 if len(title) <= 36 else 6.5)
+        axis.set_title(_shortened(title), fontsize=8 if len(title) <= 36 else 6.5)
         axis.tick_params(labelsize=7)
         axis.locator_params(nbins=5)
         axis.ticklabel_format(style="sci", scilimits=(-3, 4))
@@ -103,6 +103,6 @@ def panels(
     return figure, axes[: len(titles)]
 
 
-def _short(title: str, most: int = 48) -> str:
+def _shortened(title: str, most: int = 48) -> str:
     title = title.replace("$", r"\$")
     return title if len(title) <= most else f"…{title[1 - most :]}"

@@ -1,4 +1,4 @@
-"""The values that are drawn: of the tensors that match, at some of their steps."""
+"""The values to draw: matching tensors at some of their steps."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def values_of(
     worker: str | None = None,
     progress: Callable[[int], Any] = lambda done: None,
 ) -> Values:
-    """`{tensor: {step: value}}`; of several runs, the tensors carry the name of theirs.
+    """Return `{tensor: {step: value}}`; with several runs, names begin with the run's.
 
-    `SMDebugValueError` if nothing matches. At most so many tensors, and of each so many steps, evenly spread.
-    `progress` is called with 1 for each value that is read.
+    There are at most `most_tensors` tensors with `most_steps` evenly spread steps each. Raise
+    `SMDebugValueError` if nothing matches. `progress` is called with 1 for each value.
     """
     found: Values = {}
     for label, run in named(runs).items():
@@ -47,33 +47,33 @@ def values_of(
                 found[f"{label}: {name}" if label else name] = over_steps
     if not found:
         raise SMDebugValueError(f"No tensor with values matches {regex!r}")
-    if len(named(runs)) > 1:  # those of one name beside each other
-        found = dict(sorted(found.items(), key=lambda one: one[0].split(": ", 1)[1]))
+    if len(named(runs)) > 1:  # tensors of the same name side by side
+        found = dict(sorted(found.items(), key=lambda item: item[0].split(": ", 1)[1]))
     return found
 
 
 def named(runs: Runs) -> dict[str, Run]:
-    """The runs by their names; a single one has none."""
+    """The runs by name; the name of a single run is empty."""
     return dict(runs) if isinstance(runs, Mapping) else {"": runs}
 
 
 def flat(value: Any) -> NDArray[np.float64]:
-    """The finite numbers in a value, in a row; of complex ones, their magnitudes."""
+    """The finite numbers in a value as a vector; magnitudes if they are complex."""
     numbers = magnitudes(value).reshape(-1)
     return numbers[np.isfinite(numbers)]
 
 
 def magnitudes(value: Any) -> NDArray[np.float64]:
-    """The numbers in a value; of complex ones, how large they are."""
+    """The numbers in a value; magnitudes if they are complex."""
     array = np.asarray(value)
     return (np.abs(array) if array.dtype.kind == "c" else array).astype(np.float64)
 
 
 def edges_of(numbers: Iterable[NDArray[Any]], bins: int) -> NDArray[np.float64]:
-    """The edges of so many bins for all of these, also where they are too much alike for numpy."""
-    some = [one for one in numbers if one.size]
-    low = min((float(one.min()) for one in some), default=0.0)
-    high = max((float(one.max()) for one in some), default=1.0)
+    """The edges of bins for all these numbers, even if they are too close together for numpy."""
+    filled = [array for array in numbers if array.size]
+    low = min((float(array.min()) for array in filled), default=0.0)
+    high = max((float(array.max()) for array in filled), default=1.0)
     if not high - low > 1e-12 * max(abs(low), abs(high)):
         reach = 0.5 * abs(high) or 0.5
         low, high = low - reach, high + reach

@@ -1,8 +1,8 @@
-"""What the evaluation of a run costs in an account of yours, by AWS's list prices.
+"""The cost of evaluating a run in your own account, at AWS's list prices.
 
-What a saved step uses follows from how many workers write it: their files become messages, messages come in
-batches, and each step is evaluated once, however many built-in rules there are. `make bench-cost` counts the
-same from the calls that the functions make, and a test holds the two against each other.
+The usage of a saved step follows from the number of workers: their files become messages, messages arrive
+in batches, and each step is evaluated once, with any number of built-in rules. `make bench-cost` counts the
+calls that the functions make, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PRICES: Mapping[str, float] = {  # in dollars
     "execution GB-second": 1.667e-5,
     "event": 1e-6,
 }
-POLLERS = 5  # with which Lambda begins to poll a queue
-_FEW = 16  # workers; above, the default settings have messages collected for two seconds
+POLLERS = 5  # the number with which Lambda begins to poll a queue
+_FEW_WORKERS = 16  # with more, the default settings collect messages for two seconds
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The evaluation of so many saved steps, with the default settings."""
+    """The evaluation of a number of saved steps, with the default settings."""
 
     steps: int
     workers: int
@@ -39,23 +39,23 @@ class Cost:
     @property
     def dollars(self) -> float:
         used = usage_of_step(self.workers)
-        return self.steps * sum(PRICES[what] * amount for what, amount in used.items())
+        return self.steps * sum(PRICES[unit] * amount for unit, amount in used.items())
 
     def __str__(self) -> str:
         return dollars(self.dollars)
 
 
 def usage_of_step(workers: int) -> dict[str, float]:
-    """What one step uses of what AWS bills: each worker writes an event file and an index file."""
+    """The billed units of one step. Each worker writes an event file and an index file."""
     files = 2 * workers
     if workers == 1:
-        batches = 2  # each message comes alone
-    elif workers <= _FEW:
+        batches = 2  # each message arrives alone
+    elif workers <= _FEW_WORKERS:
         batches = math.ceil(files / 10)
     else:
         batches = POLLERS
-    calls = batches * math.ceil(files / batches / 10)  # of the queue: at most ten messages in each
-    many = max(0, workers - 64)  # their arrivals are in several items, which are larger
+    calls = batches * math.ceil(files / batches / 10)  # to the queue: at most ten messages each
+    many = max(0, workers - 64)  # their arrivals fill several, larger items
     return {
         "write unit": batches + 3 + many / 20,
         "read unit": batches + 4 + many / 80,
@@ -69,7 +69,7 @@ def usage_of_step(workers: int) -> dict[str, float]:
 
 
 def dollars(amount: float) -> str:
-    """An amount with two digits that count."""
+    """An amount with two significant digits."""
     if amount >= 100:
         return f"${amount:,.0f}"
     if amount >= 1:

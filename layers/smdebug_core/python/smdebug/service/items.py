@@ -1,20 +1,20 @@
-"""How the records of the step index are written as items of its table, and read back.
+"""The records of the step index as items of its table, in both directions.
 
     RUN#<run>   RUN                                       a RunRecord
-    RUN#<run>   RULES, COLLECTIONS                        what the run's files say, parsed and packed
+    RUN#<run>   RULES, COLLECTIONS                        the run's files, parsed and packed
     RUN#<run>   LAYOUT#<digest>                           names of tensors that steps share
     RUN#<run>   GROUP#<group>                             a GroupRecord
-    RUN#<run>   FINDING#<step>#<id>                       what a rule found
-    RUN#<run>   ACTION#<finding>#<id>                     what became of an action that it asked for
-    RUN#<run>   STEP#<training run>#<step>#<shard>        who has written what of a step
-    RUNS        <run>                                     the runs that are being watched
-    PAST        <run>                                     the runs that were
+    RUN#<run>   FINDING#<step>#<id>                       a finding
+    RUN#<run>   ACTION#<finding>#<id>                     the outcome of an action that it requested
+    RUN#<run>   STEP#<training run>#<step>#<shard>        the workers that have written a step
+    RUNS        <run>                                     the runs being watched
+    PAST        <run>                                     the finished runs
     JOB#<job>   <run>                                     the runs of a SageMaker training job
-    SENT#<id>   SENT                                      who has told people of an event
-    CLAIM#<id>  <action>                                  who is doing what a finding asks for, and until when
+    SENT#<id>   SENT                                      the alerts sent about an event
+    CLAIM#<id>  <action>                                  the function performing an action, and until when
 
-What is compared or added to is an attribute of its own; the rest is packed into one, `body`, so that an
-item of ten rules that found nothing fits into one write unit.
+Values in conditions and updates are attributes of their own; the others are packed into `body`, so that an
+item of ten rules without findings fits into one write unit.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ ACTION_PREFIX = "ACTION#"
 STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
-LARGEST_INLINE_STATE = 1024  # bytes that a rule remembers; more is kept in an object of its own
+LARGEST_INLINE_STATE = 1024  # bytes of a rule's state; larger ones are stored in an object
 _LARGEST_BODY = 64 << 20
 
 
 class DamagedRecord(SMDebugRuntimeError):
-    """An item of the step index cannot be understood: it was not written by this application."""
+    """An item of the step index is damaged, or was not written by this application."""
 
 
 # Keys
@@ -90,12 +90,12 @@ def step_sk(training_run: int, step: int, shard: int = 0) -> str:
 
 
 def state_folder(group: str, rule_id: str) -> str:
-    """Where below a run the larger memories of a rule are kept. Its name may hold anything; this does not."""
+    """The folder below a run with the larger states of a rule, whatever characters its name has."""
     return f"state/{_as_folder(group)}/{_as_folder(rule_id)}/"
 
 
 def state_key(group: str, rule_id: str, token: int) -> str:
-    """The object in which a lease keeps a rule's memory, and no other lease does."""
+    """The object with a rule's state, written by a single lease."""
     return f"{state_folder(group, rule_id)}{token:08}.state"
 
 
@@ -104,17 +104,17 @@ def _as_folder(name: str) -> str:
     return plain if plain and plain == name else f"{plain}-{sha256(name.encode()).hexdigest()[:16]}"
 
 
-# Who has written what, in few bytes
+# The files of a step, in few bytes
 
 
 def shard_of(worker: str) -> int:
-    """The part of a step's record in which a worker is noted: 96 workers fit into one write unit."""
+    """The part of a step's record that has this worker: 96 workers fit into one write unit."""
     number = _number_of(worker)
     return 0 if number is None else int(number) // WORKERS_A_SHARD
 
 
 def token_of(worker: str, *, is_index: bool) -> str:
-    """A worker's event or index file as the step's record names it: `e12`, `i12`, `i=/device:GPU:0`."""
+    """The token of a worker's event or index file in the step's record: `e12`, `i12`, `i=/device:GPU:0`."""
     number = _number_of(worker)
     return ("i" if is_index else "e") + (f"={worker}" if number is None else number)
 
@@ -126,8 +126,8 @@ def worker_in(token: str) -> str:
 
 def _number_of(worker: str) -> str | None:
     number = worker.removeprefix("worker_")
-    is_one = number != worker and number.isascii() and number.isdecimal() and len(number) <= 5
-    return number if is_one and number == str(int(number)) else None
+    is_number = number != worker and number.isascii() and number.isdecimal() and len(number) <= 5
+    return number if is_number and number == str(int(number)) else None
 
 
 # Steps
@@ -137,19 +137,19 @@ def step_of(items: Iterable[Item]) -> StepRecord:
     """The record of one step from its shards."""
     shards = list(items)
     _, training_run, step, _ = shards[0]["sk"].split("#")
-    told = {key: value for shard in reversed(shards) for key, value in shard.items()}
+    merged = {key: value for shard in reversed(shards) for key, value in shard.items()}
     tokens = frozenset().union(*(shard.get("f", frozenset()) for shard in shards))
     return StepRecord(
         step=int(step),
         training_run=int(training_run),
-        with_event=frozenset(worker_in(one) for one in tokens if one.startswith("e")),
-        with_index=frozenset(worker_in(one) for one in tokens if one.startswith("i")),
+        with_event=frozenset(worker_in(token) for token in tokens if token.startswith("e")),
+        with_index=frozenset(worker_in(token) for token in tokens if token.startswith("i")),
         uploaded=max(float(shard.get("up", 0)) for shard in shards),
         indexed=max(float(shard.get("ix", 0)) for shard in shards),
-        mode=told.get("m"),
-        mode_step=None if told.get("ms") is None else int(told["ms"]),
-        layout=told.get("l"),
-        evaluated_by=frozenset(told.get("by", ())),
+        mode=merged.get("m"),
+        mode_step=None if merged.get("ms") is None else int(merged["ms"]),
+        layout=merged.get("l"),
+        evaluated_by=frozenset(merged.get("by", ())),
     )
 
 
@@ -195,7 +195,7 @@ def run_of(item: Item) -> RunRecord:
 
 
 _RUN_APART = ("run", "state", "version", "check_until", "outbox")
-_RUN_BODY = tuple(one.name for one in fields(RunRecord) if one.name not in _RUN_APART)
+_RUN_BODY = tuple(field.name for field in fields(RunRecord) if field.name not in _RUN_APART)
 _RUN_DEFAULTS = vars(RunRecord(""))
 
 
@@ -203,7 +203,7 @@ _RUN_DEFAULTS = vars(RunRecord(""))
 
 
 def item_of_group(run: str, record: GroupRecord) -> Item:
-    """The item of a group, whole."""
+    """The complete item of a group."""
     return {
         "pk": run_pk(run),
         "sk": group_sk(record.group),
@@ -217,9 +217,9 @@ def item_of_group(run: str, record: GroupRecord) -> Item:
 
 
 def progress_of_group(record: GroupRecord) -> Item:
-    """What a commit changes: how far the rules have come, and what they think."""
+    """The attributes that a commit changes: the progress, status and state of the rules."""
     body = {
-        "rules": [_told_of_rule(rule) for rule in record.rules],
+        "rules": [_body_of_rule(rule) for rule in record.rules],
         "passed": sorted(record.passed),
         "gaps": record.gaps,
         "late": sorted(record.late_done),
@@ -242,7 +242,7 @@ def group_of(item: Item) -> GroupRecord:
         deaths=int(item["deaths"]),
         training_run=int(item["tr"]),
         cursor=int(item["cursor"]),
-        rules=tuple(_rule_told(rule) for rule in body.get("rules", ())),
+        rules=tuple(_rule_of(rule) for rule in body.get("rules", ())),
         passed=frozenset(body.get("passed", ())),
         gaps=tuple((first, last) for first, last in body.get("gaps", ())),
         late_done=frozenset(body.get("late", ())),
@@ -252,43 +252,43 @@ def group_of(item: Item) -> GroupRecord:
     )
 
 
-_RULE_FIELDS = tuple(one.name for one in fields(RuleRecord) if one.name != "state")
+_RULE_FIELDS = tuple(field.name for field in fields(RuleRecord) if field.name != "state")
 _RULE_DEFAULTS = {
-    **{one.name: one.default for one in fields(RuleRecord)},
+    **{field.name: field.default for field in fields(RuleRecord)},
     "status": RuleStatus.IN_PROGRESS,
     "catch_up_through": NOTHING_EVALUATED,
 }
 
 
-def _told_of_rule(rule: RuleRecord) -> dict[str, Any]:
-    told = {
+def _body_of_rule(rule: RuleRecord) -> dict[str, Any]:
+    body = {
         name: value
         for name in _RULE_FIELDS
         if (value := getattr(rule, name)) != _RULE_DEFAULTS[name]
     }
-    if rule.state.isascii() and rule.state:  # nearly always: as text it packs better by a fifth
-        told["state"] = rule.state.decode("ascii")
+    if rule.state.isascii() and rule.state:  # almost always: as text it packs a fifth smaller
+        body["state"] = rule.state.decode("ascii")
     elif rule.state:
-        told["state64"] = b64encode(rule.state).decode("ascii")
-    return told
+        body["state64"] = b64encode(rule.state).decode("ascii")
+    return body
 
 
-def _rule_told(told: Mapping[str, Any]) -> RuleRecord:
-    known = {name: told[name] for name in _RULE_FIELDS if name in told}
+def _rule_of(body: Mapping[str, Any]) -> RuleRecord:
+    known = {name: body[name] for name in _RULE_FIELDS if name in body}
     rule = RuleRecord(**known)
     return replace(
         rule,
         status=RuleStatus(rule.status),
         outcomes=tuple(rule.outcomes),
-        state=told.get("state", "").encode("ascii") or b64decode(told.get("state64", "")),
+        state=body.get("state", "").encode("ascii") or b64decode(body.get("state64", "")),
     )
 
 
-# What the run's files say
+# The run's files
 
 
 class RulesOfRun(NamedTuple):
-    """The rules that watch a run, and those that once did."""
+    """The rules that watch a run, and those that were detached."""
 
     wanted: tuple[RuleConfiguration, ...] = ()
     detached: tuple[RuleConfiguration, ...] = ()
@@ -296,29 +296,34 @@ class RulesOfRun(NamedTuple):
 
 def item_of_rules(run: str, rules: RulesOfRun, version: str) -> Item:
     """The item of a run's configurations."""
-    body = {name: [rule.to_dict() for rule in told] for name, told in rules._asdict().items()}
+    body = {name: [rule.to_dict() for rule in group] for name, group in rules._asdict().items()}
     return {"pk": run_pk(run), "sk": RULES, "version": version, "body": packed(body)}
 
 
 def rules_of(item: Item | None) -> RulesOfRun:
-    """The configurations of an item; none of no item."""
+    """The configurations of an item; none without an item."""
     if item is None:
         return RulesOfRun()
     body = unpacked(item["body"])
     return RulesOfRun(*(tuple(map(configuration_of, body[name])) for name in RulesOfRun._fields))
 
 
-def configuration_of(told: Mapping[str, Any]) -> RuleConfiguration:
-    """The configuration that `RuleConfiguration.to_dict` told."""
-    lists = {key: tuple(told[key]) for key in ("other_trials", "actions") if key in told}
-    return RuleConfiguration(**{**told, **lists})
+def configuration_of(content: Mapping[str, Any]) -> RuleConfiguration:
+    """The inverse of `RuleConfiguration.to_dict`."""
+    lists = {key: tuple(content[key]) for key in ("other_trials", "actions") if key in content}
+    return RuleConfiguration(**{**content, **lists})
 
 
 def item_of_layout(run: str, layout: Layout) -> Item:
     """The item of a layout."""
     body = packed({"names": layout.names, "workers": layout.workers})
-    told = {"m": layout.mode, "first": layout.first_step, "body": body}
-    return {"pk": run_pk(run), "sk": layout_sk(layout.digest), **told}
+    return {
+        "pk": run_pk(run),
+        "sk": layout_sk(layout.digest),
+        "m": layout.mode,
+        "first": layout.first_step,
+        "body": body,
+    }
 
 
 def layout_of(item: Item) -> Layout:
@@ -334,7 +339,7 @@ def layout_of(item: Item) -> Layout:
 
 
 def item_of_finding(run: str, step: int, id: str, detail: Mapping[str, Any]) -> Item:
-    """The item of what a rule found at a step, as its event tells it."""
+    """The item of a finding, which is the detail of its event."""
     sk = f"{FINDING_PREFIX}{step:012}#{id}"
     return {"pk": run_pk(run), "sk": sk, "body": packed(detail)}
 
@@ -343,7 +348,7 @@ def finding_of(item: Item) -> dict[str, Any]:
     """The finding of an item."""
     found = unpacked(item["body"])
     if not isinstance(found, dict):
-        raise DamagedRecord(f"{item['sk']} of {item['pk']} is no finding")
+        raise DamagedRecord(f"{item['sk']} of {item['pk']} is not a finding")
     return found
 
 
@@ -353,12 +358,12 @@ def packed(value: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """What `packed` was given."""
+    """The inverse of `packed`."""
     opened = zlib.decompressobj()
     try:
         text = opened.decompress(bytes(data), _LARGEST_BODY)
         if opened.unconsumed_tail:
-            raise DamagedRecord(f"A record of the step index has more than {_LARGEST_BODY} bytes")
+            raise DamagedRecord(f"A record of the step index is larger than {_LARGEST_BODY} bytes")
         return json.loads(text)
     except (zlib.error, ValueError) as error:
         raise DamagedRecord(f"A record of the step index is damaged: {error}") from error
