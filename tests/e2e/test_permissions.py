@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 
 # What nobody shows here, and why it is in the template all the same.
 NOT_SHOWN = {
-    "UndeliveredQueue sqs:SendMessage": "EventBridge itself sends there what it cannot deliver to a "
-    "function, which is always there on a laptop.",
+    "UndeliveredQueue sqs:SendMessage": "EventBridge itself sends undeliverable events there; on this machine "
+    "every function can be reached.",
     "NotifyFunction lambda:InvokeFunction": "CloudWatch calls it for the stack's alarms; moto raises none.",
-    "Act sagemaker:StopTrainingJob": "It stops the job of a run; moto knows no such call.",
-    "Watch scheduler:UpdateSchedule": "A schedule that has fired may still be there on AWS; moto removes it "
+    "Act sagemaker:StopTrainingJob": "It stops the job of a run; moto does not support this call.",
+    "Watch scheduler:UpdateSchedule": "A schedule that has fired may still exist on AWS; moto removes it "
     "at once.",
 }
 
