@@ -145,8 +145,8 @@ class StepIndex:
         """Note the collections file; False if it is too large for the table, and stays where it is."""
         body = items.packed(content)
         kept = len(body) <= 300_000
-        told = {"version": version, "body": body if kept else items.packed(None)}
-        item = {"pk": items.run_pk(run), "sk": items.COLLECTIONS, **told}
+        content_item = {"version": version, "body": body if kept else items.packed(None)}
+        item = {"pk": items.run_pk(run), "sk": items.COLLECTIONS, **content_item}
         self._store.put(item | self._expires())
         return kept
 

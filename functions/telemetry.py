@@ -17,17 +17,17 @@ Unit = Literal["Count", "Seconds"]
 _about: ContextVar[Mapping[str, Any] | None] = ContextVar("about", default=None)
 
 
-def log(message: str, **told: Any) -> None:
+def log(message: str, **fields: Any) -> None:
     """One line of JSON: what happened, to which run, step and rule."""
-    line = {"level": "INFO", "message": message, "timestamp": round(time.time(), 3), **told}
+    line = {"level": "INFO", "message": message, "timestamp": round(time.time(), 3), **fields}
     print(json.dumps(line, default=str), flush=True)
 
 
-def log_problem(message: str, problem: BaseException, **told: Any) -> None:
+def log_problem(message: str, problem: BaseException, **fields: Any) -> None:
     """The same for something that went wrong, with where it did."""
     trace = "".join(traceback.format_exception(problem))[-4000:]
     said = f"{type(problem).__name__}: {problem}"[:2000]
-    log(message, **{"level": "ERROR", "problem": said, "trace": trace, **told})
+    log(message, **{"level": "ERROR", "problem": said, "trace": trace, **fields})
 
 
 def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
@@ -35,10 +35,10 @@ def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
     # Not at the top: most invocations measure nothing, and a rule's own process never does.
     from aws_lambda_powertools.metrics import EphemeralMetrics
 
-    told = EphemeralMetrics(namespace=NAMESPACE)
+    measured = EphemeralMetrics(namespace=NAMESPACE)
     for name, (number, unit) in values.items():
-        told.add_metric(name, unit, number)
-    told.flush_metrics()
+        measured.add_metric(name, unit, number)
+    measured.flush_metrics()
 
 
 @contextmanager

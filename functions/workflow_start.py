@@ -30,8 +30,8 @@ def start_evaluation(
     finish = record.has_ended
     if record.outbox and evaluate:
         groups.append({"group": RUN_ITSELF, "kind": "builtin"})
-    told = {"run": run, "step": step, "groups": groups, "finish": finish}
-    world.workflow.start(name_of(run, step, attempt, finish=finish), told)
+    request = {"run": run, "step": step, "groups": groups, "finish": finish}
+    world.workflow.start(name_of(run, step, attempt, finish=finish), request)
     leave_check(world, record)
 
 
@@ -52,5 +52,5 @@ def told_of_group(world: World, group: str) -> dict[str, Any]:
 
 def name_of(run: str, step: int, attempt: str, *, finish: bool = False) -> str:
     """The name of an execution: the same for the same cause."""
-    told = f"{run}\n{step}\n{attempt}\n{finish}"
-    return f"{step}-{sha256(told.encode()).hexdigest()[:40]}"
+    cause = f"{run}\n{step}\n{attempt}\n{finish}"
+    return f"{step}-{sha256(cause.encode()).hexdigest()[:40]}"

@@ -28,8 +28,8 @@ def ask(client: Client, operation: str, **request: Any) -> Mapping[str, Any]:
         answer: Mapping[str, Any] = getattr(client(), operation)(**request)
         return answer
     except ClientError as error:
-        told = error.response.get("Error", {})
-        code, message = str(told.get("Code", "")), str(told.get("Message", ""))
+        answer_error = error.response.get("Error", {})
+        code, message = str(answer_error.get("Code", "")), str(problem_of_call.get("Message", ""))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         problem = f"{operation} was refused: {code}: {message}"
         if status >= 500 or any(word in code for word in _LATER):

@@ -94,13 +94,13 @@ class CredentialsOfRole:
             Policy=json.dumps(policy, separators=(",", ":")),
             DurationSeconds=seconds,
         )
-        told = answer["Credentials"]
+        credentials = answer["Credentials"]
         names = {
             "AWS_ACCESS_KEY_ID": "AccessKeyId",
             "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
             "AWS_SESSION_TOKEN": "SessionToken",
         }
-        return {name: str(told[its]) for name, its in names.items()}
+        return {name: str(credentials[its]) for name, its in names.items()}
 
 
 class S3Object(NamedTuple):

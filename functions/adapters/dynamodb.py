@@ -59,17 +59,17 @@ class DynamoItems(ItemReader):
     ) -> Item:
         words = _Words()
         name, value = words.name, words.value
-        sets = [f"{name(key)} = {value(one)}" for key, one in (set or {}).items()]
-        for key, one in (set_once or {}).items():
-            sets.append(f"{name(key)} = if_not_exists({name(key)}, {value(one)})")
+        sets = [f"{name(key)} = {value(new)}" for key, new in (set or {}).items()]
+        for key, new in (set_once or {}).items():
+            sets.append(f"{name(key)} = if_not_exists({name(key)}, {value(new)})")
         removes = [name(key) for key in remove]
         for key, entries in (put_in or {}).items():
-            sets += [f"{name(key)}.{name(at)} = {value(one)}" for at, one in entries.items()]
+            sets += [f"{name(key)}.{name(at)} = {value(new)}" for at, new in entries.items()]
         for key, gone in (remove_from or {}).items():
             removes += [f"{name(key)}.{name(at)}" for at in gone]
-        adds = [f"{name(key)} {value(one)}" for key, one in (add or {}).items()]
+        adds = [f"{name(key)} {value(new)}" for key, new in (add or {}).items()]
         clauses = {"SET": sets, "REMOVE": removes, "ADD": adds}
-        expression = " ".join(f"{verb} {', '.join(told)}" for verb, told in clauses.items() if told)
+        expression = " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts)
         answer = self._ask(
             "update_item",
             Key=_key(pk, sk),
@@ -90,13 +90,13 @@ class DynamoItems(ItemReader):
 
     def _one_of_several(self, change: Change) -> dict[str, Any]:
         words = _Words()
-        sets = [f"{words.name(key)} = {words.value(one)}" for key, one in change.set.items()]
+        sets = [f"{words.name(key)} = {words.value(new)}" for key, new in change.set.items()]
         condition = words.condition(change.only)
-        told = {"TableName": self._table, "Key": _key(change.pk, change.sk), **condition}
+        target = {"TableName": self._table, "Key": _key(change.pk, change.sk), **condition}
         if change.delete:
-            return {"Delete": {**told, **words.used()}}
+            return {"Delete": {**target, **words.used()}}
         expression = f"SET {', '.join(sets)}"
-        return {"Update": {**told, "UpdateExpression": expression, **words.used()}}
+        return {"Update": {**target, "UpdateExpression": expression, **words.used()}}
 
     def _ask(self, what: str, **request: Any) -> Any:
         return self._call(what, TableName=self._table, **request)
@@ -134,17 +134,17 @@ class _Words:
         return placeholder
 
     def condition(self, only: Only) -> dict[str, str]:
-        told = []
+        clauses = []
         if only.absent:
-            told.append(f"attribute_not_exists({self.name('pk')})")
+            clauses.append(f"attribute_not_exists({self.name('pk')})")
         if only.present:
-            told.append(f"attribute_exists({self.name('pk')})")
-        told += [f"{self.name(key)} = {self.value(one)}" for key, one in only.equal.items()]
-        told += [
-            f"(attribute_not_exists({self.name(key)}) OR {self.name(key)} < {self.value(one)})"
-            for key, one in only.below.items()
+            clauses.append(f"attribute_exists({self.name('pk')})")
+        clauses += [f"{self.name(key)} = {self.value(expected)}" for key, expected in only.equal.items()]
+        clauses += [
+            f"(attribute_not_exists({self.name(key)}) OR {self.name(key)} < {self.value(bound)})"
+            for key, bound in only.below.items()
         ]
-        return {"ConditionExpression": " AND ".join(told)} if told else {}
+        return {"ConditionExpression": " AND ".join(clauses)} if clauses else {}
 
     def used(self) -> dict[str, Any]:
         used: dict[str, Any] = {}

@@ -71,7 +71,7 @@ class MemoryItems(ItemReader):
                 item[name] = {**item[name], **_copy(entries)}
             for name, keys in (remove_from or {}).items():
                 gone = frozenset(keys)
-                item[name] = {key: one for key, one in item[name].items() if key not in gone}
+                item[name] = {key: entry for key, entry in item[name].items() if key not in gone}
             for name in remove:
                 item.pop(name, None)
             partition.put(sk, item)
@@ -129,10 +129,10 @@ def _copy(value: Any) -> Any:
         return value
     if isinstance(value, dict | Mapping):
         return {
-            key: one if type(one) in _UNCHANGEABLE else _copy(one) for key, one in value.items()
+            key: entry if type(entry) in _UNCHANGEABLE else _copy(entry) for key, entry in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_copy(one) for one in value]
+        return [_copy(entry) for entry in value]
     return value
 
 

@@ -36,7 +36,7 @@ def by_attempt(
     for arrivals in doubtful.values():
         last_earlier = -1.0
         index_files_first = sorted(
-            arrivals, key=lambda one: (one.kind is Kind.INDEX, one.uploaded), reverse=True
+            arrivals, key=lambda arrival: (arrival.kind is Kind.INDEX, arrival.uploaded), reverse=True
         )
         for arrival in index_files_first:
             is_before = 0.0 < arrival.uploaded < last_earlier
@@ -55,14 +55,14 @@ def _is_current(world: World, record: RunRecord, arrival: Arrival) -> bool:
     """Does the index file say that it was written by the current attempt?"""
     bucket, _ = bucket_and_prefix(record.run)
     try:
-        told = parse_index(world.objects.read(bucket, arrival.key), file=arrival.key).meta.extras
+        extras = parse_index(world.objects.read(bucket, arrival.key), file=arrival.key).meta.extras
     except ObjectMissing:
         return False
     except StorageUnavailable:
         raise
     except SMDebugError:  # who evaluates the step will say so
         return True
-    number, run_id = told.get("training_run"), told.get("run_id")
+    number, run_id = extras.get("training_run"), extras.get("run_id")
     if type(number) is not int:
         return True
     return (run_id, record.training_base + number) == (record.run_id, record.training_run)

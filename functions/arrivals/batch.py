@@ -43,29 +43,29 @@ class Batch:
 
     def answer(self) -> dict[str, Any]:
         """The messages that are to be seen again, as Lambda wants to be told."""
-        return {"batchItemFailures": [{"itemIdentifier": one} for one in sorted(self._again)]}
+        return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in sorted(self._again)]}
 
     def _add(self, message: dict[str, Any]) -> None:
         identifier = message["messageId"]
         try:
-            told = arrivals_in(message["body"])
+            entries = arrivals_in(message["body"])
         except NotUnderstood as problem:
             log_problem("A message was not understood; it goes to the dead letters", problem)
             self._again.add(identifier)
             return
         received = message.get("attributes", {}).get("ApproximateReceiveCount", "1")
-        is_own = any(isinstance(one, Reminder) for one in told)
+        is_own = any(isinstance(entry, Reminder) for entry in entries)
         if received != "1" or is_own:
             self.attempt = max(self.attempt, f"{identifier}-{received}")
-        for one in told:
-            match one:
+        for entry in entries:
+            match entry:
                 case Arrival():
-                    self.arrivals.append(one)
+                    self.arrivals.append(entry)
                 case JobEnded():
-                    self.ended_jobs.append(one)
+                    self.ended_jobs.append(entry)
                 case Reminder():
-                    self.reminders.append(one)
-            about = one.run if isinstance(one, Arrival) else one
+                    self.reminders.append(entry)
+            about = entry.run if isinstance(entry, Arrival) else entry
             self._messages.setdefault(about, set()).add(identifier)
 
 

@@ -52,14 +52,14 @@ class Died:
 
 def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | Died:
     """What is told in the outcome of the run; `AnswerRefused` if that is something else."""
-    told = _mapping(ran, "The outcome of the run")
-    if "answer" not in told:
-        error = told.get("Error")
+    result = _mapping(ran, "The outcome of the run")
+    if "answer" not in result:
+        error = result.get("Error")
         if not isinstance(error, str):
             raise AnswerRefused("The rule's function gave no answer")
-        cause = told.get("Cause")
+        cause = result.get("Cause")
         return Died(_text(f"its function failed ({error}: {_short(cause)})", "it", LONGEST_TEXT))
-    answer = _mapping(told["answer"], "The answer")
+    answer = _mapping(result["answer"], "The answer")
     if "died" in answer:
         return _death(_mapping(answer["died"], "What it died of"), asked)
     _only(answer, ("steps", "state", "left_out", "asks_at_end"), "the answer")
@@ -87,15 +87,15 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | D
     )
 
 
-def _death(told: Mapping[str, Any], asked: Sequence[int]) -> Died:
-    _only(told, ("step", "message", "later"), "what it died of")
-    step = told.get("step")
+def _death(death: Mapping[str, Any], asked: Sequence[int]) -> Died:
+    _only(death, ("step", "message", "later"), "what it died of")
+    step = death.get("step")
     if step is not None and not (type(step) is int and step in asked):
         raise AnswerRefused("It died at a step that it was not asked about")
-    later = told.get("later", False)
+    later = death.get("later", False)
     if not isinstance(later, bool):
         raise AnswerRefused("What it died of is not told as it should be")
-    return Died(_text(told.get("message"), "What it died of", LONGEST_TEXT), step, later)
+    return Died(_text(death.get("message"), "What it died of", LONGEST_TEXT), step, later)
 
 
 def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
@@ -104,54 +104,54 @@ def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
             f"It answered about other steps than the {len(asked)} it was asked about"
         )
     outcomes: list[Outcome | Behind] = []
-    for told, step in zip(steps, asked, strict=False):
-        one = _mapping(told, "An outcome")
-        if type(one.get("step")) is not int or one["step"] != step:
+    for step_answer, step in zip(steps, asked, strict=False):
+        entry = _mapping(step_answer, "An outcome")
+        if type(entry.get("step")) is not int or entry["step"] != step:
             raise AnswerRefused(f"It answered about another step than {step}, which was next")
         if outcomes and isinstance(outcomes[-1], Raised | Behind):
             raise AnswerRefused(f"It went on to step {step} after it had given up")
-        outcomes.append(_outcome(one))
+        outcomes.append(_outcome(entry))
     return outcomes
 
 
-def _outcome(told: Mapping[str, Any]) -> Outcome | Behind:
-    kind = told.get("outcome")
+def _outcome(payload: Mapping[str, Any]) -> Outcome | Behind:
+    kind = payload.get("outcome")
     extra = {"found": ("findings",), "raised": ("message",), "behind": ("message",)}
-    _only(told, ("step", "outcome", *(extra.get(kind, ()) if isinstance(kind, str) else ())), "it")
+    _only(payload, ("step", "outcome", *(extra.get(kind, ()) if isinstance(kind, str) else ())), "it")
     match kind:
         case "clear":
             return Clear()
         case "did not look":
             return NothingToCheck()
         case "found":
-            return Found(_findings(told.get("findings")))
+            return Found(_findings(payload.get("findings")))
         case "raised":
-            return Raised(_text(told.get("message"), "The message", LONGEST_TEXT))
+            return Raised(_text(payload.get("message"), "The message", LONGEST_TEXT))
         case "behind":
-            return Behind(_text(told.get("message"), "The message", LONGEST_TEXT))
+            return Behind(_text(payload.get("message"), "The message", LONGEST_TEXT))
     raise AnswerRefused("An outcome is neither found, clear, did not look, raised nor behind")
 
 
-def _findings(told: Any) -> tuple[Mapping[str, Any], ...]:
-    if not isinstance(told, list) or len(told) > MOST_FINDINGS:
+def _findings(payload: Any) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(payload, list) or len(payload) > MOST_FINDINGS:
         raise AnswerRefused(f"The findings are no list of at most {MOST_FINDINGS}")
     room = [MOST_VALUES]
-    return tuple(_finding(_mapping(one, "A finding"), room) for one in told)
+    return tuple(_finding(_mapping(finding, "A finding"), room) for finding in payload)
 
 
-def _finding(told: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
-    _only(told, _FIELDS, "a finding")
+def _finding(finding: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
+    _only(finding, _FIELDS, "a finding")
     for name in _TEXTS:
-        if told.get(name) is not None:
-            _text(told[name], f"The {name} of a finding", LONGEST_TEXT)
-    step = told.get("step")
+        if finding.get(name) is not None:
+            _text(finding[name], f"The {name} of a finding", LONGEST_TEXT)
+    step = finding.get("step")
     if step is not None and not (type(step) is int and 0 <= step < 10**12):
         raise AnswerRefused("The step of a finding is none")
-    if not isinstance(told.get("details", {}), dict):
+    if not isinstance(finding.get("details", {}), dict):
         raise AnswerRefused("The details of a finding are no mapping")
     for name in ("value", "threshold", "details"):
-        _plain(told.get(name), room, 0)
-    return dict(told)
+        _plain(finding.get(name), room, 0)
+    return dict(finding)
 
 
 def _plain(value: Any, room: list[int], depth: int) -> None:
@@ -169,19 +169,19 @@ def _plain(value: Any, room: list[int], depth: int) -> None:
         if not math.isfinite(value):
             raise AnswerRefused("A number in a finding is none that JSON has")
     elif isinstance(value, list):
-        for one in value:
-            _plain(one, room, depth + 1)
+        for element in value:
+            _plain(element, room, depth + 1)
     elif isinstance(value, dict):
-        for name, one in value.items():
+        for name, element in value.items():
             _text(name, "A name in a finding", 200)
-            _plain(one, room, depth + 1)
+            _plain(element, room, depth + 1)
     else:
         raise AnswerRefused("A value in a finding is no plain data")
 
 
-def _bytes(told: Any) -> bytes:
+def _bytes(text: Any) -> bytes:
     try:
-        data = b64decode(_text(told, "The state", 2 * LARGEST_INLINE_STATE), validate=True)
+        data = b64decode(_text(text, "The state", 2 * LARGEST_INLINE_STATE), validate=True)
     except ValueError as error:
         raise AnswerRefused(f"The state cannot be read: {error}") from None
     if len(data) > LARGEST_INLINE_STATE:
@@ -189,29 +189,29 @@ def _bytes(told: Any) -> bytes:
     return data
 
 
-def _mapping(told: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(told, dict):
+def _mapping(payload: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(payload, dict):
         raise AnswerRefused(f"{what} is no mapping")
-    return told
+    return payload
 
 
-def _only(told: Mapping[str, Any], names: Sequence[str] | frozenset[str], what: str) -> None:
-    for name in told:
+def _only(payload: Mapping[str, Any], names: Sequence[str] | frozenset[str], what: str) -> None:
+    for name in payload:
         if name not in names:
             raise AnswerRefused(f"There is {_short(name)!r} in {what}")
 
 
-def _text(told: Any, what: str, longest: int) -> str:
-    if not isinstance(told, str) or len(told) > longest:
+def _text(text: Any, what: str, longest: int) -> str:
+    if not isinstance(text, str) or len(text) > longest:
         raise AnswerRefused(f"{what} is no text of at most {longest} characters")
     try:
-        told.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise AnswerRefused(f"{what} is no valid text") from None
-    return told
+    return text
 
 
-def _short(told: Any) -> str:
+def _short(value: Any) -> str:
     """A glimpse of it, for a sentence."""
-    text = told if isinstance(told, str) else type(told).__name__
+    text = value if isinstance(value, str) else type(value).__name__
     return text[:200].encode("utf-8", "replace").decode()

@@ -106,8 +106,8 @@ class Work:
 
         self._job = job
         self._about = unpacked(job["about"])
-        told = self._about
-        self.steps = [(step, told["workers"][at]) for step, at in told["steps"]]
+        about = self._about
+        self.steps = [(step, about["workers"][at]) for step, at in about["steps"]]
         self._rule: Rule | None = None
         self._trial: AsOfTrial | None = None
         self._others: list[tuple[AsOfTrial, Callable[[int], bool]]] = []
@@ -155,18 +155,18 @@ class Work:
 
         if self._rule is None or self._job.get("at_end"):  # a run may go on after its end
             return {"state": None}
-        told = {"asks_at_end": True} if asks_at_end(type(self._rule)) else {}
+        more = {"asks_at_end": True} if asks_at_end(type(self._rule)) else {}
         try:
             state = save_state(self._rule)
         except SMDebugError as problem:
-            return {"state": {"problem": shortened(str(problem))}, **told}
+            return {"state": {"problem": shortened(str(problem))}, **more}
         left_out = [shortened(name, 100) for name in state.left_out[:20]]
         if len(state) <= LARGEST_INLINE_STATE:
             kept = {"inline": b64encode(state.data).decode("ascii")}
         else:
             kept = {"key": self._job["state_key"]}
             self._storage.write(kept["key"], state.data)
-        return {"state": kept, **({"left_out": left_out} if left_out else {}), **told}
+        return {"state": kept, **({"left_out": left_out} if left_out else {}), **more}
 
     # Beginning
 
@@ -181,8 +181,8 @@ class Work:
         self._storage = open_storage(job["location"])
         name = job["run"].rpartition("/")[2]
         trial = view(name, self._storage, about, through=max(step for step, _ in self.steps))
-        for told in about["others"]:
-            self._others.append(opened(told))
+        for other in about["others"]:
+            self._others.append(opened(other))
         rule = make_rule(
             rule_class(job),
             trial,
@@ -220,17 +220,17 @@ def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int)
     )
 
 
-def opened(told: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
+def opened(other: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
     """Another run, and whether it has passed a step: as the step index knows it, else by listing it."""
     from functions.evaluation.rule_call import as_listed
     from smdebug.files.names import END_MARKER
     from smdebug.storage import open_storage
 
-    storage = open_storage(told["location"])
-    name = told["run"].rpartition("/")[2]
-    if "history" in told:
-        seen = view(name, storage, told, through=10**12)
-        return seen, lambda step: told["ended"] or step <= told["through"]
+    storage = open_storage(other["location"])
+    name = other["run"].rpartition("/")[2]
+    if "history" in other:
+        seen = view(name, storage, other, through=10**12)
+        return seen, lambda step: other["ended"] or step <= other["through"]
     seen = as_listed(name, storage)
     has_ended = any(key == END_MARKER for key in storage.list(END_MARKER))
     return seen, lambda step: has_ended
@@ -242,7 +242,7 @@ def named(layout: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
 
     files = IndexFiles(storage, lambda key, problem: None)
     written = files.of(layout["first_step"], layout["workers"])
-    names = sorted({name for one in written.values() for name in one.layout.of_tensor})
+    names = sorted({name for index_file in written.values() for name in index_file.layout.of_tensor})
     return {**layout, "names": names}
 
 
@@ -308,8 +308,8 @@ def told_of_outcome(outcome: Any) -> dict[str, Any]:
     from functions.decisions.outcomes import Clear, Found, Raised
 
     if isinstance(outcome, Found):
-        told = [bounded_finding(one) for one in worst(outcome.findings, MOST_FINDINGS)]
-        text = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+        findings = [bounded_finding(finding) for finding in worst(outcome.findings, MOST_FINDINGS)]
+        text = json.dumps(findings, ensure_ascii=False).encode("utf-8", "replace")
         return {"outcome": "found", "findings": json.loads(text)}
     if isinstance(outcome, Raised):
         return {"outcome": "raised", "message": shortened(outcome.message)}

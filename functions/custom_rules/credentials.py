@@ -35,18 +35,18 @@ def session_policy(
     def arn(place: str) -> str:
         return f"arn:{partition}:s3:::{place}"
 
-    runs = list(dict.fromkeys(f"{one.strip('/')}/" for one in (run, *others)))
+    runs = list(dict.fromkeys(f"{place.strip('/')}/" for place in (run, *others)))
     own_state = arn(f"{_literal(run)}/{_literal(state)}*")
     sources = [arn(_literal(source.removeprefix("s3://")))] if source else []
     by_bucket: dict[str, list[str]] = {}
-    for one in runs:
-        bucket, prefix = bucket_and_prefix(one.rstrip("/"))
+    for place in runs:
+        bucket, prefix = bucket_and_prefix(place.rstrip("/"))
         by_bucket.setdefault(bucket, []).append(f"{_literal(prefix)}*")
     statements: list[dict[str, Any]] = [
         {
             "Effect": "Allow",
             "Action": "s3:GetObject",
-            "Resource": [*(arn(f"{_literal(one)}*") for one in runs), *sources],
+            "Resource": [*(arn(f"{_literal(place)}*") for place in runs), *sources],
         },
         {
             "Effect": "Deny",
@@ -87,4 +87,4 @@ def as_text(policy: dict[str, Any]) -> str:
 
 def _literal(text: str) -> str:
     """The text in a policy, in which some characters would mean more than themselves."""
-    return "".join(f"${{{one}}}" if one in "*?$" else one for one in text)
+    return "".join(f"${{{letter}}}" if letter in "*?$" else letter for letter in text)

@@ -57,34 +57,34 @@ class Claimed:
     @property
     def asked(self) -> tuple[int, ...]:
         """The steps that the rule was to look at, in their order."""
-        return tuple(one.step for one in self.steps if one.asked)
+        return tuple(step.step for step in self.steps if step.asked)
 
     def to_dict(self) -> dict[str, Any]:
-        told = asdict(self)
+        claim = asdict(self)
         steps = [
             {
                 key: value
-                for key, value in asdict(one).items()
+                for key, value in asdict(step).items()
                 if key != "workers" and value is not None and value is not False and value != ()
             }
-            for one in self.steps
+            for step in self.steps
         ]
-        return {**told, "steps": steps}
+        return {**claim, "steps": steps}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Claimed:
-        known = {one.name for one in fields(ClaimedStep)}
+    def from_dict(cls, payload: Mapping[str, Any]) -> Claimed:
+        known = {known_field.name for known_field in fields(ClaimedStep)}
         steps = tuple(
             ClaimedStep(
                 **{
                     "asked": False,
-                    **{key: value for key, value in one.items() if key in known},
-                    "passed": tuple(one.get("passed", ())),
+                    **{key: value for key, value in step.items() if key in known},
+                    "passed": tuple(step.get("passed", ())),
                 }
             )
-            for one in told["steps"]
+            for step in payload["steps"]
         )
-        return cls(**{**told, "steps": steps})
+        return cls(**{**payload, "steps": steps})
 
 
 def packed(value: Any) -> str:
@@ -104,9 +104,9 @@ def unpacked(text: str) -> Any:
 def steps_with_workers(steps: Iterable[ClaimedStep]) -> dict[str, Any]:
     """The steps with who wrote them. Most were written by the same workers, who are named once."""
     steps = list(steps)
-    workers = list(dict.fromkeys(one.workers for one in steps))
+    workers = list(dict.fromkeys(step.workers for step in steps))
     at = {names: position for position, names in enumerate(workers)}
     return {
         "workers": [list(names) for names in workers],
-        "steps": [[one.step, at[one.workers]] for one in steps],
+        "steps": [[step.step, at[step.workers]] for step in steps],
     }

@@ -103,10 +103,10 @@ class RuleOutput:
 
     def _take_line(self, line: bytes) -> None:
         try:
-            told = json.loads(line, parse_constant=_no_number)
+            message = json.loads(line, parse_constant=_no_number)
         except (ValueError, RecursionError):
-            told = None
-        match told:
+            message = None
+        match message:
             case {"begun": int(step)}:
                 self.step = step
             case {"unavailable": str(message)}:
@@ -115,7 +115,7 @@ class RuleOutput:
             case {"done": dict(done)}:
                 self._done = done
             case {"step": _, "outcome": _}:
-                self._steps.append(told)
+                self._steps.append(message)
             case _:
                 raise Died("it answered with something that is no answer")
 
@@ -149,30 +149,30 @@ class RuleOutput:
             log("The rule says more than is kept; the rest is left out", level="WARNING", **about)
             return
         text = line[:LONGEST_LINE].decode("utf-8", "replace")
-        told = _as_json(text)
-        level = told.get("level")
+        payload = _as_json(text)
+        level = payload.get("level")
         about["level"] = level if level in _LEVELS else "ERROR" if stream == "stderr" else "INFO"
-        message = told.get("message")
+        message = payload.get("message")
         log(message if isinstance(message, str) else text, **about)
 
     def answer(self) -> dict[str, Any]:
         """All of it, for the commit."""
-        told: dict[str, Any] = {"steps": self._steps, **(self._done or {})}
+        answer: dict[str, Any] = {"steps": self._steps, **(self._done or {})}
         if self.died is not None:
             # Without what the rule remembers, what it said counts for nothing.
-            told = {"steps": [], "died": {"step": self.step, "message": self.died[:1000]}}
+            answer = {"steps": [], "died": {"step": self.step, "message": self.died[:1000]}}
             if self.later:
-                told["died"]["later"] = True
+                answer["died"]["later"] = True
             about = {**self._about, "step": self.step, "problem": self.died}
             log("The rule's process died", level="ERROR", **about)
         try:
-            text = json.dumps(told, allow_nan=False)
+            text = json.dumps(answer, allow_nan=False)
         except (ValueError, RecursionError):
             text = ""
         if not text or len(text) > LARGEST_ANSWER:
             message = "it answered with something that is no answer"
             return {"steps": [], "died": {"step": self.step, "message": message}}
-        return told
+        return answer
 
 
 # The process
@@ -194,10 +194,10 @@ def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[byt
         "MALLOC_ARENA_MAX": "2",
         "SMDEBUG_LOG_LEVEL": "info",
     }
-    told = {key: value for key, value in job.items() if key != "credentials"}
+    without_credentials = {key: value for key, value in job.items() if key != "credentials"}
     try:
         with tempfile.TemporaryFile() as given:
-            given.write(json.dumps({**told, "path": path}).encode())
+            given.write(json.dumps({**without_credentials, "path": path}).encode())
             given.seek(0)
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and script
                 [sys.executable, "-I", "-S", "-B", str(CHILD), str(end)],
@@ -220,11 +220,11 @@ def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[byt
 def _limits(
     job: Mapping[str, Any], memory_mb: float, seconds: float, folder: Path
 ) -> dict[str, float]:
-    told = job.get("limits") or {}
+    asked = job.get("limits") or {}
     limits = {
-        "work": float(told.get("work", seconds)),
-        "seconds": min(seconds, float(told.get("seconds", seconds))),
-        "memory_mb": min(memory_mb, float(told.get("memory_mb", memory_mb))),
+        "work": float(asked.get("work", seconds)),
+        "seconds": min(seconds, float(asked.get("seconds", seconds))),
+        "memory_mb": min(memory_mb, float(asked.get("memory_mb", memory_mb))),
         "file_bytes": max(1 << 20, shutil.disk_usage(folder).free - (16 << 20)),
     }
     if os.geteuid() != 0:  # the system does not count those of root
@@ -256,13 +256,13 @@ def _listen(
                 selector.register(file, selectors.EVENT_READ)
             while True:
                 has_ended = child.poll() is not None
-                ready = [one for one, _ in selector.select(0 if has_ended else _LOOK_EVERY)]
-                for one in ready:
-                    data = os.read(one.fd, 65_536)
+                ready = [key for key, _ in selector.select(0 if has_ended else _LOOK_EVERY)]
+                for key in ready:
+                    data = os.read(key.fd, 65_536)
                     if data:
-                        takers[one.fd](data)
+                        takers[key.fd](data)
                     else:
-                        selector.unregister(one.fd)
+                        selector.unregister(key.fd)
                 now = time.monotonic()
                 if has_ended or heard.is_done:  # somebody may still hold its ends of the pipes
                     last_words = last_words or now + _LAST_WORDS
@@ -321,7 +321,7 @@ def descendants() -> Iterator[int]:
             stat = (folder / "stat").read_bytes()
             parents[int(folder.name)] = int(stat.rpartition(b")")[2].split()[1])
     ours = {os.getpid()}
-    while more := {one for one, parent in parents.items() if parent in ours} - ours:
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= more
         yield from more
 
@@ -379,15 +379,15 @@ def _is_standard(place: str) -> bool:
 
 def _as_json(text: str) -> dict[str, Any]:
     with suppress(ValueError, RecursionError):
-        told = json.loads(text)
-        if isinstance(told, dict):
-            return told
+        payload = json.loads(text)
+        if isinstance(payload, dict):
+            return payload
     return {}
 
 
 def _number_in(line: bytes) -> int | None:
-    told = line[1:13]
-    return int(told) if told.isdigit() else None
+    digits = line[1:13]
+    return int(digits) if digits.isdigit() else None
 
 
 def _no_number(text: str) -> NoReturn:

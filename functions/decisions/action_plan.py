@@ -142,10 +142,10 @@ def _tell(
 ) -> Iterator[PlannedAction]:
     kind = {"email": "e-mail address", "sms": "phone number"}[str(action["name"])]
     wanted = str(action.get("endpoint") or "")
-    told = [one for one in known if not wanted or one.lower() == wanted.lower()]
-    for to in told:
+    recipients = [address for address in known if not wanted or address.lower() == wanted.lower()]
+    for to in recipients:
         yield Notify(_id(detail, action, f"{MESSAGE} to {to}"), action, to)
-    if not told:
+    if not recipients:
         whom = f"{wanted} is no {kind}" if wanted else f"There is no {kind}"
         reason = f"{whom} that this stack was deployed to tell: nobody was told."
         yield Refuse(_id(detail, action, NOTHING), action, reason)

@@ -52,8 +52,8 @@ def subject(detail_type: str, detail: Detail) -> str:
 def sms(detail_type: str, detail: Detail) -> str:
     """The same for a phone, with the worst of what was found: at most 140 characters."""
     worst = _worst(detail)
-    told = _headline(detail_type, detail) + (f". {_evidence(worst)}" if worst else "")
-    return _in_ascii(told, MAX_SMS)
+    text = _headline(detail_type, detail) + (f". {_evidence(worst)}" if worst else "")
+    return _in_ascii(text, MAX_SMS)
 
 
 def line(detail_type: str, detail: Detail) -> str:
@@ -64,8 +64,8 @@ def line(detail_type: str, detail: Detail) -> str:
     if count > 1:
         parts.append(f"and {count - 1} more")
     parts.append(str(detail.get("location") or ""))
-    told = " · ".join(part for part in parts if part)
-    return _cut(" ".join(_printable(told).replace('"', "'").replace("\\", "/").split()), MAX_LINE)
+    text = " · ".join(part for part in parts if part)
+    return _cut(" ".join(_printable(text).replace('"', "'").replace("\\", "/").split()), MAX_LINE)
 
 
 def webhook(detail_type: str, detail: Detail) -> dict[str, str]:
@@ -76,7 +76,7 @@ def webhook(detail_type: str, detail: Detail) -> dict[str, str]:
 def email(detail_type: str, detail: Detail) -> str:
     """The e-mail: what happened, to which run, since when, the evidence, and what to do now."""
     write = _LETTERS.get(detail_type, _any_letter)
-    return _cut("\n".join(_printable(one) for one in write(detail)).strip(), MAX_LETTER) + "\n"
+    return _cut("\n".join(_printable(text) for text in write(detail)).strip(), MAX_LETTER) + "\n"
 
 
 def seconds_to_alert(detail: Detail) -> float | None:
@@ -115,8 +115,8 @@ def _headline(detail_type: str, detail: Detail) -> str:
 
 
 def _why(detail: Detail) -> str:
-    told = detail.get("trouble") or detail.get("message") or detail.get("reason") or ""
-    return str(told).strip()
+    text = detail.get("trouble") or detail.get("message") or detail.get("reason") or ""
+    return str(text).strip()
 
 
 # Letters
@@ -338,8 +338,8 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def _read(told: Any) -> datetime | None:
-    return datetime.fromisoformat(told) if isinstance(told, str) else None
+def _read(text: Any) -> datetime | None:
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 def _in_ascii(text: str, longest: int) -> str:

@@ -24,7 +24,7 @@ def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str,
 
 def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     """A finding as an event can hold it: long texts are cut, and say so by their last letter."""
-    told = {
+    bounded = {
         key: _small(plain(finding[key]))
         for key in ("tensor", "statistic", "value", "threshold", "worker", "message", "step")
         if finding.get(key) is not None
@@ -32,8 +32,8 @@ def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     details = plain(finding.get("details") or {})
     if details:
         size = len(as_json(details))
-        told["details"] = details if size <= _MAX_DETAILS else {"left_out": f"{size} bytes"}
-    return told
+        bounded["details"] = details if size <= _MAX_DETAILS else {"left_out": f"{size} bytes"}
+    return bounded
 
 
 def fitted(detail: Mapping[str, Any]) -> dict[str, Any]:

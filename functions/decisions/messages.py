@@ -66,24 +66,24 @@ class NotUnderstood(SMDebugValueError):
 def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
     """What a message tells: files of runs, jobs that ended, our own reminders. None of it: other things."""
     try:
-        told = json.loads(body)
+        payload = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise NotUnderstood(f"The message is not JSON ({error}): {body[:200]!r}") from error
-    if not isinstance(told, dict):
+    if not isinstance(payload, dict):
         raise NotUnderstood(f"The message is not a JSON object: {body[:200]!r}")
-    if told.get("Event") == "s3:TestEvent":
+    if payload.get("Event") == "s3:TestEvent":
         return []
     try:
-        if "Records" in told:
-            return [one for record in told["Records"] for one in _of_record(record)]
-        if told.get("source") == "aws.s3":
-            return list(_of_event(told))
-        if told.get("source") == "aws.sagemaker":
-            return _of_job(told["detail"])
-        if "check" in told or "finish" in told:
-            finish = "finish" in told
-            run = _text(told["finish" if finish else "check"])
-            return [Reminder(run, finish, told.get("at_once") is True)]
+        if "Records" in payload:
+            return [arrival for record in payload["Records"] for arrival in _of_record(record)]
+        if payload.get("source") == "aws.s3":
+            return list(_of_event(payload))
+        if payload.get("source") == "aws.sagemaker":
+            return _of_job(payload["detail"])
+        if "check" in payload or "finish" in payload:
+            finish = "finish" in payload
+            run = _text(payload["finish" if finish else "check"])
+            return [Reminder(run, finish, payload.get("at_once") is True)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise NotUnderstood(
             f"The message looks like one of S3 and is not: {error!r} in {body[:200]!r}"
@@ -159,25 +159,25 @@ def _is_plain(prefix: str) -> bool:
 def _of_record(record: Mapping[str, Any]) -> Iterator[Arrival]:
     if not record["eventName"].startswith("ObjectCreated:"):
         return
-    told = record["s3"]
+    object_event = record["s3"]
     arrival = arrival_of(
-        _bucket(told["bucket"]["name"]),
-        unquote_plus(_text(told["object"]["key"]), errors="strict"),
+        _bucket(object_event["bucket"]["name"]),
+        unquote_plus(_text(object_event["object"]["key"]), errors="strict"),
         uploaded=_seconds(record.get("eventTime")),
-        sequencer=str(told["object"].get("sequencer", "")),
+        sequencer=str(object_event["object"].get("sequencer", "")),
     )
     if arrival is not None:
         yield arrival
 
 
-def _of_event(told: Mapping[str, Any]) -> Iterator[Arrival]:
-    if told.get("detail-type") != "Object Created":
+def _of_event(event: Mapping[str, Any]) -> Iterator[Arrival]:
+    if event.get("detail-type") != "Object Created":
         return
-    detail = told["detail"]
+    detail = event["detail"]
     arrival = arrival_of(
         _bucket(detail["bucket"]["name"]),
         _text(detail["object"]["key"]),
-        uploaded=_seconds(told.get("time")),
+        uploaded=_seconds(event.get("time")),
         sequencer=str(detail["object"].get("sequencer", "")),
     )
     if arrival is not None:

@@ -77,8 +77,8 @@ def as_outbox(entries: Iterable[OutboxEntry]) -> dict[str, dict[str, str]]:
 
 def id_of(run: str, training_run: int, configuration: str, step: int | None, kind: str) -> str:
     """The id of what happened: the same however often it is worked out."""
-    told = json.dumps([run, training_run, configuration, step, kind])
-    return sha256(told.encode()).hexdigest()[:32]
+    cause = json.dumps([run, training_run, configuration, step, kind])
+    return sha256(cause.encode()).hexdigest()[:32]
 
 
 def when(seconds: float | None) -> str | None:

@@ -49,9 +49,9 @@ def condition_met(
 ) -> OutboxEntry:
     """The rule has found something; `rule` is what it is after that."""
     event = _rule_event_id(configuration, moment, f"found {moment.occasion}".rstrip())
-    told = worst(findings, WORST)
+    shown = worst(findings, WORST)
     overflow = None
-    if len(findings) > len(told):
+    if len(findings) > len(shown):
         kept = tuple(worst(findings, MOST_KEPT))
         overflow = Overflow(f"report/findings/{event}.finding", kept, len(findings))
     return entry_of(
@@ -61,7 +61,7 @@ def condition_met(
             "reason": sentence(configuration.rule, moment.step),
             "evidence": {
                 "count": len(findings),
-                "worst": [bounded_finding(finding) for finding in told],
+                "worst": [bounded_finding(finding) for finding in shown],
                 "rest": f"s3://{moment.run}/{overflow.key}" if overflow else None,
             },
             "issue": issue_of(rule),
@@ -119,10 +119,10 @@ def action_outcome(
 ) -> OutboxEntry:
     """What became of one action of a finding; `finding` is the detail of its event."""
     kept = ("run", "location", "training_run", "run_id", "job", "group", "rule", "configuration")
-    told = sha256(f"{outcome_id(str(finding['id']), action, effect)} {done}".encode()).hexdigest()
+    digest = sha256(f"{outcome_id(str(finding['id']), action, effect)} {done}".encode()).hexdigest()
     detail = {
         **{key: finding.get(key) for key in (*kept, "step")},
-        "id": told[:32],  # what failed and was done later is told twice
+        "id": digest[:32],  # what failed and was done later is told twice
         "finding_id": finding["id"],
         "action": dict(action),
         "effect": effect,
@@ -135,8 +135,8 @@ def action_outcome(
 
 def outcome_id(finding_id: str, action: Mapping[str, Any], effect: str) -> str:
     """The id of what becomes of an action of a finding."""
-    told = json.dumps([finding_id, action, effect], sort_keys=True)
-    return sha256(told.encode()).hexdigest()[:32]
+    cause = json.dumps([finding_id, action, effect], sort_keys=True)
+    return sha256(cause.encode()).hexdigest()[:32]
 
 
 def sentence(rule: str, step: int) -> str:

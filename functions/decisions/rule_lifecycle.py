@@ -147,14 +147,14 @@ def _found(
         return Transition(seen)
     after, outbox = _with_status(seen, configuration, RuleStatus.ISSUES_FOUND, reason, moment)
     acts = is_news and not is_over and not moment.catch_up
-    told = condition_met(
+    event = condition_met(
         configuration,
         after,
         findings,
         moment,
         actions=configuration.actions if acts else (),
     )
-    return Transition(after, (told, *outbox))
+    return Transition(after, (event, *outbox))
 
 
 def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:

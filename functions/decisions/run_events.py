@@ -53,7 +53,7 @@ def summary_of(
     not_evaluated: int = 0,
 ) -> dict[str, Any]:
     """What there is to say at the end of a run."""
-    told = [
+    summaries = [
         {
             "name": rule.name,
             "rule": configuration.rule,
@@ -66,14 +66,14 @@ def summary_of(
         for configuration, rule in rules
     ]
     counts = {status.value: 0 for status in RuleStatus}
-    for one in told:
-        counts[str(one["status"])] += 1
+    for summary in summaries:
+        counts[str(summary["status"])] += 1
     return {
         "steps": steps,
         "last_step": last_step,
         "not_evaluated": not_evaluated,
         "statuses": {status: count for status, count in counts.items() if count},
-        "rules": told,
+        "rules": summaries,
     }
 
 
@@ -98,11 +98,11 @@ def old_state_change(
         }
         for rule in rules
     ]
-    told = json.dumps(
-        [[one["RuleConfigurationName"], one["RuleEvaluationStatus"]] for one in statuses]
+    digest = json.dumps(
+        [[status["RuleConfigurationName"], status["RuleEvaluationStatus"]] for status in statuses]
     )
     latest = max((rule["LastModifiedTime"] for rule in statuses), default=int(now * 1000))
-    kind = f"old:{told}:{record.state}:{latest}"
+    kind = f"old:{digest}:{record.state}:{latest}"
     detail = {
         "id": id_of(record.run, record.training_run, "", None, kind),
         "TrainingJobName": job,

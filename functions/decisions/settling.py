@@ -101,7 +101,7 @@ def late_steps(
 ) -> list[StepRecord]:
     """Those of the steps up to the cursor that have become complete only after it had passed them."""
     late = []
-    for step in sorted(steps, key=lambda one: one.step):
+    for step in sorted(steps, key=lambda record: record.step):
         if step.step > settling.cursor or not step.is_complete(settling.num_workers):
             continue
         if step.step in group.late_done:
@@ -124,7 +124,7 @@ def never_came(
     """
     waiting = [
         step
-        for step in sorted(steps, key=lambda one: one.step)
+        for step in sorted(steps, key=lambda record: record.step)
         if not step.is_complete(num_workers) and now - step.indexed >= timeout
     ]
     if not waiting:

@@ -88,7 +88,7 @@ class RuleBench:
         if self.summary is not None:
             view.history.add_layout(view.trial.layout(summary.layout))
             written = view.trial.written_by(step.step, summary.workers).values()
-            self.saved = max((one.saved_at or 0.0 for one in written), default=0.0) or None
+            self.saved = max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
         if not missing:
             return None
         problems = [str(problem) for problem in view.trial.damaged_files.values()][-3:]
@@ -210,7 +210,7 @@ class _OtherRun:
         if record.has_ended:
             return True
         later = self._world.index.steps(record.run, record.training_run, first=step, limit=5)
-        return any(one.is_complete(record.num_workers) for one in later)
+        return any(later_step.is_complete(record.num_workers) for later_step in later)
 
 
 class _View:

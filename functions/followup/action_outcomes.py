@@ -21,17 +21,17 @@ class OutcomesInIndex:
 
     def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
         # The first takes it in one write. Whoever takes it over has seen the very claim that has run out.
-        pk, told = f"{CLAIM}#{finding_id}", {"by": by, "until": int(until)}
+        pk, wanted = f"{CLAIM}#{finding_id}", {"by": by, "until": int(until)}
         kept = self._store.update(
-            pk, deed_id, set={"expires": int(now + KEPT_FOR)}, set_once=dict(told)
+            pk, deed_id, set={"expires": int(now + KEPT_FOR)}, set_once=dict(wanted)
         )
         found = {"by": kept["by"], "until": int(kept["until"])}
-        if found == told:
+        if found == wanted:
             return True
         if found["by"] != by and found["until"] > now:
             return False
         try:
-            self._store.update(pk, deed_id, set=told, only=Only(equal=found))
+            self._store.update(pk, deed_id, set=wanted, only=Only(equal=found))
         except Refused:
             return False
         return True
@@ -39,8 +39,8 @@ class OutcomesInIndex:
     def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
         first = f"{items.ACTION_PREFIX}{finding_id}#"
         found = self._store.query(items.run_pk(run), first=first, last=first + items.LAST)
-        told = (items.unpacked(item["body"]) for item in found)
-        return frozenset(outcome["id"] for outcome in told if outcome["settled"])
+        outcomes = (items.unpacked(item["body"]) for item in found)
+        return frozenset(outcome["id"] for outcome in outcomes if outcome["settled"])
 
     def record_action(
         self,
