@@ -29,7 +29,7 @@ def ask(client: Client, operation: str, **request: Any) -> Mapping[str, Any]:
         return answer
     except ClientError as error:
         answer_error = error.response.get("Error", {})
-        code, message = str(answer_error.get("Code", "")), str(problem_of_call.get("Message", ""))
+        code, message = str(answer_error.get("Code", "")), str(answer_error.get("Message", ""))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         problem = f"{operation} was refused: {code}: {message}"
         if status >= 500 or any(word in code for word in _LATER):

@@ -69,7 +69,9 @@ class DynamoItems(ItemReader):
             removes += [f"{name(key)}.{name(at)}" for at in gone]
         adds = [f"{name(key)} {value(new)}" for key, new in (add or {}).items()]
         clauses = {"SET": sets, "REMOVE": removes, "ADD": adds}
-        expression = " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts)
+        expression = " ".join(
+            f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts
+        )
         answer = self._ask(
             "update_item",
             Key=_key(pk, sk),
@@ -139,7 +141,9 @@ class _Words:
             clauses.append(f"attribute_not_exists({self.name('pk')})")
         if only.present:
             clauses.append(f"attribute_exists({self.name('pk')})")
-        clauses += [f"{self.name(key)} = {self.value(expected)}" for key, expected in only.equal.items()]
+        clauses += [
+            f"{self.name(key)} = {self.value(expected)}" for key, expected in only.equal.items()
+        ]
         clauses += [
             f"(attribute_not_exists({self.name(key)}) OR {self.name(key)} < {self.value(bound)})"
             for key, bound in only.below.items()

@@ -129,7 +129,8 @@ def _copy(value: Any) -> Any:
         return value
     if isinstance(value, dict | Mapping):
         return {
-            key: entry if type(entry) in _UNCHANGEABLE else _copy(entry) for key, entry in value.items()
+            key: entry if type(entry) in _UNCHANGEABLE else _copy(entry)
+            for key, entry in value.items()
         }
     if isinstance(value, list | tuple):
         return [_copy(entry) for entry in value]

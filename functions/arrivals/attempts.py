@@ -36,7 +36,9 @@ def by_attempt(
     for arrivals in doubtful.values():
         last_earlier = -1.0
         index_files_first = sorted(
-            arrivals, key=lambda arrival: (arrival.kind is Kind.INDEX, arrival.uploaded), reverse=True
+            arrivals,
+            key=lambda arrival: (arrival.kind is Kind.INDEX, arrival.uploaded),
+            reverse=True,
         )
         for arrival in index_files_first:
             is_before = 0.0 < arrival.uploaded < last_earlier

@@ -43,7 +43,11 @@ class Batch:
 
     def answer(self) -> dict[str, Any]:
         """The messages that are to be seen again, as Lambda wants to be told."""
-        return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in sorted(self._again)]}
+        return {
+            "batchItemFailures": [
+                {"itemIdentifier": identifier} for identifier in sorted(self._again)
+            ]
+        }
 
     def _add(self, message: dict[str, Any]) -> None:
         identifier = message["messageId"]

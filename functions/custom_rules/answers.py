@@ -117,7 +117,9 @@ def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
 def _outcome(payload: Mapping[str, Any]) -> Outcome | Behind:
     kind = payload.get("outcome")
     extra = {"found": ("findings",), "raised": ("message",), "behind": ("message",)}
-    _only(payload, ("step", "outcome", *(extra.get(kind, ()) if isinstance(kind, str) else ())), "it")
+    _only(
+        payload, ("step", "outcome", *(extra.get(kind, ()) if isinstance(kind, str) else ())), "it"
+    )
     match kind:
         case "clear":
             return Clear()

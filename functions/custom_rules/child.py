@@ -242,7 +242,9 @@ def named(layout: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
 
     files = IndexFiles(storage, lambda key, problem: None)
     written = files.of(layout["first_step"], layout["workers"])
-    names = sorted({name for index_file in written.values() for name in index_file.layout.of_tensor})
+    names = sorted(
+        {name for index_file in written.values() for name in index_file.layout.of_tensor}
+    )
     return {**layout, "names": names}
 
 

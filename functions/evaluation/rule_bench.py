@@ -88,7 +88,9 @@ class RuleBench:
         if self.summary is not None:
             view.history.add_layout(view.trial.layout(summary.layout))
             written = view.trial.written_by(step.step, summary.workers).values()
-            self.saved = max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
+            self.saved = (
+                max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
+            )
         if not missing:
             return None
         problems = [str(problem) for problem in view.trial.damaged_files.values()][-3:]

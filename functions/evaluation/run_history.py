@@ -29,7 +29,12 @@ class IndexedHistory:
 
     def at(self, step: int) -> StepSummary | None:
         return next(
-            (summary for summary in self._newest_first(step + 1, _PAGE_OF_ONE) if summary.step == step), None
+            (
+                summary
+                for summary in self._newest_first(step + 1, _PAGE_OF_ONE)
+                if summary.step == step
+            ),
+            None,
         )
 
     def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:

@@ -175,9 +175,11 @@ class SmallWorld:
 
     def deliver(self, *, order: Callable[[list[str]], list[str]] = list, batch: int = 10) -> None:
         """Hand the notifications so far to ingest, in batches."""
-        told, self.bucket.notifications = order(self.bucket.notifications), []
-        for at in range(0, len(told), batch):
-            arrivals = [one for body in told[at : at + batch] for one in arrivals_in(body)]
+        bodies, self.bucket.notifications = order(self.bucket.notifications), []
+        for at in range(0, len(bodies), batch):
+            arrivals = [
+                arrival for body in bodies[at : at + batch] for arrival in arrivals_in(body)
+            ]
             for run, together in by_run(arrivals).items():
                 record_arrivals(self.world, run, together)
 
@@ -185,27 +187,27 @@ class SmallWorld:
         """Run the executions that were started, as the state machine would."""
         while self.workflow.started:
             name = next(iter(self.workflow.started))
-            told = self.workflow.started.pop(name)
+            request = self.workflow.started.pop(name)
             has_failed = False
-            for group in told["groups"]:
+            for group in request["groups"]:
                 if group["group"] in self.broken:
-                    self.checks.leave({"check": told["run"]}, after_seconds=60)
+                    self.checks.leave({"check": request["run"]}, after_seconds=60)
                     has_failed = True
                     continue
-                asked = (self.world, told["run"], group["group"], told["step"])
+                asked = (self.world, request["run"], group["group"], request["step"])
                 how = self.evaluate_custom if group["kind"] == "custom" else evaluate
                 self._until_done(partial(how, *asked))
-            if told["finish"] and not has_failed:
-                self._until_done(partial(finish_run, self.world, told["run"]))
+            if request["finish"] and not has_failed:
+                self._until_done(partial(finish_run, self.world, request["run"]))
 
     def evaluate_custom(self, world: World, run: str, group: str, step: int) -> dict[str, Any]:
         """Claim, run and commit; what they tell each other goes through JSON."""
-        told = _through_json(claim(world, run, group, step))
-        if "function" not in told:
-            return told
-        file = self.deployed.get(told["function"])
-        ran = {"answer": self.run_rule(told["job"], file=str(file) if file else None)}
-        return _through_json(commit_answer(world, run, group, told["claim"], _through_json(ran)))
+        handed = _through_json(claim(world, run, group, step))
+        if "function" not in handed:
+            return handed
+        file = self.deployed.get(handed["function"])
+        ran = {"answer": self.run_rule(handed["job"], file=str(file) if file else None)}
+        return _through_json(commit_answer(world, run, group, handed["claim"], _through_json(ran)))
 
     def _until_done(self, ask: Callable[[], dict[str, Any]]) -> None:
         more = True
@@ -231,22 +233,22 @@ class SmallWorld:
         """Let time go by, with the checks and wake-ups that fall due in it."""
         until = self.clock.now() + seconds
         for _ in range(2000):
-            due = [(self.clock.now() + after, told) for after, told in self.checks.waiting]
+            due = [(self.clock.now() + after, message) for after, message in self.checks.waiting]
             due += [(at, {"watch": run}) for run, at in self.schedules.at.items()]
-            due = [one for one in due if one[0] <= until]
+            due = [item for item in due if item[0] <= until]
             if not due:
                 break
-            at, told = min(due, key=lambda one: one[0])
+            at, message = min(due, key=lambda item: item[0])
             wait = max(0.0, at - self.clock.now())
             self.clock.time += wait
-            if "watch" in told:
+            if "watch" in message:
                 self._let_checks_wait(wait)
-                del self.schedules.at[told["watch"]]
-                watch(self.world, told["watch"])
+                del self.schedules.at[message["watch"]]
+                watch(self.world, message["watch"])
             else:
-                self.checks.waiting.remove(min(self.checks.waiting, key=lambda one: one[0]))
+                self.checks.waiting.remove(min(self.checks.waiting, key=lambda item: item[0]))
                 self._let_checks_wait(wait)
-                for reminder in arrivals_in(json.dumps(told)):
+                for reminder in arrivals_in(json.dumps(message)):
                     remind(self.world, reminder, f"{self.clock.now()}")
             self.settle()
         rest = max(0.0, until - self.clock.now())
@@ -255,7 +257,7 @@ class SmallWorld:
 
     def _let_checks_wait(self, seconds: float) -> None:
         self.checks.waiting = [
-            (max(0, round(after - seconds)), one) for after, one in self.checks.waiting
+            (max(0, round(after - seconds)), message) for after, message in self.checks.waiting
         ]
 
     def sweep(self) -> int:
@@ -279,5 +281,5 @@ class SmallWorld:
         }
 
 
-def _through_json(told: Any) -> Any:
-    return json.loads(json.dumps(told, allow_nan=False))
+def _through_json(value: Any) -> Any:
+    return json.loads(json.dumps(value, allow_nan=False))

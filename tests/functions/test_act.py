@@ -112,8 +112,8 @@ def test_a_job_that_is_not_there_is_an_outcome_and_the_rest_is_done():
     memory = Memory()
     memory.trouble = {"stop": NotDone("there is no such job")}
     carry_out(memory.ports(), event(STOP, MAIL, job="gone")["detail"])
-    assert [one["done"] for one in memory.kept.values()] == [True, False, True]
-    assert [one["message"] for one in memory.kept.values()][1] == "there is no such job"
+    assert [outcome["done"] for outcome in memory.kept.values()] == [True, False, True]
+    assert [outcome["message"] for outcome in memory.kept.values()][1] == "there is no such job"
 
 
 class Memory:
@@ -133,13 +133,13 @@ class Memory:
         endpoints = Endpoints(emails=("me@example.org",))
         return ActionPorts(self, self, self, self, self, self, endpoints)
 
-    def _do(self, what, *told):
+    def _do(self, what, *details):
         if self.meanwhile:
             happens, self.meanwhile = self.meanwhile, None
             happens()
         if what in self.trouble:
             raise self.trouble[what]
-        self.done.append((what, *told))
+        self.done.append((what, *details))
 
     def in_progress(self, prefix):
         return self.jobs_in_progress
@@ -160,7 +160,7 @@ class Memory:
         return self.time
 
     def settled(self, run, group, rule_id, finding_id):
-        return frozenset(one["id"] for one in self.kept.values() if one["settled"])
+        return frozenset(outcome["id"] for outcome in self.kept.values() if outcome["settled"])
 
     def record_action(self, run, group, rule_id, outcome, outbox):
         self.kept[outcome["id"]] = outcome
@@ -174,7 +174,7 @@ def test_what_cannot_be_done_for_now_is_tried_again_and_the_rest_is_not():
     with pytest.raises(TooMuch):
         carry_out(memory.ports(), detail)
     assert memory.done == [("tell", "me@example.org"), ("check", "runs/mnist-1")]
-    assert [one["settled"] for one in memory.kept.values()] == [False, True]
+    assert [outcome["settled"] for outcome in memory.kept.values()] == [False, True]
     memory.trouble = {}
     (outcome,) = carry_out(memory.ports(), detail)
     assert outcome["done"]
@@ -227,13 +227,13 @@ def test_what_somebody_has_just_finished_is_not_done_again_by_who_could_not_clai
     detail = event(MAIL)["detail"]
     claim = memory.claim
 
-    def late_claim(*told, **more):
+    def late_claim(*arguments, **more):
         memory.claim = claim
         carry_out(
             memory.ports(), detail, "first"
         )  # begins and ends before the second has its answer
         memory.time += 2 * CLAIMED_FOR  # and the second sleeps so long that the claim has run out
-        return claim(*told, **{**more, "now": memory.time, "until": memory.time + CLAIMED_FOR})
+        return claim(*arguments, **{**more, "now": memory.time, "until": memory.time + CLAIMED_FOR})
 
     memory.claim = late_claim
     assert carry_out(memory.ports(), detail, "second") == []

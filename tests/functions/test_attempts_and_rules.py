@@ -20,21 +20,21 @@ OTHER = {"name": "other", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
 def ask_for(small: SmallWorld, *rules: dict) -> None:
-    told = json.dumps({"version": 1, "rules": rules})
-    small.place().write("rules.json", told.encode())
+    content = json.dumps({"version": 1, "rules": rules})
+    small.place().write("rules.json", content.encode())
 
 
 def found(small: SmallWorld, rule: str = "ill") -> list[tuple[int, int]]:
     return [
-        (one["training_run"], one["step"])
-        for one in small.details(CONDITION_MET)
-        if one["configuration"]["name"] == rule
+        (detail["training_run"], detail["step"])
+        for detail in small.details(CONDITION_MET)
+        if detail["configuration"]["name"] == rule
     ]
 
 
 def held_back(small: SmallWorld) -> list[str]:
-    told, small.bucket.notifications = small.bucket.notifications, []
-    return told
+    held, small.bucket.notifications = small.bucket.notifications, []
+    return held
 
 
 def resumed(small: SmallWorld, *, after: float = 30.0, **more: object) -> Saver:
@@ -168,7 +168,7 @@ def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir
     assert found(small) == [(1, 1)]
 
 
-def _dies(*told: object) -> int:
+def _dies(*arguments: object) -> int:
     raise KeyboardInterrupt
 
 
@@ -225,12 +225,12 @@ def test_a_rule_that_was_detached_and_is_attached_again_looks_again_from_the_fir
         small.settle()
         small.pass_time(120)
     assert [group.group for group in small.index.groups.all_of(RUN)] == ["builtin"]
-    told = [
-        (one["previous_status"], one["status"])
-        for one in small.details(STATUS_CHANGE)
-        if one["configuration"]["name"] == "ill"
+    changes = [
+        (detail["previous_status"], detail["status"])
+        for detail in small.details(STATUS_CHANGE)
+        if detail["configuration"]["name"] == "ill"
     ]
-    assert ("Stopped", "InProgress") in told
+    assert ("Stopped", "InProgress") in changes
 
 
 def test_a_rule_in_a_lane_that_comes_back_begins_anew_where_it_is():
@@ -282,7 +282,7 @@ def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_b
     small.clock.time += 300
     assert small.sweep() == 1
     small.pass_time(120)
-    assert {one.name for one in small.index.rules(RUN).wanted} == {"ill", "other"}
+    assert {configured.name for configured in small.index.rules(RUN).wanted} == {"ill", "other"}
 
 
 def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
@@ -310,7 +310,7 @@ def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():
     small.sweep()
     ask_for(small, OTHER, EVERY_STEP)
     small.settle()
-    assert {one.name for one in small.index.rules(RUN).wanted} == {"ill", "other"}
+    assert {configured.name for configured in small.index.rules(RUN).wanted} == {"ill", "other"}
     small.clock.time += 300
     assert small.sweep() == 0
 

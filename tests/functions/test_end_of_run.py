@@ -28,8 +28,8 @@ def told_of(**rule: Any) -> bytes:
 def overfitting(*losses: tuple[ModeKeys, float], **rule: Any) -> tuple[SmallWorld, Saver]:
     """A run that goes on, of which everything so far was evaluated."""
     small = SmallWorld()
-    told = {"rule": "Overfit", "parameters": {"tensor_regex": "loss"}, **rule}
-    small.place().write("rules.json", told_of(**told))
+    configuration = {"rule": "Overfit", "parameters": {"tensor_regex": "loss"}, **rule}
+    small.place().write("rules.json", told_of(**configuration))
     saver = Saver(small.place()).begin()
     save(saver, losses)
     small.settle()
@@ -71,18 +71,18 @@ def test_what_is_found_at_the_end_and_the_last_status_are_committed_together():
     original = small.index.groups.commit
 
     def commit(run, record, outbox):
-        commits.append((record.finished, sorted(one["detail_type"] for one in outbox.values())))
+        commits.append((record.finished, sorted(entry["detail_type"] for entry in outbox.values())))
         original(run, record, outbox)
 
     small.index.groups.commit = commit
     end(small, saver)
-    finishing = [told for finished, told in commits if finished]
+    finishing = [types for finished, types in commits if finished]
     assert finishing[0] == [
         "Rule Evaluation Condition Met",
         "Rule Evaluation Status Change",
         "SageMaker Training Job State Change",
     ]
-    assert not any("Rule Evaluation Condition Met" in told for told in finishing[1:])
+    assert not any("Rule Evaluation Condition Met" in types for types in finishing[1:])
 
 
 def test_a_run_that_goes_on_after_its_end_is_judged_as_if_it_had_not_ended():
@@ -109,7 +109,7 @@ def test_an_issue_that_the_end_opened_is_resolved_by_a_step_after_it():
     save(saver, [(TRAIN, 1), (EVAL, 1), (TRAIN, 1)], first=2)
     end(small, saver)
     assert found_steps(small) == [1]
-    assert [one["step"] for one in small.details("Rule Issue Resolved")] == [3]
+    assert [detail["step"] for detail in small.details("Rule Issue Resolved")] == [3]
 
 
 @pytest.mark.parametrize(("end_step", "expected"), [(2, [1]), (1, []), (None, [1])])
@@ -233,12 +233,12 @@ def test_a_run_that_goes_on_while_its_end_is_judged_has_not_ended_yet(tmp_path):
     original = watched.small.run_rule
 
     def gone_on_meanwhile(job, **more):
-        told = original(job, **more)
+        answer = original(job, **more)
         if job["at_end"] and watched.small.index.run(RUN).has_ended:
             watched.small.run_rule = original
             watched.save(2)
             watched.small.deliver()
-        return told
+        return answer
 
     watched.small.run_rule = gone_on_meanwhile
     watched.end()
@@ -254,6 +254,6 @@ def test_what_the_last_step_and_the_end_have_found_are_two_findings(tmp_path):
     watched.save(0, 1)
     watched.end()
     found = watched.small.details("Rule Evaluation Condition Met")
-    assert [one["step"] for one in found] == [1, 1]
-    assert len({one["id"] for one in found}) == 2
-    assert [one["evidence"]["count"] for one in found] == [0, 1]
+    assert [detail["step"] for detail in found] == [1, 1]
+    assert len({detail["id"] for detail in found}) == 2
+    assert [detail["evidence"]["count"] for detail in found] == [0, 1]

@@ -21,10 +21,10 @@ def tell_of_everything(s3, run: str) -> dict:
         "Records": [
             {
                 "messageId": str(number),
-                "body": notification("runs", one["Key"], at=one["LastModified"].isoformat()),
+                "body": notification("runs", listed["Key"], at=listed["LastModified"].isoformat()),
                 "attributes": {"ApproximateReceiveCount": "1"},
             }
-            for number, one in enumerate(objects)
+            for number, listed in enumerate(objects)
         ]
     }
 
@@ -33,8 +33,8 @@ def started(deployed) -> list[dict]:
     client, arn = deployed.stepfunctions, deployed.environment["SMDEBUG_WORKFLOW"]
     found = client.list_executions(stateMachineArn=arn)["executions"]
     return [
-        json.loads(client.describe_execution(executionArn=one["executionArn"])["input"])
-        for one in found
+        json.loads(client.describe_execution(executionArn=execution["executionArn"])["input"])
+        for execution in found
     ]
 
 
@@ -44,19 +44,21 @@ def test_a_batch_of_s3_events_becomes_a_finding(deployed):
     worker.save(1, ILL)
     answer = ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
     assert answer == {"batchItemFailures": []}
-    (told,) = started(deployed)
-    assert told["run"] == "runs/mnist"
-    groups = [group["group"] for group in told["groups"]]
+    (request,) = started(deployed)
+    assert request["run"] == "runs/mnist"
+    groups = [group["group"] for group in request["groups"]]
     assert groups == ["builtin", "run"]
 
-    said = evaluate.handler({"run": told["run"], "step": told["step"], "group": "builtin"}, None)
+    said = evaluate.handler(
+        {"run": request["run"], "step": request["step"], "group": "builtin"}, None
+    )
     types = [entry["DetailType"] for entry in said["outbox"]]
     assert "Rule Evaluation Condition Met" in types
     assert not said["more"]
     mark_published.handler(said["mark"], None)
     assert wiring.world(IngestEnvironment).index.groups.get("runs/mnist", "builtin").outbox == {}
 
-    said = evaluate.handler({"run": told["run"], "step": told["step"], "group": "run"}, None)
+    said = evaluate.handler({"run": request["run"], "step": request["step"], "group": "run"}, None)
     mark_published.handler(said["mark"], None)
     assert wiring.world(IngestEnvironment).index.run("runs/mnist").outbox == {}
 
@@ -72,11 +74,11 @@ def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
         "attributes": {"ApproximateReceiveCount": "1"},
     }
     assert ingest.handler({"Records": [reminder]}, None) == {"batchItemFailures": []}
-    assert any(told["finish"] for told in started(deployed))
+    assert any(request["finish"] for request in started(deployed))
     evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
     said = finish_run.handler({"run": "runs/mnist"}, None)
-    told = [json.loads(entry["Detail"]) for entry in said["outbox"]]
-    assert any(one.get("state") == "Finished" for one in told)
+    details = [json.loads(entry["Detail"]) for entry in said["outbox"]]
+    assert any(detail.get("state") == "Finished" for detail in details)
 
 
 def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeypatch):
@@ -89,7 +91,7 @@ def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeyp
     monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 2000)
     assert sweep.handler({}, None) == {"missed": 2}
     said = evaluate.handler({"run": "runs/mnist", "step": 1, "group": "builtin"}, None)
-    assert "Rule Evaluation Condition Met" in [one["DetailType"] for one in said["outbox"]]
+    assert "Rule Evaluation Condition Met" in [entry["DetailType"] for entry in said["outbox"]]
     monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 9000)
     watch.handler({"run": "runs/mnist"}, None)
     assert wiring.world(IngestEnvironment).index.run("runs/mnist").state.value == "Silent"

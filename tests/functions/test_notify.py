@@ -57,8 +57,8 @@ def forget():
 
 
 def event(kind, delivery="first"):
-    entry, told = KINDS[kind], {"source": "smdebug", "id": delivery}
-    return {**told, "detail-type": entry.detail_type, "detail": dict(entry.detail)}
+    entry, envelope = KINDS[kind], {"source": "smdebug", "id": delivery}
+    return {**envelope, "detail-type": entry.detail_type, "detail": dict(entry.detail)}
 
 
 class Letters:

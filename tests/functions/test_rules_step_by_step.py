@@ -30,8 +30,8 @@ CASES = [case for case in FAILURES if case.rule in ACCUMULATING and isinstance(c
 def woken_by(run: MadeRun, rule: str, parameters: dict) -> SmallWorld:
     """What becomes of the rule when the files of the run come one step after the other."""
     small = SmallWorld()
-    told = {"name": rule, "rule": rule, "parameters": parameters}
-    small.place().write("rules.json", json.dumps({"version": 1, "rules": [told]}).encode())
+    configuration = {"name": rule, "rule": rule, "parameters": parameters}
+    small.place().write("rules.json", json.dumps({"version": 1, "rules": [configuration]}).encode())
     step = None
     for key in sorted(run.storage.list(""), key=_in_order):
         if step_file(key) and step_file(key).step != step:

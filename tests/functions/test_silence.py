@@ -22,25 +22,25 @@ class Stalling:
         self.small.settle()
 
     def want(self, **rule: Any) -> None:
-        told = {"name": "stalled", "rule": "StalledTrainingRule", **rule}
-        content = json.dumps({"version": 1, "rules": [told]})
+        configuration = {"name": "stalled", "rule": "StalledTrainingRule", **rule}
+        content = json.dumps({"version": 1, "rules": [configuration]})
         self.small.place().write("rules.json", content.encode())
 
     def save(self, step: int) -> None:
         self.saver.save(step)
         if self.tells_times:
             key, place = index_key(step, "worker_0"), self.small.place()
-            told = json.loads(place.read(key))
-            told["meta"]["saved_at"] = self.small.clock.now()
-            place.write(key, json.dumps(told).encode())
+            content = json.loads(place.read(key))
+            content["meta"]["saved_at"] = self.small.clock.now()
+            place.write(key, json.dumps(content).encode())
         self.small.settle()
 
     def found(self) -> list[str]:
         found = self.small.details("Rule Evaluation Condition Met")
-        return [one["evidence"]["worst"][0]["message"] for one in found]
+        return [detail["evidence"]["worst"][0]["message"] for detail in found]
 
     def resolved(self) -> list[int]:
-        return [one["step"] for one in self.small.details("Rule Issue Resolved")]
+        return [detail["step"] for detail in self.small.details("Rule Issue Resolved")]
 
 
 def test_a_silence_is_told_while_it_lasts_once_and_is_over_with_the_next_step():
@@ -77,7 +77,7 @@ def test_without_a_threshold_it_is_half_an_hour():
     assert run.found() == []
     run.small.pass_time(2)
     assert run.found() == ["nothing was saved for 1800 s after step 0; the limit is 1800 s"]
-    states = [one["state"] for one in run.small.details("Run State Change")]
+    states = [detail["state"] for detail in run.small.details("Run State Change")]
     assert states == ["Running", "Silent"]
 
 

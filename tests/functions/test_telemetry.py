@@ -39,10 +39,10 @@ def test_a_problem_is_told_with_where_it_happened_and_never_at_length(capsys):
 def test_numbers_are_in_the_format_that_cloudwatch_takes_metrics_from(capsys):
     metrics({"RuleErrors": (1, "Count"), "OldestUnevaluatedStep": (2.5, "Seconds")})
     (line,) = said(capsys)
-    (told,) = line["_aws"]["CloudWatchMetrics"]
-    assert told["Namespace"] == "smdebug"
-    assert told["Dimensions"] == [[]], "the alarms look at all runs together"
-    assert {one["Name"]: one["Unit"] for one in told["Metrics"]} == {
+    (declared,) = line["_aws"]["CloudWatchMetrics"]
+    assert declared["Namespace"] == "smdebug"
+    assert declared["Dimensions"] == [[]], "the alarms look at all runs together"
+    assert {metric["Name"]: metric["Unit"] for metric in declared["Metrics"]} == {
         "RuleErrors": "Count",
         "OldestUnevaluatedStep": "Seconds",
     }
@@ -61,8 +61,8 @@ def test_what_a_rule_logs_is_told_with_its_run_its_name_and_the_step(capsys):
     assert logger.level == level
     (line,) = said(capsys)
     assert line["location"].startswith("test_telemetry.py:")
-    told = {key: line[key] for key in ("level", "message", "run", "rule", "step")}
-    assert told == {
+    shown = {key: line[key] for key in ("level", "message", "run", "rule", "step")}
+    assert shown == {
         "level": "DEBUG",
         "message": "seen 7",
         "run": "runs/mnist",
@@ -73,7 +73,7 @@ def test_what_a_rule_logs_is_told_with_its_run_its_name_and_the_step(capsys):
 
 def test_who_measures_nothing_loads_nothing_for_it():
     script = "import sys, functions.telemetry; print('aws_lambda_powertools' in sys.modules)"
-    told = subprocess.check_output(
+    printed = subprocess.check_output(
         [sys.executable, "-c", script], text=True, env={"PYTHONPATH": ":".join(sys.path)}
     )
-    assert told == "False\n"
+    assert printed == "False\n"

@@ -45,12 +45,12 @@ def event(deployed):
     ingest.handler({"Records": [reminder]}, None)
     evaluate.handler({"run": RUN, "step": 0, "group": "builtin"}, None)
     said = finish_run.handler({"run": RUN}, None)
-    (told,) = [
-        one
-        for one in (json.loads(entry["Detail"]) for entry in said["outbox"])
-        if one.get("state") == "Finished"
+    (detail,) = [
+        candidate
+        for candidate in (json.loads(entry["Detail"]) for entry in said["outbox"])
+        if candidate.get("state") == "Finished"
     ]
-    return {"detail-type": "Run State Change", "detail": told}
+    return {"detail-type": "Run State Change", "detail": detail}
 
 
 def page() -> str:
@@ -68,7 +68,7 @@ def test_told_twice_it_is_one_page(event, deployed):
     for _ in range(2):
         write_report.handler(event, Context())
     found = deployed.s3.list_objects_v2(Bucket="runs", Prefix="mnist/report/")["Contents"]
-    assert [one["Key"] for one in found] == [f"mnist/{KEY}"]
+    assert [listed["Key"] for listed in found] == [f"mnist/{KEY}"]
 
 
 def test_without_time_for_the_tensors_it_is_the_verdicts(event):

@@ -52,7 +52,11 @@ def simulate(seed: int, scenario: str = "", *, keeps_history: bool = False) -> S
 def scenario_of(seed: int, name: str = "") -> Scenario:
     """That of this name, else the seed's own."""
     known = scenarios()
-    return next(one for one in known if one.name == name) if name else known[seed % len(known)]
+    return (
+        next(scenario for scenario in known if scenario.name == name)
+        if name
+        else known[seed % len(known)]
+    )
 
 
 def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> None:
@@ -74,13 +78,13 @@ def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> Non
             assert rule.status is RuleStatus.STOPPED, f"{name} is detached and {rule.status}"
             _saw_nothing_twice(simulation, training, rule, late)
     straight = outcome_of(scenario, training)
-    told = Outcome.of(simulation, training)
-    assert told.statuses == straight.statuses, f"{told.statuses} is not {straight.statuses}"
+    outcome = Outcome.of(simulation, training)
+    assert outcome.statuses == straight.statuses, f"{outcome.statuses} is not {straight.statuses}"
     for name in training.wanted:
-        _told_what_was_found(training, name, told, straight, late, rules[name][0])
+        _told_what_was_found(training, name, outcome, straight, late, rules[name][0])
     if training.ends:
         assert record.state is RunState.FINISHED, f"the run is {record.state}"
-        assert told.summaries, "no summary was published"
+        assert outcome.summaries, "no summary was published"
 
 
 def _told_what_was_found(
@@ -98,8 +102,12 @@ def _told_what_was_found(
         # Each step by itself, whenever the rule came. What the first attempt found before it was
         # interrupted depends on how far its evaluation had come.
         last, expected = (
-            {one[1:] for one in told if one[0] == training.attempt and one[2] == CONDITION_MET}
-            for told in (found, oracle)
+            {
+                event[1:]
+                for event in events
+                if event[0] == training.attempt and event[2] == CONDITION_MET
+            }
+            for events in (found, oracle)
         )
         assert last == expected, f"{name} told of {sorted(last)}, not {sorted(expected)}"
     elif training.resumed or training.rules_change or training.rules_at_last is not None:
@@ -117,24 +125,26 @@ def _hold_listeners(simulation: Simulation) -> None:
     letters = Counter(simulation.letters)
     everybody = {about for about, to in letters if to == "everybody"}
     worth = {
-        json.loads(one["Detail"])["id"]
-        for one in simulation.events
-        if is_worth_a_message(one["DetailType"], json.loads(one["Detail"]))
+        json.loads(event["Detail"])["id"]
+        for event in simulation.events
+        if is_worth_a_message(event["DetailType"], json.loads(event["Detail"]))
     }
     assert everybody == worth, f"told of {everybody}, not of {worth}"
-    often = {one: times for one, times in letters.items() if times > 1}
+    often = {letter: times for letter, times in letters.items() if times > 1}
     assert sum(often.values()) - len(often) <= spoilt, f"told more than once: {often}"
-    outcomes = {one["id"]: one for one in simulation.details(ACTION_OUTCOME)}
+    outcomes = {detail["id"]: detail for detail in simulation.details(ACTION_OUTCOME)}
     for finding in simulation.details(CONDITION_MET):
         for deed in plan(finding, simulation.action_ports().endpoints):
             kept = simulation.outcomes.settled(finding["run"], finding["group"], "", finding["id"])
             assert deed.id in kept, f"{deed} was not noted"
-            told = [
-                one
-                for one in outcomes.values()
-                if one["finding_id"] == finding["id"] and one["effect"] == deed.effect
+            recorded = [
+                detail
+                for detail in outcomes.values()
+                if detail["finding_id"] == finding["id"] and detail["effect"] == deed.effect
             ]
-            assert any(one["done"] for one in told), f"nobody was told of {deed}: {told}"
+            assert any(detail["done"] for detail in recorded), (
+                f"nobody was told of {deed}: {recorded}"
+            )
             if isinstance(deed, Notify):
                 assert letters[finding["id"], deed.to] >= 1, f"{deed.to} was not told"
     if outcomes:
@@ -158,20 +168,20 @@ def _saw_everything(
     if rule.status is RuleStatus.ERROR:
         at = RULES[rule.name].get("parameters", {}).get("at")  # type: ignore[attr-defined]
         assert rule.name == "breaks", f"{rule.name} is in error: {rule.reason}"
-        assert at not in [one[0] for one in seen], f"it saw {seen}, and was to break at {at}"
+        assert at not in [saw[0] for saw in seen], f"it saw {seen}, and was to break at {at}"
         # What it remembered since the last commit went with it; nothing will ever ask for that again.
-        expected = [one for one in expected if one[0] in {step for step, *_ in seen}]
+        expected = [due for due in expected if due[0] in {step for step, *_ in seen}]
         assert late or len(seen) <= at, f"it saw {seen}, and was to break at {at}"
     if not late:
-        in_order = [one[:2] for one in seen] == [one[:2] for one in expected]
+        in_order = [saw[:2] for saw in seen] == [due[:2] for due in expected]
         assert in_order, f"{rule.name} saw {seen}, not {expected}"
         whole = not training_has_gaps(training)
         assert not whole or seen == expected, f"{rule.name} saw {seen}, not {expected}"
         return
-    assert sorted(one[:2] for one in seen) == [one[:2] for one in expected], (
+    assert sorted(saw[:2] for saw in seen) == [due[:2] for due in expected], (
         f"{rule.name} saw {seen}, not {expected} in some order (late: {late})"
     )
-    punctual = [one[0] for one in seen if one[0] not in late]
+    punctual = [saw[0] for saw in seen if saw[0] not in late]
     assert punctual == sorted(punctual), f"{rule.name} saw {seen}; late are only {late}"
 
 
@@ -180,11 +190,11 @@ def _saw_nothing_twice(
 ) -> None:
     """A rule that was detached at some time: what it saw, it saw as the others did."""
     seen = _remembered(simulation, training, rule)
-    steps = [one[0] for one in seen]
+    steps = [saw[0] for saw in seen]
     assert len(set(steps)) == len(steps), f"{rule.name} saw {seen}"
     assert late or steps == sorted(steps), f"{rule.name} saw {seen}"
-    expected = [one[:2] for one in training.seen()]
-    assert all(one[:2] in expected for one in seen), f"{rule.name} saw {seen}, not of {expected}"
+    expected = [due[:2] for due in training.seen()]
+    assert all(saw[:2] in expected for saw in seen), f"{rule.name} saw {seen}, not of {expected}"
 
 
 def _remembered(simulation: Simulation, training: Training, rule: RuleRecord) -> list[Any]:
@@ -212,15 +222,19 @@ class Outcome:
     @classmethod
     def of(cls, simulation: Simulation, training: Training) -> Outcome:
         def told(detail_type: str) -> list[dict[str, Any]]:
-            return [one for one in simulation.details(detail_type) if one["run"] == training.run]
+            return [
+                detail
+                for detail in simulation.details(detail_type)
+                if detail["run"] == training.run
+            ]
 
         record = simulation.index.run(training.run)
         groups = simulation.index.groups.of_run(record) if record else []
         found: dict[str, set[Told]] = {name: set() for name in training.wanted}
         for detail_type in (CONDITION_MET, ISSUE_RESOLVED):
-            for one in told(detail_type):
-                what = (one["training_run"], one["step"], detail_type, one["id"])
-                found.setdefault(one["configuration"]["name"], set()).add(what)
+            for detail in told(detail_type):
+                what = (detail["training_run"], detail["step"], detail_type, detail["id"])
+                found.setdefault(detail["configuration"]["name"], set()).add(what)
         return cls(
             {
                 rule.name: rule.status.value
@@ -229,7 +243,7 @@ class Outcome:
                 if rule.name in training.wanted
             },
             {name: frozenset(what) for name, what in found.items()},
-            frozenset(one["id"] for one in told(RUN_STATE_CHANGE) if one["summary"]),
+            frozenset(detail["id"] for detail in told(RUN_STATE_CHANGE) if detail["summary"]),
         )
 
 

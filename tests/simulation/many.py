@@ -76,8 +76,8 @@ def try_mutants(within: int, cores: int, *, a_third: bool = False) -> int:
         n for n in range(len(MUTANTS)) if not a_third or (n + date.today().toordinal()) % 3 == 0
     ]
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
-        told: Iterator[int | None] = pool.imap(partial(caught_at, within=within), chosen)
-        for number, seeds in zip(chosen, told, strict=True):
+        results: Iterator[int | None] = pool.imap(partial(caught_at, within=within), chosen)
+        for number, seeds in zip(chosen, results, strict=True):
             survived += seeds is None
             words = "SURVIVED" if seeds is None else f"caught after {seeds}"
             print(f"{words:>20}  {MUTANTS[number].name}", flush=True)

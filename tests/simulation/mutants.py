@@ -109,7 +109,7 @@ def _(original: Any) -> Any:
     import itertools
 
     count = itertools.count()
-    return lambda *told: f"{original(*told)}-{next(count)}"
+    return lambda *arguments: f"{original(*arguments)}-{next(count)}"
 
 
 @mutant("a step counts as complete by its event files alone", StepRecord, "is_complete")
@@ -159,7 +159,7 @@ def _(original: Any) -> Any:
 
 @mutant("order is the order of completion", functions.decisions.settling, "_between")
 def _(original: Any) -> Any:
-    return lambda *told: (frozenset(), frozenset())
+    return lambda *arguments: (frozenset(), frozenset())
 
 
 @mutant("late steps are not remembered as done", functions.evaluation.stepping, "advance")
@@ -173,7 +173,7 @@ def _(original: Any) -> Any:
 
 @mutant("a run ends without a last listing", functions.lifecycle.reminders, "note_listed_files")
 def _(original: Any) -> Any:
-    return lambda *told, **more: 0
+    return lambda *arguments, **more: 0
 
 
 @mutant(
@@ -264,7 +264,7 @@ def _(original: Any) -> Any:
     "a rule that was detached goes on", functions.evaluation.attaching, "stop", "rules come and go"
 )
 def _(original: Any) -> Any:
-    return lambda rule, *told: Transition(rule)
+    return lambda rule, *arguments: Transition(rule)
 
 
 @mutant(
@@ -307,7 +307,7 @@ def _(original: Any) -> Any:
     "actions and alerts",
 )
 def _(original: Any) -> Any:
-    return lambda self, *told, **more: True
+    return lambda self, *arguments, **more: True
 
 
 @mutant(
@@ -317,4 +317,4 @@ def _(original: Any) -> Any:
     "actions and alerts",
 )
 def _(original: Any) -> Any:
-    return lambda writer, delivery, *told: original(writer, "", *told)
+    return lambda writer, delivery, *arguments: original(writer, "", *arguments)

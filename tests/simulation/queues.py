@@ -60,11 +60,13 @@ class MemoryQueue:
     def visible(self) -> list[str]:
         """The ids of what could be received now."""
         now = self._now()
-        return [one.id for one in self._messages.values() if one.visible_at <= now]
+        return [message.id for message in self._messages.values() if message.visible_at <= now]
 
     def next_visible_at(self) -> float:
         """When there will be something to receive; infinity if nothing is here."""
-        return min((one.visible_at for one in self._messages.values()), default=float("inf"))
+        return min(
+            (message.visible_at for message in self._messages.values()), default=float("inf")
+        )
 
     def receive(self, ids: Iterable[str] | None = None, *, at_most: int = 10) -> list[Received]:
         """Some of what is visible, which is hidden from now on; or those, chosen by a scheduler."""

@@ -23,7 +23,7 @@ class Remembers(Rule):
 
     def invoke_at_step(self, step):
         loss = self.base_trial.tensor("loss")
-        total = sum(float(loss.value(step, worker=one)[0]) for one in loss.workers(step))
+        total = sum(float(loss.value(step, worker=worker)[0]) for worker in loss.workers(step))
         self.seen.append([step, total, len(self.base_trial.steps())])
         return total > LIMIT
 

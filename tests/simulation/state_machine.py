@@ -31,38 +31,40 @@ class Surroundings(Protocol):
 
 @cache
 def definition() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(DEFINITION.read_text(encoding="utf-8"))
-    return told
+    machine: dict[str, Any] = json.loads(DEFINITION.read_text(encoding="utf-8"))
+    return machine
 
 
-def execute(told: Any, around: Surroundings) -> str:
+def execute(given: Any, around: Surroundings) -> str:
     """From the input to the last state's type: `Succeed` or `Fail`."""
-    return _run(definition(), told, {}, around)[1]
+    return _run(definition(), given, {}, around)[1]
 
 
 def _run(
-    machine: Mapping[str, Any], told: Any, context: Mapping[str, Any], around: Surroundings
+    machine: Mapping[str, Any], given: Any, context: Mapping[str, Any], around: Surroundings
 ) -> tuple[Any, str]:
     name = machine["StartAt"]
     while True:
         state = machine["States"][name]
         try:
-            told, following = _HANDLED[state["Type"]](state, told, context, around)
+            given, following = _HANDLED[state["Type"]](state, given, context, around)
         except TaskFailed as failure:
-            caught = next((one for one in state.get("Catch", ()) if _is_meant(one, failure)), None)
+            caught = next(
+                (clause for clause in state.get("Catch", ()) if _is_meant(clause, failure)), None
+            )
             if caught is None:
                 raise
-            told, following = (
-                _put(told, caught.get("ResultPath", "$"), {"Error": failure.error}),
+            given, following = (
+                _put(given, caught.get("ResultPath", "$"), {"Error": failure.error}),
                 caught["Next"],
             )
         if following is None:
-            return told, state["Type"]
+            return given, state["Type"]
         name = following
 
 
-def _task(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
-    parameters = _filled(state["Parameters"], told, context)
+def _task(state: Any, given: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
+    parameters = _filled(state["Parameters"], given, context)
     attempts: dict[int, int] = {}
     while True:
         try:
@@ -71,9 +73,9 @@ def _task(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[An
         except TaskFailed as failure:
             number, retry = next(
                 (
-                    (n, one)
-                    for n, one in enumerate(state.get("Retry", ()))
-                    if _is_meant(one, failure)
+                    (n, clause)
+                    for n, clause in enumerate(state.get("Retry", ()))
+                    if _is_meant(clause, failure)
                 ),
                 (0, None),
             )
@@ -84,7 +86,7 @@ def _task(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[An
             around.sleep(min(wait, retry.get("MaxDelaySeconds", wait)))
     if "ResultSelector" in state:
         result = _filled(state["ResultSelector"], result, context)
-    return _put(told, state.get("ResultPath", "$"), result), _next(state)
+    return _put(given, state.get("ResultPath", "$"), result), _next(state)
 
 
 def _do(resource: str, parameters: Any, around: Surroundings) -> Any:
@@ -99,32 +101,32 @@ def _do(resource: str, parameters: Any, around: Surroundings) -> Any:
     raise NotImplementedError(resource)
 
 
-def _map(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
+def _map(state: Any, given: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
     results = []
-    for item in _at(state["ItemsPath"], told, context):
+    for item in _at(state["ItemsPath"], given, context):
         inside = {"Map": {"Item": {"Value": item}}}
-        one = _filled(state["ItemSelector"], told, inside)
-        results.append(_run(state["ItemProcessor"], one, inside, around)[0])
-    return _put(told, state.get("ResultPath", "$"), results), _next(state)
+        selected = _filled(state["ItemSelector"], given, inside)
+        results.append(_run(state["ItemProcessor"], selected, inside, around)[0])
+    return _put(given, state.get("ResultPath", "$"), results), _next(state)
 
 
-def _choice(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
+def _choice(state: Any, given: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
     for choice in state["Choices"]:
-        if all(_holds(one, told, context) for one in choice.get("And", [choice])):
-            return told, choice["Next"]
-    return told, state["Default"]
+        if all(_holds(part, given, context) for part in choice.get("And", [choice])):
+            return given, choice["Next"]
+    return given, state["Default"]
 
 
-def _pass(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
-    result = _at(state.get("InputPath", "$"), told, context)
+def _pass(state: Any, given: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
+    result = _at(state.get("InputPath", "$"), given, context)
     if "Parameters" in state:
         result = _filled(state["Parameters"], result, context)
     result = state.get("Result", result)
-    return _put(told, state.get("ResultPath", "$"), result), _next(state)
+    return _put(given, state.get("ResultPath", "$"), result), _next(state)
 
 
-def _end(state: Any, told: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
-    return told, None
+def _end(state: Any, given: Any, context: Any, around: Surroundings) -> tuple[Any, str | None]:
+    return given, None
 
 
 _HANDLED: Mapping[str, Callable[..., tuple[Any, str | None]]] = {
@@ -143,9 +145,9 @@ def _next(state: Any) -> str | None:
     return following
 
 
-def _holds(condition: Any, told: Any, context: Any) -> bool:
+def _holds(condition: Any, given: Any, context: Any) -> bool:
     try:
-        value = _at(condition["Variable"], told, context)
+        value = _at(condition["Variable"], given, context)
     except LookupError:
         return not condition.get("IsPresent", True)
     match condition:
@@ -158,22 +160,22 @@ def _holds(condition: Any, told: Any, context: Any) -> bool:
     raise NotImplementedError(condition)
 
 
-def _filled(template: Any, told: Any, context: Any) -> Any:
+def _filled(template: Any, given: Any, context: Any) -> Any:
     if not isinstance(template, Mapping):
         return template
     return {
-        key.removesuffix(".$"): _at(value, told, context)
+        key.removesuffix(".$"): _at(value, given, context)
         if key.endswith(".$")
-        else _filled(value, told, context)
+        else _filled(value, given, context)
         for key, value in template.items()
     }
 
 
-def _at(path: str, told: Any, context: Any) -> Any:
+def _at(path: str, given: Any, context: Any) -> Any:
     if path.startswith("States.ArrayContains("):
         where, wanted = re.fullmatch(r"States\.ArrayContains\((.*), '(.*)'\)", path).groups()  # type: ignore[union-attr]
-        return wanted in _at(where, told, context)
-    value = context if path.startswith("$$") else told
+        return wanted in _at(where, given, context)
+    value = context if path.startswith("$$") else given
     for step in _steps(path):
         value = value[step]
     return value
@@ -182,24 +184,24 @@ def _at(path: str, told: Any, context: Any) -> Any:
 @cache
 def _steps(path: str) -> tuple[str | int, ...]:
     words = re.findall(r"[^.\[\]]+", path.lstrip("$"))
-    return tuple(int(one) if one.isdigit() else one for one in words)
+    return tuple(int(word) if word.isdigit() else word for word in words)
 
 
-def _put(told: Any, path: str | None, result: Any) -> Any:
+def _put(given: Any, path: str | None, result: Any) -> Any:
     if path is None:
-        return told
-    return _put_in(told, _steps(path), result)
+        return given
+    return _put_in(given, _steps(path), result)
 
 
-def _put_in(told: Any, path: tuple[str | int, ...], result: Any) -> Any:
+def _put_in(given: Any, path: tuple[str | int, ...], result: Any) -> Any:
     if not path:
         return result
-    return {**told, path[0]: _put_in(told.get(path[0], {}), path[1:], result)}
+    return {**given, path[0]: _put_in(given.get(path[0], {}), path[1:], result)}
 
 
 def _is_meant(clause: Any, failure: TaskFailed) -> bool:
     by_handler = failure.error not in ("States.Timeout",)
     return any(
-        one in (failure.error, "States.ALL") or (one == "States.TaskFailed" and by_handler)
-        for one in clause["ErrorEquals"]
+        name in (failure.error, "States.ALL") or (name == "States.TaskFailed" and by_handler)
+        for name in clause["ErrorEquals"]
     )

@@ -52,11 +52,11 @@ def test_the_handlers_are_those_that_are_deployed():
 
 
 def test_the_state_machine_is_the_one_that_is_deployed():
-    told = DEFINITION.read_text(encoding="utf-8")
+    definition = DEFINITION.read_text(encoding="utf-8")
     assert DEFINITION == ROOT / "infra" / "workflow.asl.json"
-    called = set(re.findall(r'"FunctionName": "\$\{(\w+)\}"', told))
+    called = set(re.findall(r'"FunctionName": "\$\{(\w+)\}"', definition))
     assert called <= HANDLERS.keys()
-    assert json.loads(told)["TimeoutSeconds"] == 280
+    assert json.loads(definition)["TimeoutSeconds"] == 280
 
 
 def test_a_state_machine_that_fails_says_so():
@@ -80,13 +80,15 @@ def test_a_state_machine_that_fails_says_so():
 
     world = Broken()
     groups = [{"group": "builtin", "kind": "builtin"}]
-    told = {"run": "b/r", "step": 3, "groups": groups, "finish": False}
-    assert execute(told, world) == "Fail"
+    request = {"run": "b/r", "step": 3, "groups": groups, "finish": False}
+    assert execute(request, world) == "Fail"
     assert world.asked == 3
     assert world.left == [{"check": "b/r"}]
 
 
-@pytest.mark.parametrize("number", range(len(scenarios())), ids=lambda one: scenarios()[one].name)
+@pytest.mark.parametrize(
+    "number", range(len(scenarios())), ids=lambda number: scenarios()[number].name
+)
 def test_where_nothing_goes_wrong_each_rule_sees_each_step_once(number):
     scenario = scenarios()[number]
     straight = Simulation(scenario, Schedule.orderly()).run()
@@ -130,5 +132,5 @@ QUICKLY_CAUGHT = (
 
 @pytest.mark.parametrize("name", QUICKLY_CAUGHT)
 def test_a_deliberate_breakage_is_caught(name):
-    (number,) = (n for n, one in enumerate(MUTANTS) if one.name == name)
+    (number,) = (n for n, known in enumerate(MUTANTS) if known.name == name)
     assert caught_at(number, CAUGHT_WITHIN) is not None

@@ -101,8 +101,8 @@ class Training:
         """What somebody puts who changes the rules meanwhile."""
         if not self.rules_change:
             return ()
-        told = (self.rules, *self.rules_change)
-        return (tuple((RULES_FILE, rules_file(rules)) for rules in told),)
+        versions = (self.rules, *self.rules_change)
+        return (tuple((RULES_FILE, rules_file(rules)) for rules in versions),)
 
     @cached_property
     def resumed_files(self) -> Writers:
@@ -152,8 +152,8 @@ def _files(training: Training, attempt: int, saves: tuple[tuple[int, ...], ...])
 
 
 RULES: Mapping[str, Mapping[str, object]] = {
-    str(one["name"]): one
-    for one in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS, CUSTOM, CUSTOM_LARGE, ACTS)
+    str(rule["name"]): rule
+    for rule in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS, CUSTOM, CUSTOM_LARGE, ACTS)
 }
 END = (END_MARKER, b"")
 

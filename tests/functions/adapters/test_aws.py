@@ -14,9 +14,9 @@ def test_an_object_is_read_and_listed_behind_a_key(deployed):
         deployed.s3.put_object(Bucket="runs", Key=key, Body=key.encode())
     objects = wiring.world(IngestEnvironment).objects
     assert objects.read("runs", "a/2") == b"a/2"
-    assert [one.key for one in objects.list("runs", "a/", "a/1")] == ["a/2", "a/3"]
-    (one,) = objects.list("runs", "b/")
-    assert one.modified > 1_700_000_000
+    assert [listed.key for listed in objects.list("runs", "a/", "a/1")] == ["a/2", "a/3"]
+    (listed,) = objects.list("runs", "b/")
+    assert listed.modified > 1_700_000_000
 
 
 def test_what_s3_answers_is_told_in_our_words(deployed):
@@ -77,12 +77,12 @@ def test_a_run_has_one_schedule_that_is_put_off(deployed):
     schedules.wake("runs/x", at=1_800_000_000)
     schedules.wake("runs/x", at=1_800_003_600)
     schedules.wake("runs/ü", at=1_800_000_000)
-    names = [one["Name"] for one in deployed.scheduler.list_schedules()["Schedules"]]
+    names = [schedule["Name"] for schedule in deployed.scheduler.list_schedules()["Schedules"]]
     assert len(names) == 2
     expressions = {
-        told["ScheduleExpression"]: json.loads(told["Target"]["Input"])
+        schedule["ScheduleExpression"]: json.loads(schedule["Target"]["Input"])
         for name in names
-        for told in [deployed.scheduler.get_schedule(Name=name, GroupName="runs")]
+        for schedule in [deployed.scheduler.get_schedule(Name=name, GroupName="runs")]
     }
     assert expressions == {
         "at(2027-01-15T09:00:00)": {"run": "runs/x"},

@@ -60,7 +60,7 @@ def place(request: pytest.FixtureRequest) -> tuple[Objects, Write, str]:
 
 
 def keys(objects: Objects, *asked: Any) -> list[str]:
-    return [one.key for one in objects.list(*asked)]
+    return [listed.key for listed in objects.list(*asked)]
 
 
 def test_what_is_written_is_read_and_the_last_one_counts(place):
@@ -94,8 +94,8 @@ def test_a_listing_begins_behind_a_key_that_need_not_be_there(place):
     write(bucket, "run/index", b"")
     write(bucket, "sun/index/1", b"")
     after = f"run/index/{9:012}"
-    told = keys(objects, bucket, "run/index/", after)
-    assert told == [f"run/index/{step:012}_worker_0.json" for step in (9, 10, 11)]
+    found = keys(objects, bucket, "run/index/", after)
+    assert found == [f"run/index/{step:012}_worker_0.json" for step in (9, 10, 11)]
     assert keys(objects, bucket, "run/index/", f"run/index/{10:012}_worker_0.json") == [
         f"run/index/{11:012}_worker_0.json"
     ]
@@ -114,9 +114,9 @@ def test_a_long_listing_comes_whole(place):
 def test_when_an_object_was_written_is_told_in_whole_seconds(place):
     objects, write, bucket = place
     write(bucket, "a", b"")
-    (one,) = objects.list(bucket, "")
-    assert one.modified > 1_700_000_000
-    assert one.modified == int(one.modified)
+    (listed,) = objects.list(bucket, "")
+    assert listed.modified > 1_700_000_000
+    assert listed.modified == int(listed.modified)
 
 
 NAMES = st.text(alphabet="a/_-0é", min_size=1, max_size=4)
@@ -129,9 +129,9 @@ NAMES = st.text(alphabet="a/_-0é", min_size=1, max_size=4)
 def test_memory_and_s3_list_the_same(s3, names, prefix, after):
     bucket = next(_buckets)
     s3.create_bucket(Bucket=bucket)
-    told = []
+    found = []
     for objects, write in (in_memory(), in_s3(s3)):
         for name in sorted(names):
             write(bucket, name, b"x")
-        told.append(keys(objects, bucket, prefix, after))
-    assert told[0] == told[1]
+        found.append(keys(objects, bucket, prefix, after))
+    assert found[0] == found[1]

@@ -48,13 +48,15 @@ class InMemory:
         )
 
     def receive(self) -> list[tuple[str, int, str]]:
-        return sorted((one.body, one.received, one.receipt) for one in self._queue.receive())
+        return sorted(
+            (message.body, message.received, message.receipt) for message in self._queue.receive()
+        )
 
     def dead(self) -> list[str]:
         seen = self._dead.receive()
-        for one in seen:
-            self._dead.show_again(one.receipt, 0)
-        return sorted(one.body for one in seen)
+        for message in seen:
+            self._dead.show_again(message.receipt, 0)
+        return sorted(message.body for message in seen)
 
     def redrive(self) -> None:
         self._dead.redrive(self._queue)
@@ -72,8 +74,8 @@ class InSqs:
         dead = client.create_queue(QueueName=f"dead-{number}")["QueueUrl"]
         self._dead = dead
         arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
-        told = {"deadLetterTargetArn": arn["Attributes"]["QueueArn"], "maxReceiveCount": RECEIVES}
-        attributes = {"VisibilityTimeout": str(VISIBILITY), "RedrivePolicy": json.dumps(told)}
+        policy = {"deadLetterTargetArn": arn["Attributes"]["QueueArn"], "maxReceiveCount": RECEIVES}
+        attributes = {"VisibilityTimeout": str(VISIBILITY), "RedrivePolicy": json.dumps(policy)}
         self._queue = client.create_queue(QueueName=f"queue-{number}", Attributes=attributes)[
             "QueueUrl"
         ]
@@ -92,11 +94,11 @@ class InSqs:
     def receive(self) -> list[tuple[str, int, str]]:
         return sorted(
             (
-                one["Body"],
-                int(one["Attributes"]["ApproximateReceiveCount"]),
-                one["ReceiptHandle"],
+                message["Body"],
+                int(message["Attributes"]["ApproximateReceiveCount"]),
+                message["ReceiptHandle"],
             )
-            for one in self._received(self._queue)
+            for message in self._received(self._queue)
         )
 
     def delete(self, receipt: str) -> None:
@@ -111,18 +113,18 @@ class InSqs:
 
     def dead(self) -> list[str]:
         seen = self._received(self._dead)
-        for one in seen:
+        for message in seen:
             self._client.change_message_visibility(
-                QueueUrl=self._dead, ReceiptHandle=one["ReceiptHandle"], VisibilityTimeout=0
+                QueueUrl=self._dead, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
             )
         self.clock.time += 0.01
-        return sorted(one["Body"] for one in seen)
+        return sorted(message["Body"] for message in seen)
 
     def redrive(self) -> None:
         """As the console does it: each is sent once more."""
-        for one in self._received(self._dead):
-            self.send(one["Body"])
-            self._client.delete_message(QueueUrl=self._dead, ReceiptHandle=one["ReceiptHandle"])
+        for message in self._received(self._dead):
+            self.send(message["Body"])
+            self._client.delete_message(QueueUrl=self._dead, ReceiptHandle=message["ReceiptHandle"])
 
 
 @pytest.fixture(scope="module")
@@ -168,14 +170,14 @@ def test_what_is_received_is_hidden_and_comes_again_after_a_while(queue):
     queue.send("a")
     queue.send("b")
     first = queue.receive()
-    assert [one[:2] for one in first] == [("a", 1), ("b", 1)]
+    assert [message[:2] for message in first] == [("a", 1), ("b", 1)]
     assert queue.receive() == []
     wait(queue, VISIBILITY - 1)
     assert queue.receive() == []
     wait(queue, 2)
     again = queue.receive()
-    assert [one[:2] for one in again] == [("a", 2), ("b", 2)]
-    assert {one[2] for one in first}.isdisjoint(one[2] for one in again)
+    assert [message[:2] for message in again] == [("a", 2), ("b", 2)]
+    assert {message[2] for message in first}.isdisjoint(message[2] for message in again)
 
 
 def test_what_is_deleted_never_comes_again(queue):
@@ -217,7 +219,7 @@ def test_a_message_that_is_given_back_comes_when_it_is_told_to(queue):
     wait(queue, 4)
     assert queue.receive() == []
     wait(queue, 2)
-    assert [one[:2] for one in queue.receive()] == [("a", 2)]
+    assert [message[:2] for message in queue.receive()] == [("a", 2)]
     wait(queue, VISIBILITY + 1)
     assert bodies(queue.receive()) == ["a"]
     wait(queue, 600)
@@ -229,7 +231,7 @@ def test_what_was_received_too_often_is_a_dead_letter_and_can_be_redriven(queue)
     for number in range(RECEIVES):
         queue.send(f"fine {number}")
         received = queue.receive()
-        assert [one[:2] for one in received][-1] == ("poison", number + 1)
+        assert [message[:2] for message in received][-1] == ("poison", number + 1)
         queue.delete(received[0][2])
         assert queue.dead() == []
         wait(queue, VISIBILITY + 1)
@@ -238,7 +240,7 @@ def test_what_was_received_too_often_is_a_dead_letter_and_can_be_redriven(queue)
     assert queue.dead() == ["poison"]
     queue.redrive()
     assert queue.dead() == []
-    assert [one[:2] for one in queue.receive()] == [("poison", 1)]
+    assert [message[:2] for message in queue.receive()] == [("poison", 1)]
 
 
 def test_no_more_than_ten_are_handed_over_at_once(queue):
@@ -264,11 +266,11 @@ WHAT = st.lists(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(WHAT)
-def test_the_queue_in_memory_and_sqs_agree_on_any_story(sqs, clock, told):
+def test_the_queue_in_memory_and_sqs_agree_on_any_story(sqs, clock, story):
     queues: list[Queue] = [InMemory(clock), InSqs(sqs, clock)]
     seen: list[list[list[tuple[str, int, str]]]] = [[], []]
     sent = 0
-    for what, number in told:
+    for what, number in story:
         wait(queues[0], 0.01)
         if what == "wait":
             wait(queues[0], number)
@@ -277,7 +279,7 @@ def test_the_queue_in_memory_and_sqs_agree_on_any_story(sqs, clock, told):
                 queue.send(f"{sent:02}", number)
             sent += 1
         for queue, received in zip(queues, seen, strict=True):
-            known = [one for batch in received for one in batch]
+            known = [message for batch in received for message in batch]
             if what == "receive":
                 received.append(queue.receive())
             if what == "delete" and number < len(known):
@@ -285,8 +287,8 @@ def test_the_queue_in_memory_and_sqs_agree_on_any_story(sqs, clock, told):
         if what == "again" and number < len(seen[0][-1] if seen[0] else []):
             for queue, received in zip(queues, seen, strict=True):
                 queue.show_again(received[-1][number][2], 5)
-        assert [[one[:2] for one in batch] for batch in seen[0]] == [
-            [one[:2] for one in batch] for batch in seen[1]
+        assert [[message[:2] for message in batch] for batch in seen[0]] == [
+            [message[:2] for message in batch] for batch in seen[1]
         ]
         dead = [queue.dead() for queue in queues]
         assert dead[0] == dead[1]

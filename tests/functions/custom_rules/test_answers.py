@@ -33,8 +33,8 @@ def at(step: int, outcome: str = "clear", **more: Any) -> dict[str, Any]:
     return {"step": step, "outcome": outcome, **more}
 
 
-def found(**told: Any) -> dict[str, Any]:
-    return {"steps": [at(3, "found", findings=[told])]}
+def found(**finding: Any) -> dict[str, Any]:
+    return {"steps": [at(3, "found", findings=[finding])]}
 
 
 def test_each_outcome_is_what_a_built_in_rule_would_have_come_to():
@@ -63,8 +63,8 @@ def test_its_memory_comes_with_it_or_lies_where_its_own_lies():
 
 
 def test_a_death_is_an_answer_and_so_is_that_of_its_function():
-    told = {"died": {"step": 5, "message": "memory"}, "steps": []}
-    assert read(told) == Died("memory", 5)
+    answer = {"died": {"step": 5, "message": "memory"}, "steps": []}
+    assert read(answer) == Died("memory", 5)
     failed = read_answer(
         {"Error": "Sandbox.Timedout", "Cause": "after 120 s"}, asked=(3,), state_key=KEY
     )
@@ -127,10 +127,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("told", REFUSED.values(), ids=REFUSED)
-def test_what_makes_no_sense_is_refused_in_a_short_sentence(told):
+@pytest.mark.parametrize("answer", REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused_in_a_short_sentence(answer):
     with pytest.raises(AnswerRefused) as refused:
-        read(told)
+        read(answer)
     assert 10 < len(str(refused.value)) < 400
     str(refused.value).encode()
 
@@ -160,11 +160,11 @@ JSON = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(JSON)
-def test_whatever_is_answered_it_is_read_or_refused_and_what_is_read_is_json(told):
+def test_whatever_is_answered_it_is_read_or_refused_and_what_is_read_is_json(answer):
     try:
-        said = read(told, asked=(0, 1))
+        said = read(answer, asked=(0, 1))
     except AnswerRefused:
         return
     if isinstance(said, Answer):
-        findings = [one.findings for one in said.outcomes if isinstance(one, Found)]
+        findings = [outcome.findings for outcome in said.outcomes if isinstance(outcome, Found)]
         json.dumps(findings, allow_nan=False)

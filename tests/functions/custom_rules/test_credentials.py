@@ -25,8 +25,8 @@ def allows(policy: dict[str, Any], action: str, place: str, prefix: str | None =
     arn = f"arn:aws:s3:::{place}"
 
     def matches(pattern: str) -> bool:
-        for one in "*?$":
-            pattern = pattern.replace(f"${{{one}}}", f"[{one}]")
+        for letter in "*?$":
+            pattern = pattern.replace(f"${{{letter}}}", f"[{letter}]")
         return fnmatch.fnmatchcase(arn, pattern)
 
     def speaks_of(statement: dict[str, Any]) -> bool:
@@ -40,8 +40,8 @@ def allows(policy: dict[str, Any], action: str, place: str, prefix: str | None =
         one_matches = any(map(matches, [named] if isinstance(named, str) else named))
         return one_matches if "Resource" in statement else not one_matches
 
-    about = [one for one in policy["Statement"] if speaks_of(one)]
-    return bool(about) and all(one["Effect"] == "Allow" for one in about)
+    about = [statement for statement in policy["Statement"] if speaks_of(statement)]
+    return bool(about) and all(statement["Effect"] == "Allow" for statement in about)
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,11 @@ def test_another_run_is_compared_with_as_far_as_it_has_come(tmp_path, known):
         watched.settle()
     else:
         watched.small.bucket.notifications = [
-            told for told in watched.small.bucket.notifications if "other/" not in told
+            body
+            for body in watched.small.bucket.notifications
+            if "other/" not in body
+            for notification in watched.small.bucket.notifications
+            if "other/" not in notification
         ]
     watched.save(*range(4))
     watched.settle()
@@ -292,11 +296,11 @@ def test_what_was_saved_before_the_rule_came_is_caught_up_with_and_causes_no_act
     watched.settle()
     watched.save(2)
     watched.settle()
-    told = [
-        (one["step"], one["catch_up"], bool(one["actions"]))
-        for one in watched.small.details("Rule Evaluation Condition Met")
+    found = [
+        (detail["step"], detail["catch_up"], bool(detail["actions"]))
+        for detail in watched.small.details("Rule Evaluation Condition Met")
     ]
-    assert told == [(0, True, False), (1, True, False), (2, False, True)]
+    assert found == [(0, True, False), (1, True, False), (2, False, True)]
 
 
 def test_a_detached_rule_is_stopped_and_its_answer_on_the_way_is_not_taken(tmp_path):
@@ -376,7 +380,7 @@ def test_what_it_is_lent_opens_its_run_the_others_and_its_own_memory(tmp_path):
     )
     watched.save(0)
     watched.small.deliver()
-    (group,) = (one for one in watched.small.index.run(RUN).groups if one != "builtin")
+    (group,) = (name for name in watched.small.index.run(RUN).groups if name != "builtin")
     handed = claim(watched.small.world, RUN, group, 0)
     (policy,) = watched.small.lender.policies.values()
     named = [
@@ -428,7 +432,7 @@ def test_a_rule_that_dies_is_tried_once_more_and_alone_and_after_that_is_an_erro
 
     def noting(job, **more):
         answer = run(job, **more)
-        asked.append(([one["step"] for one in answer["steps"]], "died" in answer))
+        asked.append(([step["step"] for step in answer["steps"]], "died" in answer))
         return answer
 
     watched.small.run_rule = noting
@@ -541,8 +545,10 @@ def test_a_commit_after_the_lease_was_taken_over_changes_nothing(tmp_path):
     assert watched.group.cursor == -1
     answer = small.run_rule(second["job"])
     said = commit_answer(small.world, RUN, group, second["claim"], {"answer": answer})
-    found = [one for one in said["outbox"] if one["DetailType"] == "Rule Evaluation Condition Met"]
-    assert [json.loads(one["Detail"])["step"] for one in found] == [0]
+    found = [
+        event for event in said["outbox"] if event["DetailType"] == "Rule Evaluation Condition Met"
+    ]
+    assert [json.loads(event["Detail"])["step"] for event in found] == [0]
 
 
 def test_a_commit_that_is_repeated_tells_again_and_does_nothing_twice(tmp_path):
@@ -555,7 +561,9 @@ def test_a_commit_that_is_repeated_tells_again_and_does_nothing_twice(tmp_path):
     first = commit_answer(small.world, RUN, group, handed["claim"], ran)
     after = watched.group
     again = commit_answer(small.world, RUN, group, handed["claim"], ran)
-    assert [one["Detail"] for one in again["outbox"]] == [one["Detail"] for one in first["outbox"]]
+    assert [event["Detail"] for event in again["outbox"]] == [
+        event["Detail"] for event in first["outbox"]
+    ]
     assert watched.group == after
     small.index.mark_published(**first["mark"])
     assert commit_answer(small.world, RUN, group, handed["claim"], ran)["outbox"] == []
@@ -567,7 +575,7 @@ def test_what_a_claim_hands_over_fits_through_the_state_machine(tmp_path):
     watched.small.deliver()
     handed = claim(watched.small.world, RUN, watched.group.group, 0)
     assert len(json.dumps(handed)) < 120_000
-    assert [one["step"] for one in handed["claim"]["steps"]] == list(range(25))
+    assert [step["step"] for step in handed["claim"]["steps"]] == list(range(25))
     claimed = jobs.Claimed.from_dict(json.loads(json.dumps(handed["claim"])))
     assert claimed.steps[0] == replace(
         claimed.steps[1],

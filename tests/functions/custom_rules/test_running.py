@@ -90,7 +90,7 @@ def test_what_it_prints_is_its_own_log_and_never_an_answer(tmp_path, capfd):
     return False
     """
     answer = asked(tmp_path, body)
-    assert [one["outcome"] for one in answer["steps"]] == ["did not look"]
+    assert [step["outcome"] for step in answer["steps"]] == ["did not look"]
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     ours = [line for line in lines if line["message"] in ("as JSON", '{"done": {"state": null}}')]
     assert {(line["run"], line["rule"], line["step"]) for line in ours} == {(RUN, "mine", 0)}
@@ -163,7 +163,7 @@ def test_time_is_bounded(tmp_path):
 def test_no_step_is_begun_after_so_much_work(tmp_path):
     job = job_of(tmp_path, invoking("return False"), steps=4)
     answer = run({**job, "limits": {**job["limits"], "work": 0}})
-    assert [one["step"] for one in answer["steps"]] == [0], "one at least, or it would never end"
+    assert [step["step"] for step in answer["steps"]] == [0], "one at least, or it would never end"
 
 
 @pytest.mark.parametrize(

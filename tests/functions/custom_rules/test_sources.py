@@ -46,8 +46,8 @@ def test_code_that_is_not_what_the_run_began_with_is_refused():
 
 def test_code_too_long_for_a_job_is_named_instead(monkeypatch):
     monkeypatch.setattr(sources, "LARGEST_INLINE", 10)
-    told = source_of(world_with(), "runs/mnist", WANTED).handed
-    assert set(told) == {"uri", "sha256"}
+    handed = source_of(world_with(), "runs/mnist", WANTED).handed
+    assert set(handed) == {"uri", "sha256"}
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ class Watched:
 
     def want(self, *rules: dict[str, Any]) -> None:
         """Write rules.json."""
-        told = {"version": 1, "rules": list(rules)}
-        self.place.write("rules.json", json.dumps(told).encode())
+        content = {"version": 1, "rules": list(rules)}
+        self.place.write("rules.json", json.dumps(content).encode())
 
     def save(self, *steps: int, **more: Any) -> None:
         for step in steps:
@@ -77,9 +77,9 @@ class Watched:
     @property
     def group(self) -> Any:
         (group,) = (
-            one
-            for one in self.small.index.groups.all_of(RUN)
-            if one.group.startswith("custom-mine")
+            known
+            for known in self.small.index.groups.all_of(RUN)
+            if known.group.startswith("custom-mine")
         )
         return group
 
@@ -95,7 +95,7 @@ class Watched:
     @property
     def found(self) -> list[int]:
         """The steps of which a finding was published."""
-        return [told["step"] for told in self.small.details("Rule Evaluation Condition Met")]
+        return [detail["step"] for detail in self.small.details("Rule Evaluation Condition Met")]
 
     def attributes(self) -> dict[str, Any]:
         """What the rule remembers."""

@@ -74,8 +74,8 @@ def test_a_subject_and_a_text_message_say_which_rule_and_which_run():
     entry = KINDS["found"]
     headline = "fc-gradients (VanishingGradient) found something at step 400 of my-bucket/mnist-1"
     assert alerts.subject(entry.detail_type, entry.detail) == headline
-    told = alerts.sms(entry.detail_type, entry.detail)
-    assert told.startswith(f"{headline}. gradient/fc2_weight: the mean of |gradient| is")
+    text = alerts.sms(entry.detail_type, entry.detail)
+    assert text.startswith(f"{headline}. gradient/fc2_weight: the mean of |gradient| is")
 
 
 def test_a_chat_gets_one_line():
@@ -98,9 +98,9 @@ def test_a_finding_without_a_sentence_is_told_by_its_numbers():
             "rest": "s3://b/r/report/findings/1.finding",
         }
     }
-    told = alerts.email(CONDITION_MET, detail)
-    assert "  w: mean is 1.5, the limit is 1 at step 4\n" in told
-    assert "  … and 29 more, all in s3://b/r/report/findings/1.finding\n" in told
+    letter = alerts.email(CONDITION_MET, detail)
+    assert "  w: mean is 1.5, the limit is 1 at step 4\n" in letter
+    assert "  … and 29 more, all in s3://b/r/report/findings/1.finding\n" in letter
 
 
 def test_how_long_it_took_is_told_from_saving_or_else_from_uploading():

@@ -15,7 +15,7 @@ def rule(name="VanishingGradient", *, source=None, other_trials=(), **parameters
 
 def test_the_default_rules_are_evaluated_once_each_at_their_defaults():
     rules = default_rules(["AllZero", " ExplodingTensor", "AllZero", ""])
-    assert [(one.name, one.rule) for one in rules] == [
+    assert [(configured.name, configured.rule) for configured in rules] == [
         ("AllZero", "AllZero"),
         ("ExplodingTensor", "ExplodingTensor"),
     ]
@@ -24,13 +24,15 @@ def test_the_default_rules_are_evaluated_once_each_at_their_defaults():
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_built_in_rule_can_be_configured_by_what_the_catalog_says_of_it(name):
     entry = CATALOG[name]
-    told = {
+    given = {
         parameter.name: str(parameter.default)
         for parameter in entry.parameters
         if parameter.default is not None
     }
-    required = {one.name: "s3://bucket/before" for one in entry.parameters if one.required}
-    assert check(rule(name, **told, **required), CATALOG) is None
+    required = {
+        parameter.name: "s3://bucket/before" for parameter in entry.parameters if parameter.required
+    }
+    assert check(rule(name, **given, **required), CATALOG) is None
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,6 @@ def test_a_changed_rule_ends_and_begins_anew():
     before = [rule("AllZero"), rule("ExplodingTensor"), rule(threshold="1")]
     after = [rule("ExplodingTensor"), rule(threshold="2")]
     changes = what_changed(before, after)
-    assert [one.rule for one in changes.stopped] == ["AllZero", "VanishingGradient"]
+    assert [changed.rule for changed in changes.stopped] == ["AllZero", "VanishingGradient"]
     assert changes.attached == (after[1],)
     assert what_changed(after, after) == ((), ())

@@ -134,10 +134,12 @@ def test_what_a_run_has_become_is_an_entry_of_its_outbox_that_can_be_made_again(
 def test_of_many_findings_the_worst_are_told_and_all_are_kept_beside_the_run():
     many = [{"tensor": f"t{n}", "value": 10.0**-n, "threshold": 1.0} for n in range(1, 101)]
     entry = found(many)
-    told = entry.detail["evidence"]
-    assert told["count"] == 100
-    assert [one["tensor"] for one in told["worst"]] == [f"t{n}" for n in range(100, 80, -1)]
-    assert told["rest"] == f"s3://my-bucket/mnist-1/report/findings/{entry.id}.finding"
+    evidence = entry.detail["evidence"]
+    assert evidence["count"] == 100
+    assert [finding["tensor"] for finding in evidence["worst"]] == [
+        f"t{n}" for n in range(100, 80, -1)
+    ]
+    assert evidence["rest"] == f"s3://my-bucket/mnist-1/report/findings/{entry.id}.finding"
     assert entry.overflow.key == f"report/findings/{entry.id}.finding"
     kept = json.loads(entry.overflow.body)
     assert kept["count"] == len(kept["findings"]) == 100
@@ -183,7 +185,7 @@ def test_an_event_that_would_be_too_large_is_cut_and_says_so():
 def test_a_run_with_many_rules_has_its_summary_and_its_old_event_cut():
     rules = [RuleRecord(f"{n}", "n" * 250, RuleStatus.ERROR, "w" * 1024) for n in range(100)]
     summary = summary_of(
-        [(RuleConfiguration("n", "N"), one) for one in rules], steps=1, not_evaluated=3
+        [(RuleConfiguration("n", "N"), record) for record in rules], steps=1, not_evaluated=3
     )
     assert summary["statuses"] == {"Error": 100}
     old = old_state_change(RUN, rules, NOON)
@@ -234,11 +236,13 @@ def test_calls_of_put_events_hold_what_they_may_and_nothing_is_left_out(sizes):
         for n, size in enumerate(sizes)
     )
     batches = put_events_batches(outbox, now=NOON)
-    assert [json.loads(one["Detail"])["id"] for batch in batches for one in batch] == list(outbox)
+    assert [json.loads(entry["Detail"])["id"] for batch in batches for entry in batch] == list(
+        outbox
+    )
     for batch in batches:
         assert len(batch) <= MAX_ENTRIES
-        assert sum(len(text) for one in batch for text in one.values()) <= MAX_BATCH
-        assert all(set(one) == {"Source", "DetailType", "Detail"} for one in batch)
+        assert sum(len(text) for entry in batch for text in entry.values()) <= MAX_BATCH
+        assert all(set(entry) == {"Source", "DetailType", "Detail"} for entry in batch)
 
 
 def test_the_old_event_is_one_that_a_function_written_for_sagemaker_can_read():

@@ -35,7 +35,7 @@ def notification(
     name: str = "ObjectCreated:Put",
     at: str = "2026-11-21T06:00:00.500Z",
 ) -> str:
-    told = {
+    record = {
         "eventSource": "aws:s3",
         "eventName": name,
         "eventTime": at,
@@ -44,7 +44,7 @@ def notification(
             "object": {"key": quote_plus(key), "size": 1, "sequencer": "0055AED6DCD90281E5"},
         },
     }
-    return json.dumps({"Records": [told]})
+    return json.dumps({"Records": [record]})
 
 
 def event(bucket: str, key: str) -> str:
@@ -121,10 +121,10 @@ def test_what_is_removed_has_not_arrived():
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
 def test_the_end_of_a_training_job_is_told_by_sagemaker(status):
     detail = {"TrainingJobName": "mnist-1", "TrainingJobStatus": status}
-    told = {"source": "aws.sagemaker", "detail": detail}
-    assert arrivals_in(json.dumps(told)) == [JobEnded("mnist-1", status)]
+    event = {"source": "aws.sagemaker", "detail": detail}
+    assert arrivals_in(json.dumps(event)) == [JobEnded("mnist-1", status)]
     detail["TrainingJobStatus"] = "InProgress"
-    assert arrivals_in(json.dumps(told)) == []
+    assert arrivals_in(json.dumps(event)) == []
 
 
 @pytest.mark.parametrize(

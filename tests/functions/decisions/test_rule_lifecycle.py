@@ -36,27 +36,27 @@ def at(step, **more):
 
 def after(*outcomes, configuration=CONFIGURATION, rule=NEW):
     """The rule after those outcomes at steps 0, 1, …, and everything that was told."""
-    told = []
+    events = []
     for step, outcome in enumerate(outcomes):
         rule, outbox = judge(rule, configuration, outcome, at(step))
-        told += outbox
-    return rule, told
+        events += outbox
+    return rule, events
 
 
-def types(told):
-    return [entry.detail_type for entry in told]
+def types(events):
+    return [entry.detail_type for entry in events]
 
 
 def test_the_first_finding_opens_an_issue_and_is_told_with_its_actions():
-    rule, told = after(Clear(), FOUND)
-    assert types(told) == [CONDITION_MET, STATUS_CHANGE]
+    rule, events = after(Clear(), FOUND)
+    assert types(events) == [CONDITION_MET, STATUS_CHANGE]
     assert (rule.status, rule.issue_since, rule.last_good) == (RuleStatus.ISSUES_FOUND, 1, 0)
     assert rule.changed_at == 1001.0
     assert rule.reason == (
         "RuleEvaluationConditionMet: Evaluation of the rule VanishingGradient at step 1 "
         "resulted in the condition being met"
     )
-    detail = told[0].detail
+    detail = events[0].detail
     assert detail["evidence"]["worst"] == [{"tensor": "w", "message": "w is small"}]
     assert detail["actions"] == [STOP]
     assert detail["issue"] == {"since": 1, "last_found": 1, "open": True}
@@ -64,33 +64,33 @@ def test_the_first_finding_opens_an_issue_and_is_told_with_its_actions():
 
 
 def test_while_an_issue_is_open_nothing_is_repeated():
-    rule, told = after(FOUND, FOUND, NothingToCheck(), FOUND)
-    assert types(told) == [CONDITION_MET, STATUS_CHANGE]
+    rule, events = after(FOUND, FOUND, NothingToCheck(), FOUND)
+    assert types(events) == [CONDITION_MET, STATUS_CHANGE]
     assert (rule.issue_since, rule.last_found) == (0, 3)
 
 
 def test_every_step_is_told_if_that_is_wanted_and_acted_upon_once():
-    _, told = after(FOUND, FOUND, FOUND, configuration=EVERY_STEP)
-    assert types(told) == [CONDITION_MET, STATUS_CHANGE, CONDITION_MET, CONDITION_MET]
-    findings = [entry.detail for entry in told if entry.detail_type == CONDITION_MET]
-    assert [one["has_actions"] for one in findings] == [True, False, False]
-    assert [one["issue"]["since"] for one in findings] == [0, 0, 0]
+    _, events = after(FOUND, FOUND, FOUND, configuration=EVERY_STEP)
+    assert types(events) == [CONDITION_MET, STATUS_CHANGE, CONDITION_MET, CONDITION_MET]
+    findings = [entry.detail for entry in events if entry.detail_type == CONDITION_MET]
+    assert [finding["has_actions"] for finding in findings] == [True, False, False]
+    assert [finding["issue"]["since"] for finding in findings] == [0, 0, 0]
 
 
 def test_only_a_clear_step_resolves_an_issue():
-    rule, told = after(FOUND, NothingToCheck(), NothingToCheck())
+    rule, events = after(FOUND, NothingToCheck(), NothingToCheck())
     assert rule.has_open_issue
-    rule, told = after(FOUND, NothingToCheck(), Clear())
-    assert types(told) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED]
-    assert told[-1].detail["issue"] == {"since": 0, "last_found": 0, "open": False}
+    rule, events = after(FOUND, NothingToCheck(), Clear())
+    assert types(events) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED]
+    assert events[-1].detail["issue"] == {"since": 0, "last_found": 0, "open": False}
     assert not rule.has_open_issue
     assert rule.status is RuleStatus.ISSUES_FOUND
 
 
 def test_an_issue_that_comes_back_is_told_again_and_the_status_is_not():
-    rule, told = after(FOUND, Clear(), FOUND)
-    assert types(told) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED, CONDITION_MET]
-    assert told[0].id != told[-1].id
+    rule, events = after(FOUND, Clear(), FOUND)
+    assert types(events) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED, CONDITION_MET]
+    assert events[0].id != events[-1].id
     assert rule.reason.endswith("at step 2 resulted in the condition being met")
 
 
@@ -100,59 +100,59 @@ def test_a_rule_that_did_not_look_is_as_it_was():
 
 
 def test_a_rule_that_raises_is_an_error_with_step_and_message_and_is_not_asked_again():
-    rule, told = after(Clear(), Raised("KeyError: 'w'"), FOUND, Clear())
-    assert types(told) == [STATUS_CHANGE]
+    rule, events = after(Clear(), Raised("KeyError: 'w'"), FOUND, Clear())
+    assert types(events) == [STATUS_CHANGE]
     assert (rule.status, rule.reason) == (RuleStatus.ERROR, "at step 1: KeyError: 'w'")
-    assert told[0].detail["previous_status"] == "InProgress"
+    assert events[0].detail["previous_status"] == "InProgress"
 
 
 def test_an_error_of_any_length_fits_into_a_status():
-    rule, told = after(Raised("x" * 5000))
-    assert len(rule.reason) == len(told[0].detail["reason"]) == 1024
+    rule, events = after(Raised("x" * 5000))
+    assert len(rule.reason) == len(events[0].detail["reason"]) == 1024
 
 
 def test_what_was_there_before_the_rule_leads_to_no_actions():
     rule = replace(NEW, catch_up_through=5)
-    rule, told = judge(rule, CONFIGURATION, FOUND, at(3, catch_up=True))
-    assert told[0].detail["catch_up"] is True
-    assert told[0].detail["actions"] == []
-    assert told[0].detail["has_actions"] is False
+    rule, events = judge(rule, CONFIGURATION, FOUND, at(3, catch_up=True))
+    assert events[0].detail["catch_up"] is True
+    assert events[0].detail["actions"] == []
+    assert events[0].detail["has_actions"] is False
     # It is still so when the rule has caught up: now something is done about it, once.
-    rule, told = judge(rule, CONFIGURATION, FOUND, at(6))
-    assert types(told) == [CONDITION_MET]
-    assert told[0].detail["actions"] == [STOP]
-    assert told[0].detail["issue"]["since"] == 3
+    rule, events = judge(rule, CONFIGURATION, FOUND, at(6))
+    assert types(events) == [CONDITION_MET]
+    assert events[0].detail["actions"] == [STOP]
+    assert events[0].detail["issue"]["since"] == 3
     assert judge(rule, CONFIGURATION, FOUND, at(7)).outbox == ()
 
 
 def test_a_late_finding_that_later_steps_have_overtaken_is_told_and_not_acted_upon():
     rule, _ = judge(NEW, CONFIGURATION, Clear(), at(9))
-    rule, told = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
-    assert types(told) == [CONDITION_MET, STATUS_CHANGE]
-    assert told[0].detail["late"] is True
-    assert told[0].detail["actions"] == []
-    assert told[0].detail["issue"] == {"since": None, "last_found": 5, "open": False}
+    rule, events = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
+    assert types(events) == [CONDITION_MET, STATUS_CHANGE]
+    assert events[0].detail["late"] is True
+    assert events[0].detail["actions"] == []
+    assert events[0].detail["issue"] == {"since": None, "last_found": 5, "open": False}
     assert not rule.has_open_issue
 
 
 def test_a_late_clear_step_does_not_resolve_what_a_later_one_found():
     rule, _ = judge(NEW, CONFIGURATION, FOUND, at(9))
-    rule, told = judge(rule, CONFIGURATION, Clear(), at(5, late=True))
-    assert (rule.issue_since, rule.last_good, told) == (9, 5, ())
-    rule, told = judge(rule, CONFIGURATION, Clear(), at(10))
-    assert types(told) == [ISSUE_RESOLVED]
+    rule, events = judge(rule, CONFIGURATION, Clear(), at(5, late=True))
+    assert (rule.issue_since, rule.last_good, events) == (9, 5, ())
+    rule, events = judge(rule, CONFIGURATION, Clear(), at(10))
+    assert types(events) == [ISSUE_RESOLVED]
 
 
 def test_a_late_finding_of_an_issue_that_is_open_makes_it_older():
     rule, _ = judge(NEW, CONFIGURATION, FOUND, at(9))
-    rule, told = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
-    assert (rule.issue_since, rule.last_found, told) == (5, 9, ())
+    rule, events = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
+    assert (rule.issue_since, rule.last_found, events) == (5, 9, ())
 
 
 def test_at_the_end_a_rule_that_found_nothing_says_so_and_what_was_found_stays():
     rule, _ = after(Clear())
-    finished, told = finish(rule, CONFIGURATION, at(1))
-    assert (finished.status, types(told)) == (RuleStatus.NO_ISSUES_FOUND, [STATUS_CHANGE])
+    finished, events = finish(rule, CONFIGURATION, at(1))
+    assert (finished.status, types(events)) == (RuleStatus.NO_ISSUES_FOUND, [STATUS_CHANGE])
     assert finish(finished, CONFIGURATION, at(1)) == (finished, ())
     for rule, _ in (after(FOUND), after(FOUND, Clear()), after(Raised("x"))):
         assert finish(rule, CONFIGURATION, at(2)) == (rule, ())
@@ -160,22 +160,22 @@ def test_at_the_end_a_rule_that_found_nothing_says_so_and_what_was_found_stays()
 
 def test_a_rule_that_never_had_anything_to_look_at_says_that_at_the_end():
     rule, _ = after(NothingToCheck(), NothingToCheck())
-    rule, told = finish(rule, CONFIGURATION, at(2))
+    rule, events = finish(rule, CONFIGURATION, at(2))
     assert "check which tensors are saved" in rule.reason
-    assert told[0].detail["reason"] == rule.reason
+    assert events[0].detail["reason"] == rule.reason
 
 
 def test_a_run_that_goes_on_has_its_finished_rules_look_again():
     finished = finish(after(Clear())[0], CONFIGURATION, at(1)).rule
-    rule, told = reopen(finished, CONFIGURATION, at(1))
-    assert (rule.status, types(told)) == (RuleStatus.IN_PROGRESS, [STATUS_CHANGE])
+    rule, events = reopen(finished, CONFIGURATION, at(1))
+    assert (rule.status, types(events)) == (RuleStatus.IN_PROGRESS, [STATUS_CHANGE])
     for other, _ in (after(FOUND), after(Raised("x")), after()):
         assert reopen(other, CONFIGURATION, at(1)) == (other, ())
 
 
 def test_a_rule_that_is_not_wanted_any_more_is_stopped():
-    rule, told = stop(after(FOUND)[0], CONFIGURATION, "rules.json was changed", at(1))
-    assert (rule.status, types(told)) == (RuleStatus.STOPPED, [STATUS_CHANGE])
+    rule, events = stop(after(FOUND)[0], CONFIGURATION, "rules.json was changed", at(1))
+    assert (rule.status, types(events)) == (RuleStatus.STOPPED, [STATUS_CHANGE])
     assert judge(rule, CONFIGURATION, Clear(), at(2)) == (rule, ())
     assert stop(rule, CONFIGURATION, "again", at(2)) == (rule, ())
     assert fail(rule, CONFIGURATION, "no", at(2)) == (rule, ())
@@ -183,18 +183,18 @@ def test_a_rule_that_is_not_wanted_any_more_is_stopped():
 
 def test_a_stopping_rule_has_stopped_when_the_run_ends():
     rule = replace(NEW, status=RuleStatus.STOPPING, reason="not wanted")
-    rule, told = finish(rule, CONFIGURATION, at(1))
-    assert (rule.status, rule.reason, len(told)) == (RuleStatus.STOPPED, "not wanted", 1)
+    rule, events = finish(rule, CONFIGURATION, at(1))
+    assert (rule.status, rule.reason, len(events)) == (RuleStatus.STOPPED, "not wanted", 1)
 
 
 def test_a_training_that_starts_again_is_looked_at_afresh_and_its_issue_stays_open():
     before = replace(after(Clear(), FOUND)[0], state=b"seen", state_key="k")
-    rule, told = begin_again(before, CONFIGURATION, at(0, training_run=1))
-    assert told == ()
+    rule, events = begin_again(before, CONFIGURATION, at(0, training_run=1))
+    assert events == ()
     assert (rule.state, rule.state_key, rule.last_good, rule.last_found) == (b"", "", None, None)
     assert rule.has_open_issue
-    rule, told = judge(rule, CONFIGURATION, Clear(), at(0, training_run=1))
-    assert types(told) == [ISSUE_RESOLVED]
+    rule, events = judge(rule, CONFIGURATION, Clear(), at(0, training_run=1))
+    assert types(events) == [ISSUE_RESOLVED]
 
 
 LEGAL = {

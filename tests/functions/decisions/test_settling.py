@@ -23,7 +23,7 @@ def written(step: int, *workers: str, indexed: float = 100.0, **more) -> StepRec
 
 
 def settling(workers: int, **changes) -> Settling:
-    told = {
+    defaults = {
         "cursor": -1,
         "tells_previous_steps": True,
         "ended": False,
@@ -31,14 +31,14 @@ def settling(workers: int, **changes) -> Settling:
         "now": 101.0,
         **changes,
     }
-    return Settling(num_workers=workers, **told)
+    return Settling(num_workers=workers, **defaults)
 
 
 def saved_by(plan: Mapping[str, list[int]]):
     """What each worker's index files say, given the steps that it saves."""
 
     def previous(step: int, worker: str) -> int | None:
-        before = [one for one in plan[worker] if one < step]
+        before = [saved for saved in plan[worker] if saved < step]
         return before[-1] if before else None
 
     return previous
@@ -138,12 +138,12 @@ def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
         while True:
             steps = [
                 StepRecord(
-                    one,
+                    number,
                     with_event=frozenset(who["event"]),
                     with_index=frozenset(who["index"]),
                     indexed=100.0,
                 )
-                for one, who in arrived.items()
+                for number, who in arrived.items()
             ]
             verdict = next_step(steps, settling(len(workers), cursor=cursor), saved_by(plan))
             if not isinstance(verdict, Ready):
@@ -158,7 +158,7 @@ def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
 
 def test_a_step_that_was_passed_and_comes_after_all_is_late_once():
     after_ten = settling(1, cursor=10)
-    seen = [replace(written(one, "a"), layout="of 10") for one in (0, 5, 10)]
+    seen = [replace(written(number, "a"), layout="of 10") for number in (0, 5, 10)]
     group = GroupRecord("builtin", cursor=10, passed=frozenset({5}))
     done = replace(group, late_done=frozenset({5}))
     assert late_steps([*seen, written(20, "a")], after_ten, group=group) == [seen[1]]
@@ -174,7 +174,7 @@ def test_what_came_before_a_step_that_is_missing_cannot_be_told():
 
 
 def test_a_step_of_which_nobody_knew_that_it_was_passed_is_late_whoever_has_looked_into_it():
-    steps = [replace(written(one, "a"), layout="of another group") for one in (2, 3, 5, 10)]
+    steps = [replace(written(number, "a"), layout="of another group") for number in (2, 3, 5, 10)]
     group = GroupRecord("builtin", cursor=10, passed=frozenset({5}), gaps=((2, 5),))
     assert late_steps(steps, settling(1, cursor=10), group=group) == [steps[1], steps[2]]
 
@@ -186,8 +186,8 @@ def test_late_steps_that_are_forgotten_are_not_late_again():
     assert len(group.late_done) == KEPT_STEPS
     every = [written(step, "a") for step in range(4 * KEPT_STEPS)]
     late = late_steps(every, settling(1, cursor=9000), group=group)
-    assert not [one.step for one in late if one.step % 2 == 0]
-    assert 4 * KEPT_STEPS - 1 in [one.step for one in late]
+    assert not [record.step for record in late if record.step % 2 == 0]
+    assert 4 * KEPT_STEPS - 1 in [record.step for record in late]
 
 
 @pytest.mark.parametrize("marked", [True, False])
@@ -205,10 +205,10 @@ def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
 def test_a_step_that_waits_too_long_says_whom_it_waits_for():
     steps = [written(7, "worker_0", indexed=50.0), written(5, "worker_0", "worker_2", indexed=0.0)]
     assert never_came(steps, 4, timeout=900, now=899) == ""
-    told = never_came(steps, 4, timeout=900, now=900)
-    assert told == never_came(steps, 4, timeout=900, now=5000), "the same is told once"
-    assert "Step 5 was saved by 2 of 4 workers" in told
-    assert "worker_1, worker_3 is missing" in told
+    problem = never_came(steps, 4, timeout=900, now=900)
+    assert problem == never_came(steps, 4, timeout=900, now=5000), "the same is told once"
+    assert "Step 5 was saved by 2 of 4 workers" in problem
+    assert "worker_1, worker_3 is missing" in problem
 
 
 def test_a_complete_step_waits_for_nobody():
@@ -216,15 +216,15 @@ def test_a_complete_step_waits_for_nobody():
 
 
 def test_devices_have_names_of_their_own_and_are_counted():
-    told = never_came([written(5, "/device:GPU:0")], 2, timeout=900, now=5000)
-    assert "1 of them is missing" in told
+    problem = never_came([written(5, "/device:GPU:0")], 2, timeout=900, now=5000)
+    assert "1 of them is missing" in problem
 
 
 def test_many_that_are_missing_are_not_all_named():
-    told = never_came([written(5, "worker_0")], 1024, timeout=900, now=5000)
-    assert "worker_8 and 1015 more is missing" in told
+    problem = never_came([written(5, "worker_0")], 1024, timeout=900, now=5000)
+    assert "worker_8 and 1015 more is missing" in problem
 
 
 def test_without_a_collections_file_that_is_what_is_missing():
-    told = never_came([written(5, "worker_0")], None, timeout=900, now=5000)
-    assert "no collections file has come" in told
+    problem = never_came([written(5, "worker_0")], None, timeout=900, now=5000)
+    assert "no collections file has come" in problem
