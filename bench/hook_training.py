@@ -141,19 +141,19 @@ def measure(sizes, batch, iterations, turns, rounds, **settings):
     """
     bare, added, first = [], [], []
     for number in range(rounds + 1):
-        one, another = (Training(sizes, batch) for _ in range(2))
-        for training in (one, another):
+        bare_training, another = (Training(sizes, batch) for _ in range(2))
+        for training in (bare_training, another):
             training.run(3)
         hook, folder = hooked(another, **settings)
         without = watched = 0.0
         gc.collect()
         gc.disable()
         if turns > 1:
-            first.append(another.run(1) - one.run(1))
-            one.run(iterations - 1)
+            first.append(another.run(1) - bare_training.run(1))
+            bare_training.run(iterations - 1)
             another.run(iterations - 1)
         for _ in range(turns):
-            without += one.run(iterations)
+            without += bare_training.run(iterations)
             watched += another.run(iterations)
         begin = CLOCK()
         hook.close()

@@ -105,8 +105,8 @@ def test_threads_and_processes_read_a_run_while_a_hook_writes_it(tmp_path):
     for thread in threads:
         thread.join(60)
     assert results == [STEPS] * len(trials)
-    for one in processes:
-        said, _ = one.communicate(timeout=60)
+    for reader in processes:
+        said, _ = reader.communicate(timeout=60)
         assert said.splitlines()[-1] == str(STEPS), said
 
 
@@ -116,10 +116,10 @@ def test_the_second_of_two_processes_at_one_folder_is_told_and_the_first_goes_on
     while "first" not in (line := first.stdout.readline()):
         assert line, "the first process has ended"
     second = process(WRITER, tmp_path, stdin=subprocess.PIPE)
-    told, _ = second.communicate("\n", timeout=60)
-    assert f"Process {first.pid}" in told
-    assert "already saves to" in told
-    assert told.splitlines()[-1] == "not first"
+    output, _ = second.communicate("\n", timeout=60)
+    assert f"Process {first.pid}" in output
+    assert "already saves to" in output
+    assert output.splitlines()[-1] == "not first"
     first.communicate("\n", timeout=60)
     assert first.returncode == second.returncode == 0
     assert create_trial(str(tmp_path)).steps() == [0]
@@ -146,10 +146,10 @@ class Bucket(MemoryStorage):
 
 
 @pytest.mark.parametrize(
-    ("run_id", "told"),
+    ("run_id", "warning"),
     [(None, "holds an unfinished run"), ("mine", "holds steps of another run")],
 )
-def test_the_second_of_two_machines_at_one_prefix_is_told(run_id, told, capsys, monkeypatch):
+def test_the_second_of_two_machines_at_one_prefix_is_told(run_id, warning, capsys, monkeypatch):
     bucket = Bucket()
     first = hook_at(bucket)
     save(first, range(2))
@@ -158,7 +158,7 @@ def test_the_second_of_two_machines_at_one_prefix_is_told(run_id, told, capsys, 
     second = hook_at(bucket, run_id=run_id)
     save(second, range(1))
     second.close()
-    assert told in capsys.readouterr().out
+    assert warning in capsys.readouterr().out
     collections = bucket.read("collections/000000000/worker_0_collections.json")
     meta = json.loads(collections)["_meta"]
     assert (meta["run_id"], meta["training_run"]) == (("mine", 0) if run_id else (first.run_id, 1))

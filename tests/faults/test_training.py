@@ -17,8 +17,8 @@ from smdebug.exceptions import ObjectMissing
 from smdebug.files import names
 from smdebug.files.event_reading import read_value
 from smdebug.files.index import parse_index
-from smdebug.saving import hook as hook_module
 from smdebug.saving import deadline
+from smdebug.saving import hook as hook_module
 from smdebug.storage.base import ByteSpan
 from smdebug.storage.folder import FolderStorage
 from tests.faults import places

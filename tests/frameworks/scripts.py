@@ -33,7 +33,7 @@ def watched(script: Path, *options: object, arguments: tuple[object, ...] = ()) 
     """What the script prints under `smdebug run`, which has to be what it prints alone."""
     alone = python(script, *arguments, cwd=script.parent)
     assert alone.returncode == 0, alone.stderr[-3000:]
-    told = python("-m", "smdebug.run", *options, script, *arguments, cwd=script.parent)
-    assert told.returncode == 0, told.stderr[-3000:]
-    assert told.stdout == alone.stdout
-    return told.stdout
+    under_smdebug = python("-m", "smdebug.run", *options, script, *arguments, cwd=script.parent)
+    assert under_smdebug.returncode == 0, under_smdebug.stderr[-3000:]
+    assert under_smdebug.stdout == alone.stdout
+    return under_smdebug.stdout

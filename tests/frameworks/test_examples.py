@@ -28,9 +28,9 @@ def test_there_is_a_list_of_all_of_them():
 @pytest.mark.parametrize("name", HERE)
 def test_an_example_trains_and_saves(name, tmp_path):
     run = tmp_path / "run"
-    told = python(EXAMPLES / f"{name}.py", "--out-dir", run, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr[-3000:]
-    assert told.stdout.strip()
+    done = python(EXAMPLES / f"{name}.py", "--out-dir", run, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip()
     trial = create_trial(str(run))
     assert len(trial.steps()) > 2
     assert trial.loaded_all_steps

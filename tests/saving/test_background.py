@@ -264,9 +264,9 @@ def test_an_outage_shorter_than_the_patience_is_survived(said):
 
 
 def test_a_storage_that_keeps_failing_is_given_up_once_and_loudly(said):
-    told = []
+    failures = []
     storage = FaultyStorage.from_call(8, failing())
-    writer = BackgroundWriter(storage, patience=QUICKLY, on_failure=told.append)
+    writer = BackgroundWriter(storage, patience=QUICKLY, on_failure=failures.append)
     step = 0
     while submit(writer, step) == [True]:
         step += 1
@@ -279,8 +279,8 @@ def test_a_storage_that_keeps_failing_is_given_up_once_and_loudly(said):
     assert outcome.refused == 1001
     assert levels(said).count("ERROR") == 1
     assert len(levels(said)) == 3  # the first step that was lost, giving up, and the sum at the end
-    assert len(told) == 1
-    assert told[0].written == 2
+    assert len(failures) == 1
+    assert failures[0].written == 2
 
 
 def test_a_callback_that_fails_is_nobodys_problem():

@@ -47,8 +47,8 @@ class Watched(MemoryStorage):
         return super().read(key, span)
 
 
-def ask(storage, **told):
-    storage.write(STOP_KEY, json.dumps(told).encode())
+def ask(storage, **request):
+    storage.write(STOP_KEY, json.dumps(request).encode())
 
 
 def hook_at(storage, *, save_config=EVERY_STEP, look_for_stop=0, **settings):
@@ -230,7 +230,7 @@ def test_ranks_that_agree_stop_after_the_same_step(include_workers):
         def agree(last):
             said[number] = last
             meeting.wait(20)
-            known = [one for one in said if one is not None]
+            known = [step for step in said if step is not None]
             meeting.wait(20)
             return max(known, default=None)
 
@@ -247,10 +247,10 @@ def test_ranks_that_agree_stop_after_the_same_step(include_workers):
 
     # The second hook of a process must not be told of the first one's end before its own.
     ranks = [threading.Thread(target=rank, args=(number,)) for number in range(2)]
-    for one in ranks:
-        one.start()
-    for one in ranks:
-        one.join(60)
+    for thread in ranks:
+        thread.start()
+    for thread in ranks:
+        thread.join(60)
     (ran, stopped), (other_ran, other) = results
     # Asked within step 3, seen after 4, the next save step.
     assert ran == other_ran == 5
@@ -321,7 +321,7 @@ def look(storage, attempt=ATTEMPT):
 
 def test_a_request_for_another_training_is_not_for_this_one():
     storage = MemoryStorage()
-    for told, is_meant in (
+    for request, is_meant in (
         ({"run_id": "run-1", "training_run": 1}, True),
         ({"run_id": "run-1", "training_run": 2}, True),
         ({"training_run": 1}, True),
@@ -329,8 +329,8 @@ def test_a_request_for_another_training_is_not_for_this_one():
         ({"run_id": "run-2", "training_run": 1}, False),
         ({"run_id": "run-2"}, False),
     ):
-        ask(storage, **told)
-        assert (look(storage) is not None) == is_meant, told
+        ask(storage, **request)
+        assert (look(storage) is not None) == is_meant, request
 
 
 def test_what_lay_there_before_is_not_for_this_training_until_it_is_written_anew(capsys):

@@ -116,7 +116,7 @@ def test_nobody_complains_of_what_is_offered_while_nothing_is_due(out_dir, caplo
         for _ in range(5):
             with hook.step():
                 hook.record("loss", 1.0)
-    assert not [one for one in caplog.records if one.levelname == "WARNING"]
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
 def test_a_run_saved_by_any_loop_is_read_back(out_dir):

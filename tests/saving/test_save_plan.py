@@ -83,15 +83,15 @@ def test_another_collection_saves_gradients_in_evaluation_too():
 
 
 def test_a_tensor_is_written_once_with_what_all_its_collections_want():
-    one = collection("one", "x", reduction_config=ReductionConfig(["min", "max"]))
+    first = collection("one", "x", reduction_config=ReductionConfig(["min", "max"]))
     other = collection(
         "other", "x", reduction_config=ReductionConfig(["max"], norms=["l2"], save_shape=True)
     )
-    both = wanted(SavePlan([other, one]), "x")
+    both = wanted(SavePlan([other, first]), "x")
     assert both.reductions == (Reduction("min"), Reduction("max"), Reduction("l2"))
     assert both.shape
     assert not both.raw
-    assert wanted(SavePlan([one, other, collection("raw", "x")]), "x").raw
+    assert wanted(SavePlan([first, other, collection("raw", "x")]), "x").raw
 
 
 def test_without_a_reduction_config_the_value_is_saved():

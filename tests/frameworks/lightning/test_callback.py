@@ -97,15 +97,15 @@ def test_what_an_evaluation_gave_in_all_is_saved_with_its_last_step(run, tmp_pat
     class Look(lightning.Callback):
         def on_validation_end(self, trainer, module):
             if not trainer.sanity_checking:
-                told.append(float(trainer.callback_metrics["val_loss"]))
+                logged.append(float(trainer.callback_metrics["val_loss"]))
 
-    told = []
+    logged = []
     callback = callback_in(run, save_config=smd.SaveConfig(save_interval=100))
     fit(tmp_path, callback, Look())
     callback.close()
     metric = smd.create_trial(str(run)).tensor("scalar/val_loss")
     assert metric.steps(smd.modes.EVAL) == [2, 5]
-    assert [float(metric.value(step, smd.modes.EVAL)) for step in (2, 5)] == told
+    assert [float(metric.value(step, smd.modes.EVAL)) for step in (2, 5)] == logged
 
 
 def test_a_model_that_is_trained_after_another_takes_its_place(run, tmp_path):

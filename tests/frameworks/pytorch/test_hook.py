@@ -598,13 +598,13 @@ def test_evaluation_counts_its_own_steps_and_saves_no_gradients(run):
 
 
 def test_steps_begun_by_hand_are_not_begun_by_the_model_as_well(run):
-    one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    first, other = nn.Linear(2, 2), nn.Linear(2, 2)
     with hook_in(run) as hook:
-        hook.register_module(one)
+        hook.register_module(first)
         hook.register_module(other)
         for _ in range(2):
             with hook.step(smd.modes.TRAIN):
-                other(one(one(torch.ones(1, 2)))).sum().backward()
+                other(first(first(torch.ones(1, 2)))).sum().backward()
     trial = trial_of(run)
     assert trial.steps() == [0, 1]
     assert trial.tensor("gradient/Linear_weight").steps() == [0, 1]

@@ -46,7 +46,7 @@ def two_ranks(story, run):
     ]
     said = [rank.communicate(timeout=120)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], said
-    told = [
+    printed = [
         {
             k: v
             for line in text.splitlines()
@@ -55,7 +55,7 @@ def two_ranks(story, run):
         }
         for text in said
     ]
-    return told, "".join(said)
+    return printed, "".join(said)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def run(tmp_path):
 
 
 def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
-    told, _ = two_ranks("all_workers", run)
+    printed, _ = two_ranks("all_workers", run)
     trial = smd.create_trial(str(run))
     assert trial.workers() == ["worker_0", "worker_1"]
     assert trial.steps() == [0, 1, 2]
@@ -73,8 +73,8 @@ def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
     for rank, worker in enumerate(trial.workers()):
         for step in range(3):
             saved = gradient.value(step, worker=worker)
-            np.testing.assert_array_equal(saved, np.float32(told[rank]["used"][step]))
-    assert told[0] == told[1]
+            np.testing.assert_array_equal(saved, np.float32(printed[rank]["used"][step]))
+    assert printed[0] == printed[1]
     losses = [trial.tensor("CrossEntropyLoss_output_0").value(1, worker=w) for w in trial.workers()]
     assert losses[0] != losses[1]
 
@@ -88,26 +88,26 @@ def test_unless_told_otherwise_the_first_worker_saves_alone(run):
 
 
 def test_ranks_have_the_same_results_with_and_without_the_hook(run):
-    told, _ = two_ranks("same_results", run)
-    assert told == [{"same": True}, {"same": True}]
+    printed, _ = two_ranks("same_results", run)
+    assert printed == [{"same": True}, {"same": True}]
 
 
 def test_all_ranks_stop_after_the_same_step(run):
-    told, _ = two_ranks("stop", run)
-    assert told[0]["stopped"] == told[1]["stopped"]
-    assert told[0]["stopped"] % 2 == 0
+    printed, _ = two_ranks("stop", run)
+    assert printed[0]["stopped"] == printed[1]["stopped"]
+    assert printed[0]["stopped"] % 2 == 0
     assert smd.create_trial(str(run)).loaded_all_steps
 
 
 def test_nobody_stops_where_a_rank_has_no_hook_to_stop_it(run):
-    told, said = two_ranks("stop_without_others", run)
-    assert told == [{"steps": 8}, {"steps": 8}]
+    printed, said = two_ranks("stop_without_others", run)
+    assert printed == [{"steps": 8}, {"steps": 8}]
     assert "only 1 of 2 processes have a hook" in said
 
 
 @since("2.6", "fully_shard() for everybody")
 def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
-    told, said = two_ranks("shards", run)
+    printed, said = two_ranks("shards", run)
     trial = smd.create_trial(str(run))
     weight = trial.tensor("Net_fc1.weight")
     shards = [weight.value(0, worker=worker) for worker in trial.workers()]
@@ -118,7 +118,7 @@ def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
     for rank, worker in enumerate(trial.workers()):
         for step in range(3):
             found = gradient.value(step, worker=worker)
-            np.testing.assert_array_equal(found, np.float32(told[rank]["used"][step]))
+            np.testing.assert_array_equal(found, np.float32(printed[rank]["used"][step]))
     assert "(2, 8) of (4, 8)" in said
 
 

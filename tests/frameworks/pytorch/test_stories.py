@@ -51,28 +51,28 @@ def told_by(name: str, folder) -> str:
 
 
 def streams_of(notebook):
-    outputs = (one for cell in notebook.cells for one in cell.get("outputs", ()))
-    return [one for one in outputs if one.output_type == "stream"]
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
+    return [output for output in outputs if output.output_type == "stream"]
 
 
 def printed_in(notebook) -> str:
     """What the story says; on stderr a machine may say things, of the fonts that it has for one."""
-    return "".join(one.text for one in streams_of(notebook) if one.name == "stdout")
+    return "".join(output.text for output in streams_of(notebook) if output.name == "stdout")
 
 
 def test_the_tensors_tell_the_bad_network_from_the_good_one(tmp_path):
-    told = told_by("tensor_analysis", tmp_path)
+    printed = told_by("tensor_analysis", tmp_path)
     images = tmp_path / "tensor_analysis" / "images"
-    assert {one.stem for one in images.glob("*.gif")} == ANIMATIONS
-    for one in images.glob("*.gif"):
-        with Image.open(one) as picture:
+    assert {image.stem for image in images.glob("*.gif")} == ANIMATIONS
+    for image in images.glob("*.gif"):
+        with Image.open(image) as picture:
             assert picture.n_frames == 20
-    right = {name: int(share) for name, share in re.findall(r"(\w+): loss .*, (\d+)%", told)}
+    right = {name: int(share) for name, share in re.findall(r"(\w+): loss .*, (\d+)%", printed)}
     assert right["uniform"] < 50 < 90 < right["he"]
-    first, *_, last = re.findall(r"variance of gradients: .* to (\S+)", told)
+    first, *_, last = re.findall(r"variance of gradients: .* to (\S+)", printed)
     assert float(first) > 100 * float(last)
-    assert re.search(r"^bad +DeadRelu found something", told, re.MULTILINE)
-    assert re.search(r"^good +DeadRelu found nothing", told, re.MULTILINE)
+    assert re.search(r"^bad +DeadRelu found something", printed, re.MULTILINE)
+    assert re.search(r"^good +DeadRelu found nothing", printed, re.MULTILINE)
 
 
 def test_a_custom_rule_is_tried_uploaded_and_finds_and_somebody_is_told(tmp_path):
@@ -88,7 +88,7 @@ def test_a_kept_notebook_is_the_script_with_what_its_cells_printed(name, noteboo
         "the script has changed: make notebooks"
     )
     assert printed_in(kept)
-    assert {one.name for one in streams_of(kept)} == {"stdout"}
+    assert {output.name for output in streams_of(kept)} == {"stdout"}
     assert (EXAMPLES / name / "story.ipynb").stat().st_size < 300_000
 
 
@@ -104,8 +104,14 @@ def test_a_notebook_runs_and_prints_what_is_kept_of_it(name, notebooks, tmp_path
     without = re.compile(r"[\d.e+-]+")
     assert without.sub("#", printed_in(ran)) == without.sub("#", printed_in(kept))
     shown = [
-        set(one.data) for cell in ran.cells for one in cell.get("outputs", ()) if "data" in one
+        set(output.data)
+        for cell in ran.cells
+        for output in cell.get("outputs", ())
+        if "data" in output
     ]
     assert shown == [
-        set(one.data) for cell in kept.cells for one in cell.get("outputs", ()) if "data" in one
+        set(output.data)
+        for cell in kept.cells
+        for output in cell.get("outputs", ())
+        if "data" in output
     ]

@@ -75,21 +75,21 @@ def test_a_script_is_watched_and_prints_what_it_prints_alone(script):
 
 
 def test_which_runs_were_saved_is_told_in_a_file_whatever_becomes_of_the_script(script):
-    told = script.parent / "runs.json"
-    watched(script, "--out-dir", "run", "--json", told, arguments=("--epochs", "2"))
-    assert json.loads(told.read_text()) == {"runs": [str(script.parent / "run")]}
-    command = ("-m", "smdebug.run", "--out-dir", "other", "--json", told, script)
+    done = script.parent / "runs.json"
+    watched(script, "--out-dir", "run", "--json", done, arguments=("--epochs", "2"))
+    assert json.loads(done.read_text()) == {"runs": [str(script.parent / "run")]}
+    command = ("-m", "smdebug.run", "--out-dir", "other", "--json", done, script)
     assert python(*command, cwd=script.parent).returncode != 0  # without what it asks for
-    assert json.loads(told.read_text()) == {"runs": []}
+    assert json.loads(done.read_text()) == {"runs": []}
     nowhere = script.parent / "nowhere" / "runs.json"
     refused = python("-m", "smdebug.run", "--json", nowhere, script, cwd=script.parent)
     assert refused.returncode == 2
     assert str(nowhere.parent) in refused.stderr
     assert refused.stdout == ""
     second = {"RANK": "1", "WORLD_SIZE": "1"}
-    told.unlink()
+    done.unlink()
     python(*command, cwd=script.parent, **second)
-    assert not told.exists()
+    assert not done.exists()
 
 
 def test_a_loss_that_is_a_function_is_what_backward_was_called_on(script):
@@ -130,9 +130,9 @@ def test_without_a_place_it_makes_a_folder_and_says_so(script):
 def test_a_script_that_fails_fails_as_it_does_alone(script):
     script.write_text(SCRIPT.replace("LOSS", MODULE) + "raise ValueError('wrong')\n")
     words = ["-m", "smdebug.run", "--out-dir", "run", script, "--epochs", "2"]
-    told = python(*words, cwd=script.parent)
-    assert told.returncode == 1
-    assert "ValueError: wrong" in told.stderr
+    done = python(*words, cwd=script.parent)
+    assert done.returncode == 1
+    assert "ValueError: wrong" in done.stderr
     trial = smd.create_trial(str(script.parent / "run"))
     assert trial.steps() == [0, 3]
     assert not trial.loaded_all_steps
@@ -143,10 +143,10 @@ def test_a_script_that_goes_elsewhere_still_knows_where_it_lies(script):
         "import os\nos.chdir('/')\nprint(open(__file__).readline())\nraise KeyError(1)\n"
     )
     alone = python(script.name, cwd=script.parent)
-    told = python("-m", "smdebug.run", "--out-dir", "run", script.name, cwd=script.parent)
-    assert told.stdout == alone.stdout == "import os\n\n"
-    assert f'File "{script}", line 4' in told.stderr
-    assert "    raise KeyError(1)" in told.stderr
+    done = python("-m", "smdebug.run", "--out-dir", "run", script.name, cwd=script.parent)
+    assert done.stdout == alone.stdout == "import os\n\n"
+    assert f'File "{script}", line 4' in done.stderr
+    assert "    raise KeyError(1)" in done.stderr
 
 
 @since("2.3", "a GradScaler for the CPU")
@@ -340,17 +340,17 @@ def test_what_is_configured_wrongly_is_said_before_the_script_runs(script):
     script.write_text("print('ran')")
     config = script.parent / "config.json"
     config.write_text('{"LocalPath": "x", "HookParameters": {"save_all": "perhaps"}}')
-    told = python("-m", "smdebug.run", "--config", config, script, cwd=script.parent)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert "save_all" in told.stderr
-    told = python("-m", "smdebug.run", "none.py", cwd=script.parent)
-    assert "none.py cannot be read" in told.stderr
+    done = python("-m", "smdebug.run", "--config", config, script, cwd=script.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "save_all" in done.stderr
+    done = python("-m", "smdebug.run", "none.py", cwd=script.parent)
+    assert "none.py cannot be read" in done.stderr
 
 
 def test_the_command_runs_the_example(tmp_path):
     script = ROOT / "examples" / "frameworks" / "unchanged.py"
     options = ["--out-dir", tmp_path / "run", "--collections", "weights", "--save-interval", 10]
-    told = python("-m", "smdebug", "run", *options, script, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr[-3000:]
-    assert told.stdout == python(script, cwd=tmp_path).stdout
+    done = python("-m", "smdebug", "run", *options, script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == python(script, cwd=tmp_path).stdout
     assert len(smd.create_trial(str(tmp_path / "run")).steps()) == 5

@@ -82,7 +82,7 @@ def values(trial: Any, name: str) -> dict[int, np.ndarray[Any, Any]]:
     return {step: tensor.value(step) for step in tensor.steps()}
 
 
-def same(one: nn.Module, other: nn.Module) -> bool:
+def same(first: nn.Module, other: nn.Module) -> bool:
     """Do they have the same parameters and buffers, to the bit?"""
-    here, there = one.state_dict(), other.state_dict()
+    here, there = first.state_dict(), other.state_dict()
     return here.keys() == there.keys() and all(torch.equal(here[key], there[key]) for key in here)

@@ -65,9 +65,9 @@ def trial_of(run):
     return smd.create_trial(str(run))
 
 
-def same(one, other):
+def same(first, other):
     return all(
-        np.array_equal(a, b) for a, b in zip(one.get_weights(), other.get_weights(), strict=True)
+        np.array_equal(a, b) for a, b in zip(first.get_weights(), other.get_weights(), strict=True)
     )
 
 
@@ -200,10 +200,10 @@ def test_each_call_of_a_layer_that_is_called_again_is_saved(run):
 
 
 def test_models_with_several_inputs_and_layers_inside_of_layers_are_seen(run):
-    one, other = keras.Input((4,)), keras.Input((4,))
+    first, other = keras.Input((4,)), keras.Input((4,))
     inner = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="deep")], name="inner")
-    joined = keras.layers.Concatenate(name="join")([one, other])
-    model = compiled(keras.Model([one, other], keras.layers.Dense(2, name="out")(inner(joined))))
+    joined = keras.layers.Concatenate(name="join")([first, other])
+    model = compiled(keras.Model([first, other], keras.layers.Dense(2, name="out")(inner(joined))))
     with hook_in(run) as hook:
         model.fit([INPUTS, INPUTS], LABELS, epochs=1, verbose=0, callbacks=[hook])
     trial = trial_of(run)
@@ -301,10 +301,10 @@ def test_after_an_interrupted_fit_a_model_is_trained_unwatched_as_it_was_compile
 
 
 def test_of_two_hooks_in_a_fit_the_first_looks_inside_and_the_other_says_so(run, tmp_path, caplog):
-    with hook_in(run) as one, hook_in(tmp_path / "other") as other:
-        one.logger.addHandler(caplog.handler)
-        fit(small_model(), one, other)
-        one.logger.removeHandler(caplog.handler)
+    with hook_in(run) as first, hook_in(tmp_path / "other") as other:
+        first.logger.addHandler(caplog.handler)
+        fit(small_model(), first, other)
+        first.logger.removeHandler(caplog.handler)
     assert len([r for r in caplog.records if "another hook" in r.getMessage()]) == 1
     assert trial_of(run).tensor("gradients/dense/kernelGrad").steps() == list(range(8))
     assert trial_of(tmp_path / "other").tensor("loss").steps() == list(range(8))
@@ -381,12 +381,12 @@ def test_each_loss_that_a_persistent_tape_is_asked_about_is_saved(run):
         with hook.wrap_tape(tf.GradientTape(persistent=True)) as tape:
             outputs = model(INPUTS)
             losses = [tf.reduce_mean(outputs**2), tf.reduce_sum(outputs)]
-        told = [tape.gradient(loss, model.trainable_variables)[0].numpy() for loss in losses]
+        gradients = [tape.gradient(loss, model.trainable_variables)[0].numpy() for loss in losses]
     trial = trial_of(run)
     (gradient,) = (n for n in trial.tensor_names() if n.endswith("dense/kernelGrad"))
     for number, end in enumerate(("", "_1")):
         assert trial.tensor(f"loss{end}").value(0) == float(losses[number])
-        np.testing.assert_array_equal(trial.tensor(gradient + end).value(0), told[number])
+        np.testing.assert_array_equal(trial.tensor(gradient + end).value(0), gradients[number])
 
 
 def test_a_loop_has_the_same_results_with_and_without_the_hook(run, tmp_path):
@@ -455,9 +455,9 @@ def test_other_backends_have_losses_metrics_and_weights(run, backend):
 
 
 def test_replicas_on_two_devices_make_one_worker(run):
-    told = in_a_process(run, module="tests.frameworks.tensorflow.replicas")
+    printed = in_a_process(run, module="tests.frameworks.tensorflow.replicas")
     trial = trial_of(run)
-    assert told == {"replicas": 2, "same": True}
+    assert printed == {"replicas": 2, "same": True}
     assert trial.steps(smd.modes.TRAIN) == [0, 1, 2, 3]
     assert {"loss", "dense/weights/dense/kernel:0", "gradients/dense/kernelGrad"} <= set(
         trial.tensor_names()

@@ -85,8 +85,8 @@ def parser() -> argparse.ArgumentParser:
 
 def options() -> list[str]:
     """Their names, for the shell."""
-    told = parser().format_usage().replace("[", " ").replace("]", " ")
-    return [word for word in told.split() if word.startswith("--")]
+    usage = parser().format_usage().replace("[", " ").replace("]", " ")
+    return [word for word in usage.split() if word.startswith("--")]
 
 
 def description(

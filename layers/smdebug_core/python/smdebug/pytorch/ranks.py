@@ -37,7 +37,7 @@ class Agreement:
         self._size = size
         self._name = f"smdebug/{name}"
         self._patience = FIRST_ANSWER
-        self._told: list[str] = []
+        self._answers_set: list[str] = []
         self._complained = False
         store.add(f"{self._name}/hooks", 1)
 
@@ -60,9 +60,9 @@ class Agreement:
             return self._answer(key) == _LAST
         wanted = wanted and self._all_are_here()
         self._store.set(key, _LAST if wanted else _GO_ON)
-        self._told.append(key)
-        if len(self._told) > _KEPT:
-            self._store.delete_key(self._told.pop(0))
+        self._answers_set.append(key)
+        if len(self._answers_set) > _KEPT:
+            self._store.delete_key(self._answers_set.pop(0))
         return wanted
 
     def _answer(self, key: str) -> str:

@@ -134,8 +134,8 @@ class _Watcher:
             self._model = ref(module)
             self._hook.before_forward(module)  # this call had begun before we knew of it
             return
-        told = list(self._models) if len(self._models) == 2 else [module]
-        for each in told:  # one model alone need not be looked at
+        unhooked = list(self._models) if len(self._models) == 2 else [module]
+        for each in unhooked:  # one model alone need not be looked at
             if each._compiled_call_impl is None and not isinstance(each, torch.jit.ScriptModule):
                 each.register_forward_pre_hook(_BeforeOneOfSeveral(self))
         self.before_forward(module)

@@ -44,17 +44,17 @@ class StopRequest(NamedTuple):
         """What the object says. It may come from anybody, so whatever it says makes a request."""
         text = data[:_LONGEST].decode(errors="replace")
         try:
-            told = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
-            told = text
-        if not isinstance(told, dict):
-            told = {"reason": told}
+            content = text
+        if not isinstance(content, dict):
+            content = {"reason": content}
         return cls(
-            reason=_sentence(told.get("reason")) or NO_REASON,
-            finding_id=_sentence(told.get("finding_id")) or None,
-            stop_at_step=_number(told.get("stop_at_step")),
-            run_id=_sentence(told.get("run_id")) or None,
-            training_run=_number(told.get("training_run")),
+            reason=_sentence(content.get("reason")) or NO_REASON,
+            finding_id=_sentence(content.get("finding_id")) or None,
+            stop_at_step=_number(content.get("stop_at_step")),
+            run_id=_sentence(content.get("run_id")) or None,
+            training_run=_number(content.get("training_run")),
         )
 
     def names(self, attempt: Attempt) -> bool | None:
@@ -164,14 +164,14 @@ class StopWatch:
         return self._last_step is not None and step >= self._last_step
 
 
-def _sentence(told: Any) -> str:
-    if not isinstance(told, str):
+def _sentence(text: Any) -> str:
+    if not isinstance(text, str):
         return ""
-    plain = "".join(letter if letter.isprintable() else " " for letter in told[:_LONGEST_REASON])
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[:_LONGEST_REASON])
     return plain.strip()
 
 
-def _number(told: Any) -> int | None:
-    if isinstance(told, str) and told.strip().isdecimal():
-        told = int(told.strip()[:18])
-    return told if type(told) is int and told >= 0 else None
+def _number(number: Any) -> int | None:
+    if isinstance(number, str) and number.strip().isdecimal():
+        number = int(number.strip()[:18])
+    return number if type(number) is int and number >= 0 else None

@@ -30,9 +30,9 @@ def rules_file_of(rules: Any) -> bytes:
             "rules has to be a list of names of rules, of dictionaries such as "
             f'{{"rule": "AllZero"}} or of RuleConfigurations, not {rules!r:.100}'
         )
-    entries = [one.to_dict() if isinstance(one, RuleConfiguration) else one for one in rules]
+    entries = [rule.to_dict() if isinstance(rule, RuleConfiguration) else rule for rule in rules]
     return _as_json(in_our_form(parse_rules(entries, file="rules")))
 
 
-def _as_json(told: Any) -> bytes:
-    return (json.dumps(told, indent=2) + "\n").encode()
+def _as_json(content: Any) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
