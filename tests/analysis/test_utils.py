@@ -33,11 +33,11 @@ def test_trials_go_on_refreshing_after_an_error(run):
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("argument", "meant"),
     [(None, []), ("", []), ("a, b", ["a", " b"]), (["a"], ["a"]), (("a", "b"), ["a", "b"])],
 )
-def test_a_list_is_parsed_as_it_always_was(told, meant):
-    assert parse_list_from_str(told) == meant
+def test_a_list_is_parsed_as_it_always_was(argument, meant):
+    assert parse_list_from_str(argument) == meant
     assert parse_list_from_str("a;b", delimiter=";") == ["a", "b"]
 
 
@@ -47,13 +47,13 @@ def test_what_is_no_list_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"), [(True, True), ("True", True), ("false", False), (None, "default")]
+    ("argument", "meant"), [(True, True), ("True", True), ("false", False), (None, "default")]
 )
-def test_a_boolean_is_parsed_as_it_always_was(told, meant):
-    assert parse_bool(told, "default") == meant
+def test_a_boolean_is_parsed_as_it_always_was(argument, meant):
+    assert parse_bool(argument, "default") == meant
 
 
 def test_what_is_no_boolean_is_a_value_error():
-    for told in ("yes", "", 7):
+    for argument in ("yes", "", 7):
         with pytest.raises(SMDebugValueError):
-            parse_bool(told, True)
+            parse_bool(argument, True)

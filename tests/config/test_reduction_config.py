@@ -97,13 +97,13 @@ def test_a_reduction_config_comes_back_from_its_json(
 
 
 def test_two_wishes_together_are_their_union():
-    one = ReductionConfig(["min"], save_shape=True)
+    config = ReductionConfig(["min"], save_shape=True)
     other = ReductionConfig(["min", "max"], norms=["l2"], save_raw_tensor=True)
-    together = one.with_(other)
+    together = config.with_(other)
     assert together == ReductionConfig(
         ["min", "max"], norms=["l2"], save_raw_tensor=True, save_shape=True
     )
-    assert one == ReductionConfig(["min"], save_shape=True)
+    assert config == ReductionConfig(["min"], save_shape=True)
 
 
 def test_none_stays_none():

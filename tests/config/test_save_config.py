@@ -60,9 +60,9 @@ def test_save_steps_may_be_a_list_or_a_string(spelled):
 
 @pytest.mark.parametrize("nothing", ["", None, [], "[]"])
 def test_no_save_steps_is_an_empty_list_of_its_own(nothing):
-    one, other = SaveConfigMode(save_steps=nothing), SaveConfigMode(save_steps=nothing)
-    assert one.save_steps == []
-    assert one.save_steps is not other.save_steps
+    first, second = SaveConfigMode(save_steps=nothing), SaveConfigMode(save_steps=nothing)
+    assert first.save_steps == []
+    assert first.save_steps is not second.save_steps
 
 
 @pytest.mark.parametrize(

@@ -51,15 +51,15 @@ def written(name, array, **moment):
     return b"".join(encode_event(name, array, **{**MOMENT, **moment}).pieces)
 
 
-def same(one, other):
+def same(value, other):
     """Equal to the bit, NaNs and negative zeros included."""
     return (
-        one.dtype == other.dtype
-        and one.shape == other.shape
+        value.dtype == other.dtype
+        and value.shape == other.shape
         and (
-            one.tolist() == other.tolist()
-            if one.dtype.kind in "UO"
-            else one.tobytes() == other.tobytes()
+            value.tolist() == other.tolist()
+            if value.dtype.kind in "UO"
+            else value.tobytes() == other.tobytes()
         )
     )
 
@@ -169,9 +169,13 @@ def check_round_trip(data, name, array):
 @given(st.data(), st.sampled_from(NUMBERS), SHAPES, STEPS, STEPS)
 def test_a_value_is_the_same_whatever_was_read_before(data, dtype, shape, step, other_step):
     first, second = (data.draw(arrays.arrays(dtype, shape)) for _ in range(2))
-    one = written("x", first, step=step, mode_step=data.draw(STEPS))
+    record = written("x", first, step=step, mode_step=data.draw(STEPS))
     other = written("x", second, step=other_step, mode_step=data.draw(STEPS))
-    for buffer, array, at in ((one, first, step), (other, second, other_step), (one, first, step)):
+    for buffer, array, at in (
+        (record, first, step),
+        (other, second, other_step),
+        (record, first, step),
+    ):
         assert same(read_value(buffer, file="f", name="x", step=at), array)
 
 

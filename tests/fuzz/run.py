@@ -43,8 +43,8 @@ def words_of(data: bytes) -> Iterator[str]:
             yield from value
             value = list(value.values())
         if isinstance(value, list):
-            for one in value:
-                yield from below(one)
+            for element in value:
+                yield from below(element)
         elif isinstance(value, str) and len(value) < 40:
             yield value
 
@@ -101,9 +101,9 @@ def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
             target.keep({*target.kept, *worth})
         runs = [line.split()[-1] for line in done.stderr.splitlines() if "executed_units" in line]
         new = len([*places["new"].iterdir()])
-        told = "BROKEN" if done.returncode else "held"
+        result = "BROKEN" if done.returncode else "held"
         print(
-            f"{name:>12}  {told}: {runs[0] if runs else '?'} inputs, {new} reached new code",
+            f"{name:>12}  {result}: {runs[0] if runs else '?'} inputs, {new} reached new code",
             flush=True,
         )
     return not done.returncode

@@ -60,18 +60,18 @@ class Target(NamedTuple):
     def keep(self, inputs: set[bytes]) -> None:
         CORPUS.mkdir(exist_ok=True)
         lines = (
-            base64.b64encode(one).decode() for one in sorted(inputs, key=lambda o: (len(o), o))
+            base64.b64encode(data).decode() for data in sorted(inputs, key=lambda o: (len(o), o))
         )
-        (CORPUS / f"{self.name}.txt").write_text("".join(f"{one}\n" for one in lines))
+        (CORPUS / f"{self.name}.txt").write_text("".join(f"{line}\n" for line in lines))
 
 
-def same(one: Any, other: Any) -> bool:
-    one, other = np.asarray(one), np.asarray(other)
-    if (one.dtype, one.shape) != (other.dtype, other.shape):
+def same(value: Any, other: Any) -> bool:
+    value, other = np.asarray(value), np.asarray(other)
+    if (value.dtype, value.shape) != (other.dtype, other.shape):
         return False
-    if one.dtype == object:  # texts that end in NUL
-        return bool(one.tolist() == other.tolist())
-    return one.tobytes() == other.tobytes()
+    if value.dtype == object:  # texts that end in NUL
+        return bool(value.tolist() == other.tolist())
+    return value.tobytes() == other.tobytes()
 
 
 def read_events(data: bytes) -> None:
@@ -111,20 +111,20 @@ def read_index(data: bytes) -> None:
 
 
 def read_collections(data: bytes) -> None:
-    told = parse_collections(data, file="f")
-    assert parse_collections(encode_collections(told), file="f") == told
+    content = parse_collections(data, file="f")
+    assert parse_collections(encode_collections(content), file="f") == content
 
 
 def read_arrivals(data: bytes) -> None:
     """The body of a message in the queue of arrivals."""
-    told = arrivals_in(data.decode("utf-8", "replace"))
-    arrivals = [one for one in told if isinstance(one, Arrival)]
+    items = arrivals_in(data.decode("utf-8", "replace"))
+    arrivals = [arrival for arrival in items if isinstance(arrival, Arrival)]
     assert sum(map(len, by_run(arrivals).values())) == len(arrivals)
-    for one in arrivals:
-        prefix = one.run.partition("/")[2]
-        assert one.key.startswith(f"{prefix}/" if prefix else "")
-        assert one.step >= -1
-        assert math.isfinite(one.uploaded)
+    for arrival in arrivals:
+        prefix = arrival.run.partition("/")[2]
+        assert arrival.key.startswith(f"{prefix}/" if prefix else "")
+        assert arrival.step >= -1
+        assert math.isfinite(arrival.uploaded)
 
 
 def read_rules_file(data: bytes) -> None:
@@ -186,13 +186,13 @@ def _bodies() -> Iterator[bytes]:
         yield json.dumps({"Records": [record, record]}).encode()
         yield json.dumps(event).encode()
     job = {"TrainingJobName": "j", "TrainingJobStatus": "Completed"}
-    for told in (
+    for content in (
         {"source": "aws.sagemaker", "detail": job},
         {"Event": "s3:TestEvent"},
         {"check": "b/m", "at_once": True},
         {"finish": "b/m"},
     ):
-        yield json.dumps(told).encode()
+        yield json.dumps(content).encode()
 
 
 def _rules_files() -> Iterator[bytes]:

@@ -25,11 +25,11 @@ def changed(data: bytes, others: list[bytes], chance: random.Random, *, is_text:
     """The bytes with a few changes."""
     if is_text and chance.random() < 0.5:
         try:
-            told = json.loads(data)
+            content = json.loads(data)
         except (ValueError, RecursionError):
             pass
         else:
-            return json.dumps(odd_somewhere(told, chance)).encode()
+            return json.dumps(odd_somewhere(content, chance)).encode()
     some = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at = chance.randint(0, len(some))
@@ -48,19 +48,19 @@ def changed(data: bytes, others: list[bytes], chance: random.Random, *, is_text:
     return bytes(some)
 
 
-def odd_somewhere(told: Any, chance: random.Random) -> Any:
+def odd_somewhere(content: Any, chance: random.Random) -> Any:
     """The document with one value that is odd, missing or there twice."""
-    if not isinstance(told, dict | list) or not told or chance.random() < 0.1:
+    if not isinstance(content, dict | list) or not content or chance.random() < 0.1:
         return chance.choice(ODD)
-    if isinstance(told, list):
-        at = chance.randrange(len(told))
+    if isinstance(content, list):
+        at = chance.randrange(len(content))
         if chance.random() < 0.1:
-            return [*told, *told]
-        return [*told[:at], odd_somewhere(told[at], chance), *told[at + 1 :]]
-    key = chance.choice([*told])
+            return [*content, *content]
+        return [*content[:at], odd_somewhere(content[at], chance), *content[at + 1 :]]
+    key = chance.choice([*content])
     if chance.random() < 0.1:
-        return {other: value for other, value in told.items() if other != key}
-    return {**told, key: odd_somewhere(told[key], chance)}
+        return {other: value for other, value in content.items() if other != key}
+    return {**content, key: odd_somewhere(content[key], chance)}
 
 
 @each_target

@@ -42,9 +42,9 @@ def test_zeros_are_counted_as_numpy_counts_them(value):
     st.booleans(),
 )
 def test_closeness_is_numpys(pair, equal_nan):
-    one, other = (x.astype(np.float32) if x.dtype == np.float16 else x for x in pair)
+    value, other = (x.astype(np.float32) if x.dtype == np.float16 else x for x in pair)
     with np.errstate(all="ignore"):
-        expected = np.allclose(one, other, equal_nan=equal_nan)
+        expected = np.allclose(value, other, equal_nan=equal_nan)
     assert all_close(*pair, equal_nan=equal_nan) == expected
 
 
@@ -57,10 +57,10 @@ def test_closeness_is_numpys(pair, equal_nan):
     ),
     st.sampled_from([0.0, 1e-5, 1.0, 2.0]),
 )
-def test_what_is_finite_is_not_close_to_infinity_however_much_is_tolerated(one, other, rtol):
+def test_what_is_finite_is_not_close_to_infinity_however_much_is_tolerated(value, other, rtol):
     with np.errstate(all="ignore"):
-        expected = np.allclose(one, other, rtol=rtol, atol=0.0)
-    assert all_close(one, other, rtol=rtol, atol=0.0) == expected
+        expected = np.allclose(value, other, rtol=rtol, atol=0.0)
+    assert all_close(value, other, rtol=rtol, atol=0.0) == expected
 
 
 @given(
@@ -70,11 +70,11 @@ def test_what_is_finite_is_not_close_to_infinity_however_much_is_tolerated(one, 
 )
 def test_what_is_just_within_the_limit_is_told_as_numpy_tells_it(other, rtol, part):
     """Also where the two lie apart by the tolerance itself, to the last bit."""
-    one = (other * np.float32(1 + part * rtol)).astype(np.float32)
-    exact = np.abs(one.astype(np.float64) - other) <= rtol * np.abs(other.astype(np.float64))
-    assert all_close(one, other, rtol=rtol, atol=0.0) in (
+    value = (other * np.float32(1 + part * rtol)).astype(np.float32)
+    exact = np.abs(value.astype(np.float64) - other) <= rtol * np.abs(other.astype(np.float64))
+    assert all_close(value, other, rtol=rtol, atol=0.0) in (
         bool(exact.all()),
-        bool(np.allclose(one, other, rtol=rtol, atol=0.0)),
+        bool(np.allclose(value, other, rtol=rtol, atol=0.0)),
     )
 
 
@@ -98,13 +98,13 @@ def test_other_shapes_and_other_texts_are_different():
 
 
 def test_differences_do_not_wrap_around_in_small_integers():
-    one, other = np.array([0, 255], np.uint8), np.array([255, 0], np.uint8)
-    assert mean_abs_difference(one, other) == 255
-    assert max_abs_difference(one, other) == 255
+    value, other = np.array([0, 255], np.uint8), np.array([255, 0], np.uint8)
+    assert mean_abs_difference(value, other) == 255
+    assert max_abs_difference(value, other) == 255
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "largest"),
+    ("value", "other", "largest"),
     [
         ([1.0, np.nan], [1.5, np.nan], 0.5),
         ([1.0, np.inf], [1.0, np.inf], 0.0),
@@ -112,5 +112,5 @@ def test_differences_do_not_wrap_around_in_small_integers():
         ([np.inf], [-np.inf], np.inf),
     ],
 )
-def test_the_largest_difference_knows_nan_and_infinity(one, other, largest):
-    assert max_abs_difference(np.array(one), np.array(other)) == largest
+def test_the_largest_difference_knows_nan_and_infinity(value, other, largest):
+    assert max_abs_difference(np.array(value), np.array(other)) == largest

@@ -58,8 +58,8 @@ def golden_reductions():
                     ):
                         # Its l2 of a matrix is the spectral norm; √Σx² is meant.
                         if "data" in at.get(key, {}) and (reduction == "mean" or value.ndim == 1):
-                            told = at[key]
-                            expected = np.dtype(told["dtype"]).type(told["data"][0])
+                            expected = at[key]
+                            expected = np.dtype(expected["dtype"]).type(expected["data"][0])
                             where = f"{path.name} {name} {mode} {step}"
                             yield where, value, reduction, abs_, expected
 

@@ -343,13 +343,13 @@ def test_many_small_pieces_at_once(storage):
 
 
 def test_two_writers_of_one_key_both_succeed_and_one_of_them_wins(storage):
-    one, other = storage.create(KEY), storage.create(KEY)
-    one.write([b"1" * 1000])
-    other.write([b"2" * 500])
-    one.write([b"1" * 1000])
-    other.commit()
+    first, second = storage.create(KEY), storage.create(KEY)
+    first.write([b"1" * 1000])
+    second.write([b"2" * 500])
+    first.write([b"1" * 1000])
+    second.commit()
     assert storage.read(KEY) == b"2" * 500
-    one.commit()
+    first.commit()
     assert storage.read(KEY) == b"1" * 2000
     assert list(storage.list("")) == [KEY]
 

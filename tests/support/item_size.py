@@ -15,7 +15,7 @@ WRITE_UNIT = 1024
 
 def item_size(item: Mapping[str, Any]) -> int:
     """The bytes of the item, names and all."""
-    return sum(_named(name, told) for name, told in as_attributes(item).items())
+    return sum(_named(name, attribute) for name, attribute in as_attributes(item).items())
 
 
 def _named(name: str, attribute: Mapping[str, Any]) -> int:
@@ -32,11 +32,11 @@ def _size(attribute: Mapping[str, Any]) -> int:
         case "N":
             return _digits(value)
         case "SS":
-            return sum(len(one.encode()) for one in value)
+            return sum(len(element.encode()) for element in value)
         case "M":
-            return 3 + sum(1 + _named(key, one) for key, one in value.items())
+            return 3 + sum(1 + _named(key, element) for key, element in value.items())
         case "L":
-            return 3 + sum(1 + _size(one) for one in value)
+            return 3 + sum(1 + _size(element) for element in value)
     return 1  # NULL and BOOL
 
 

@@ -121,7 +121,7 @@ def questions(trial: Any, steps: list[int]) -> Iterator[tuple[Any, Callable[[], 
     yield "ended", lambda: trial.loaded_all_steps
     yield "last complete", lambda: trial.last_complete_step
     yield "by workers", lambda: trial.workers_for_global_step
-    yield "in w", lambda: [str(one) for one in trial.tensors_in_collection("w")]
+    yield "in w", lambda: [str(tensor) for tensor in trial.tensors_in_collection("w")]
     for mode in (None, GLOBAL, TRAIN, EVAL, PREDICT):
         yield ("steps", mode), lambda mode=mode: trial.steps(mode)
         yield ("all steps", mode), lambda mode=mode: trial.steps(mode, show_incomplete_steps=True)

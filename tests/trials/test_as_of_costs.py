@@ -65,10 +65,10 @@ class EndlessHistory:
         self._layouts = layouts
         self._digests = {layout.mode: digest for digest, layout in layouts.items()}
         self.questions: list[tuple[Any, ...]] = []
-        self.told = 0
+        self.returned = 0
 
     def _summary(self, step: int) -> StepSummary:
-        self.told += 1
+        self.returned += 1
         mode, mode_step = mode_of(step)
         return StepSummary(step, mode, mode_step, WORKERS, self._digests[mode.name])
 
@@ -151,13 +151,13 @@ class Runs:
             "gets": len(self.storage.gets()),
             "gets of the other": len(self.other_storage.gets()),
             "questions": len(self.history.questions) + len(self.other_history.questions),
-            "told": self.history.told + self.other_history.told,
+            "returned": self.history.returned + self.other_history.returned,
         }
-        for one in (self.storage, self.other_storage):
-            one.asked.clear()
+        for storage in (self.storage, self.other_storage):
+            storage.asked.clear()
         for history in (self.history, self.other_history):
             history.questions.clear()
-            history.told = 0
+            history.returned = 0
         return costs
 
 
@@ -172,7 +172,7 @@ def test_seven_rules_cost_as_much_at_step_100_000_as_at_step_10(layouts: Mapping
     assert costs["gets"] == 4 * 2 * len(WORKERS)
     assert costs["gets of the other"] == 2 * len(WORKERS)
     assert costs["questions"] <= 8
-    assert costs["told"] <= 24
+    assert costs["returned"] <= 24
 
 
 def test_rules_that_look_at_the_step_alone_cost_two_gets_a_worker(layouts: Mapping[str, Layout]):
@@ -223,7 +223,7 @@ def test_a_step_of_a_mode_is_found_in_few_questions(layouts: Mapping[str, Layout
         assert runs.view.global_step(mode, mode_step) == step
         costs = runs.costs()
         assert costs["questions"] <= 20
-        assert costs["told"] <= 100
+        assert costs["returned"] <= 100
     assert runs.view.global_step(TRAIN, 80_000) == 100_000
     assert runs.view.global_step(TRAIN, 80_001) is None
 

@@ -28,13 +28,13 @@ SUMMARIES = st.builds(
     lambda steps: [StepSummary(step, mode, step, ("worker_0",), mode.name) for step, mode in steps],
     st.lists(
         st.tuples(st.integers(0, 30), st.sampled_from([TRAIN, TRAIN, EVAL])),
-        unique_by=lambda one: one[0],
+        unique_by=lambda summary: summary[0],
     ),
 )
 
 
 def told(steps: Any) -> list[int]:
-    return [one.step for one in steps]
+    return [summary.step for summary in steps]
 
 
 def a_run(*steps: int, workers: int = 2) -> MemoryStorage:
@@ -70,8 +70,10 @@ def test_a_recent_history_survives_json_and_says_how_far_it_reaches(
     assert list(again.before(1000)) == up_to[::-1][:count]
     missing = set(told(up_to)) - set(told(again.before(1000)))
     assert all(step < again.complete_from for step in missing)
-    assert all(one.step >= again.complete_from for one in again.before(1000))
-    assert again.layouts() == {one.digest: one for one in layouts if one.first_step <= through}
+    assert all(summary.step >= again.complete_from for summary in again.before(1000))
+    assert again.layouts() == {
+        layout.digest: layout for layout in layouts if layout.first_step <= through
+    }
 
 
 def test_what_many_steps_share_is_told_once():
@@ -193,9 +195,9 @@ class Asked:
 
     def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
         self.asked.append(("before", step, mode))
-        for one in self.history.before(step, mode):
+        for summary in self.history.before(step, mode):
             self.pulled += 1
-            yield one
+            yield summary
 
     def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
         return self.history.first(mode)
@@ -222,15 +224,17 @@ def test_a_remembered_history_tells_the_same_with_what_was_added(
 ) -> None:
     remembered = RememberedHistory(MemoryHistory(summaries))
     remembered.KEPT = 12  # so that forgetting happens, too
-    known = {one.step: one for one in summaries}
+    known = {summary.step: summary for summary in summaries}
     for what, *about in questions:
         if what == "add":
             (step,) = about
-            one = StepSummary(step, EVAL if step % 5 == 0 else TRAIN, step, ("worker_0",), "new")
-            one = one._replace(mode=known[step].mode) if step in known else one
+            summary = StepSummary(
+                step, EVAL if step % 5 == 0 else TRAIN, step, ("worker_0",), "new"
+            )
+            summary = summary._replace(mode=known[step].mode) if step in known else summary
             if len(remembered._added) < 12:
-                known[step] = one
-                remembered.add(one)
+                known[step] = summary
+                remembered.add(summary)
         elif what == "at":
             assert remembered.at(about[0]) == known.get(about[0])
         elif what == "forget":

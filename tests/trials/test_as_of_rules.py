@@ -93,7 +93,7 @@ def evaluated(rule: Rule, step: int) -> Any:
     try:
         rule.invoke(step)
     except RuleEvaluationConditionMet as met:
-        return [str(one) for one in met.findings], rule.looked
+        return [str(finding) for finding in met.findings], rule.looked
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as missing:
         return type(missing)
     return [], rule.looked

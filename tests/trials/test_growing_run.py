@@ -221,14 +221,14 @@ def test_threads_that_turn_refreshing_off_and_on_leave_it_as_it_was():
 def test_two_trials_of_one_folder_do_not_disturb_each_other(tmp_path):
     storage = begin(FolderStorage(tmp_path))
     write_step(storage, 0)
-    one, other = open_trial(storage), open_trial(storage, range_steps=(1, None))
+    whole, later = open_trial(storage), open_trial(storage, range_steps=(1, None))
     write_step(storage, 1)
-    assert one.steps() == [0, 1]
-    assert other.steps() == [1]
-    with no_refresh(one):
+    assert whole.steps() == [0, 1]
+    assert later.steps() == [1]
+    with no_refresh(whole):
         write_step(storage, 2)
-        assert one.steps() == [0, 1]
-        assert other.steps() == [1, 2]
+        assert whole.steps() == [0, 1]
+        assert later.steps() == [1, 2]
 
 
 def test_errors_of_reading_are_all_ours():

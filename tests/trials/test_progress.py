@@ -142,8 +142,10 @@ def test_the_last_settled_step_is_the_highest_complete_one(arrived):
 @given(arrivals, st.randoms())
 def test_the_order_of_arrival_does_not_matter_within_a_window(arrived, random):
     shuffled = random.sample(arrived, len(arrived))
-    one, other = after(*arrived), after(*shuffled)
-    assert [one.state_of(step) for step in range(14)] == [other.state_of(s) for s in range(14)]
+    in_order, in_disorder = after(*arrived), after(*shuffled)
+    assert [in_order.state_of(step) for step in range(14)] == [
+        in_disorder.state_of(s) for s in range(14)
+    ]
 
 
 @given(arrivals)

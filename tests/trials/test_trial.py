@@ -599,12 +599,12 @@ class TestDamage:
 
 class TestAsAValue:
     def test_trials_are_equal_by_name_and_path(self, storage):
-        one, other = open_trial(storage), open_trial(storage)
-        assert one == other
-        assert hash(one) == hash(other)
-        other.name = "another"
-        assert one != other
-        assert one != "a trial"
+        first, second = open_trial(storage), open_trial(storage)
+        assert first == second
+        assert hash(first) == hash(second)
+        second.name = "another"
+        assert first != second
+        assert first != "a trial"
 
     def test_a_trial_shows_what_it_knows_without_looking_for_news(self, storage):
         trial = open_trial(storage)

@@ -140,22 +140,22 @@ class _Graph:
         node = (len(self.accepts) - 1,)
         return _Part(node, node, 0)
 
-    def _then(self, one: _Part, two: _Part) -> _Part:
-        self._connect(one.last, two.first)
+    def _then(self, left: _Part, right: _Part) -> _Part:
+        self._connect(left.last, right.first)
         loops = 0
-        if two.loops and (one.loops or one is _NOTHING) and self._overlap(one, two):
-            loops = one.loops + two.loops
+        if right.loops and (left.loops or left is _NOTHING) and self._overlap(left, right):
+            loops = left.loops + right.loops
             self.most_loops_in_a_row = max(self.most_loops_in_a_row, loops)
         return _Part(
-            one.first + two.first * one.empty,
-            two.last + one.last * two.empty,
-            min(one.empty * two.empty, 2),
-            loops or (two.loops if not one.loops else 0),
+            left.first + right.first * left.empty,
+            right.last + left.last * right.empty,
+            min(left.empty * right.empty, 2),
+            loops or (right.loops if not left.loops else 0),
         )
 
-    def _overlap(self, one: _Part, two: _Part) -> bool:
-        return not one.last or any(
-            self.accepts[a] & self.accepts[b] for a in one.last for b in two.first
+    def _overlap(self, left: _Part, right: _Part) -> bool:
+        return not left.last or any(
+            self.accepts[a] & self.accepts[b] for a in left.last for b in right.first
         )
 
     def _either(self, parts: list[_Part]) -> _Part:
@@ -233,8 +233,8 @@ class _Graph:
 
     def has_two_ways_round(self) -> bool:
         onward: dict[int, list[int]] = {}
-        for one, two in self.edges:
-            onward.setdefault(one, []).append(two)
+        for source, target in self.edges:
+            onward.setdefault(source, []).append(target)
         for circle in _circles(range(len(self.accepts)), onward):
             inside = {
                 node: [other for other in onward.get(node, ()) if other in circle]
@@ -249,8 +249,8 @@ class _Graph:
     def longest_chain(self) -> Growth:
         """The repetitions that can share a text among them, one behind the other."""
         onward: dict[int, list[int]] = {}
-        for one, two in self.edges:
-            onward.setdefault(one, []).append(two)
+        for source, target in self.edges:
+            onward.setdefault(source, []).append(target)
         best: list[tuple[set[int], frozenset[str], Growth]] = []
         # Those that can be reached come first, so whatever follows a repetition is known already.
         for circle in _circles(range(len(self.accepts)), onward):
@@ -283,7 +283,11 @@ class _Graph:
         # The last one is of the repetition that was reached, and not before it.
         return {
             node: min(
-                (len(reached[one]) for one, two in self.edges if two == node and one in reached),
+                (
+                    len(reached[source])
+                    for source, target in self.edges
+                    if target == node and source in reached
+                ),
                 default=0,
             )
             for node in reached
@@ -298,11 +302,11 @@ class _Graph:
             pair = pending.pop()
             if pair in onward:
                 continue
-            one, two = pair
+            source, target = pair
             onward[pair] = [
                 (a, b)
-                for a in inside[one]
-                for b in inside[two]
+                for a in inside[source]
+                for b in inside[target]
                 if self.accepts[a] & self.accepts[b]
             ]
             pending += onward[pair]

@@ -268,20 +268,23 @@ def _over(modes: ModeParameters, defaults: Parameters) -> dict[ModeKeys, Paramet
     return {mode: {**defaults, **said} for mode, said in modes.items()}
 
 
-def _both_schedules(one: SaveConfig, other: SaveConfig) -> SaveConfig:
+def _both_schedules(first: SaveConfig, second: SaveConfig) -> SaveConfig:
     return SaveConfig(
-        {mode: _both(one.get_save_config(mode), other.get_save_config(mode)) for mode in ModeKeys}
+        {
+            mode: _both(first.get_save_config(mode), second.get_save_config(mode))
+            for mode in ModeKeys
+        }
     )
 
 
-def _both(one: SaveConfigMode, other: SaveConfigMode) -> SaveConfigMode:
+def _both(first: SaveConfigMode, second: SaveConfigMode) -> SaveConfigMode:
     """The more frequent of two schedules, over the steps of either."""
-    ends = (one.end_step, other.end_step)
+    ends = (first.end_step, second.end_step)
     return SaveConfigMode(
-        min(one.save_interval, other.save_interval),
-        min(one.start_step, other.start_step),
+        min(first.save_interval, second.save_interval),
+        min(first.start_step, second.start_step),
         None if None in ends else max(end for end in ends if end is not None),
-        sorted({*one.save_steps, *other.save_steps}),
+        sorted({*first.save_steps, *second.save_steps}),
     )
 
 

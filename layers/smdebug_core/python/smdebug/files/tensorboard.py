@@ -171,12 +171,12 @@ def _bucket_tables() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
     first = np.arange(1 << (32 - _LOWER_BITS), dtype=np.uint32) << _LOWER_BITS
     last = first | np.uint32((1 << _LOWER_BITS) - 1)
     with np.errstate(invalid="ignore"):
-        one, other = (
+        lowest, highest = (
             np.searchsorted(default_edges(), bits.view(np.float32), side="right").astype(np.uint16)
             for bits in (first, last)
         )
-    table = np.where(one == other, one, np.uint16(_UNCLEAR))
-    lower = np.minimum(one, other)
+    table = np.where(lowest == highest, lowest, np.uint16(_UNCLEAR))
+    lower = np.minimum(lowest, highest)
     table.flags.writeable = lower.flags.writeable = False  # all callers share them
     return table, lower
 

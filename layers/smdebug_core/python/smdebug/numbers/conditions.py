@@ -64,23 +64,23 @@ def count_zeros(array: Array) -> int:
 
 
 def all_close(
-    one: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    value: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
     """`numpy.allclose(one, other)`, stopping at the first difference; other shapes are different.
 
     Where values are no numbers, they are compared for equality.
     """
-    if one.shape != other.shape:
+    if value.shape != other.shape:
         return False
-    if not (is_numeric(one) and is_numeric(other)):
-        return one.dtype.kind == other.dtype.kind and bool(np.array_equal(one, other))
-    size = min(_BLOCK, one.size)
+    if not (is_numeric(value) and is_numeric(other)):
+        return value.dtype.kind == other.dtype.kind and bool(np.array_equal(value, other))
+    size = min(_BLOCK, value.size)
     kept = (np.empty(size, np.float32), np.empty(size, np.float32))
     with np.errstate(all="ignore"):
         return all(
             _are_close(a, b, rtol, kept)
             or bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
-            for a, b in _paired_blocks(one, other)
+            for a, b in _paired_blocks(value, other)
         )
 
 
@@ -104,21 +104,21 @@ def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bo
     return bool(apart.max() <= 0)
 
 
-def mean_abs_difference(one: Array, other: Array) -> float:
+def mean_abs_difference(value: Array, other: Array) -> float:
     """The mean of |one - other|, computed in float64."""
     total = 0.0
     with np.errstate(all="ignore"):
-        for a, b in _paired_blocks(one, other):
+        for a, b in _paired_blocks(value, other):
             difference = np.subtract(a, b, dtype=np.complex128 if _complex(a, b) else np.float64)
             total += float(np.abs(difference).sum())
-    return total / one.size
+    return total / value.size
 
 
-def max_abs_difference(one: Array, other: Array) -> float:
+def max_abs_difference(value: Array, other: Array) -> float:
     """The largest |one - other|; NaN where exactly one of the two is NaN counts as infinite."""
     largest = 0.0
     with np.errstate(all="ignore"):
-        for a, b in _paired_blocks(one, other):
+        for a, b in _paired_blocks(value, other):
             difference = np.subtract(a, b, dtype=np.complex128 if _complex(a, b) else np.float64)
             magnitude = np.abs(difference)
             magnitude[np.asarray(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
@@ -137,8 +137,8 @@ def _blocks(array: Array) -> Iterator[Array]:
         yield _plain(flat[start : start + _BLOCK])
 
 
-def _paired_blocks(one: Array, other: Array) -> Iterator[tuple[Array, Array]]:
-    a, b = one.ravel(), other.ravel()
+def _paired_blocks(value: Array, other: Array) -> Iterator[tuple[Array, Array]]:
+    a, b = value.ravel(), other.ravel()
     for start in range(0, a.size, _BLOCK):
         yield _plain(a[start : start + _BLOCK]), _plain(b[start : start + _BLOCK])
 

@@ -160,7 +160,7 @@ class _Pass:
         rounded_off = 2e-7 * math.sqrt(self._squares) + 1e-10 * self._magnitudes
         if rounded_off <= 5e-7 * abs(self._total) < math.inf:
             return found
-        total = sum(float(np.add.reduce(one, dtype=np.float64)) for one in blocks(self._flat))
+        total = sum(float(np.add.reduce(block, dtype=np.float64)) for block in blocks(self._flat))
         return self._more_carefully("mean", total / self._flat.size)
 
     def _variance(self, mean: float) -> float:
