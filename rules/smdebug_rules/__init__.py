@@ -1,4 +1,4 @@
-"""The built-in rules, one file each, written as a user would write them; `catalog` lists them."""
+"""The built-in rules: one file each, written with public names only; `catalog` lists them."""
 
 from __future__ import annotations
 

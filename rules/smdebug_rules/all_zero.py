@@ -1,4 +1,4 @@
-"""Tensors of which all values, or a given percentage, are zero."""
+"""Tensors in which all values, or a given percentage, are zero."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROOFS = frozenset((("max", True), ("l1", False), ("l1", True)))
 
 
 def percent_zero_by_reductions(reductions: Mapping[tuple[str, bool], Any]) -> float | None:
-    """100 or less than 100 where saved reductions prove it (0 then stands for less); else None."""
+    """Return 100 if saved reductions prove it, 0 if they prove that it is less, else None."""
     numbers = {key: single(value) for key, value in reductions.items()}
     extremes = [numbers.get(("min", False)), numbers.get(("max", False))]
     if None not in extremes:
@@ -52,13 +52,13 @@ class AllZero(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in measure(trial, self.selection.names(trial, step), step):
-            percent = self._percent_zero(seen)
+        for tensor in measure(trial, self.selection.names(trial, step), step):
+            percent = self._percent_zero(tensor)
             if percent is None:
                 skipped = (
-                    seen.skipped or "its saved reductions do not tell how many values are zero"
+                    tensor.skipped or "its saved reductions do not reveal how many values are zero"
                 )
-                yield Judged(seen.name, seen.worker, skipped=skipped)
+                yield Judged(tensor.name, tensor.worker, skipped=skipped)
                 continue
             finding = None
             if percent >= self.threshold:
@@ -66,21 +66,23 @@ class AllZero(TensorRule):
                     statistic="percent of zeros",
                     value=percent,
                     threshold=self.threshold,
-                    message=_told(tensor_label(seen.name, seen.worker, trial), percent, seen),
+                    message=_message(
+                        tensor_label(tensor.name, tensor.worker, trial), percent, tensor
+                    ),
                 )
-            yield Judged(seen.name, seen.worker, finding, badness=percent)
+            yield Judged(tensor.name, tensor.worker, finding, badness=percent)
 
-    def _percent_zero(self, seen: WorkerStatistics) -> float | None:
-        if seen.statistics is not None:
-            return seen.statistics.percent_zero
-        percent = percent_zero_by_reductions(seen.reductions)
-        # Less than all is known, but not how much less.
+    def _percent_zero(self, tensor: WorkerStatistics) -> float | None:
+        if tensor.statistics is not None:
+            return tensor.statistics.percent_zero
+        percent = percent_zero_by_reductions(tensor.reductions)
+        # Some value is not zero, but the percentage is unknown.
         return None if percent == 0.0 and self.threshold < 100 else percent
 
 
-def _told(where: str, percent: float, seen: WorkerStatistics) -> str:
-    if seen.statistics is None:
-        return f"{where}: all values are zero, by the saved reductions"
+def _message(where: str, percent: float, tensor: WorkerStatistics) -> str:
+    if tensor.statistics is None:
+        return f"{where}: all values are zero (from saved reductions)"
     if percent == 100:
-        return f"{where}: all {seen.statistics.size} values are zero"
-    return f"{where}: {percent:.4g} % of {seen.statistics.size} values are zero"
+        return f"{where}: all {tensor.statistics.size} values are zero"
+    return f"{where}: {percent:.4g} % of {tensor.statistics.size} values are zero"

@@ -1,4 +1,4 @@
-"""Images that go into the model without having been normalised."""
+"""Input images that were not normalised."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _HYBRID = ".*hybridsequential0_input_0"
 
 
 class CheckInputImages(Rule):
-    """Fires when the mean of a channel is further from 0 than `threshold_mean`, over all images so far.
+    """Fires when the mean of a channel differs from 0 by more than `threshold_mean`, over all images so far.
 
-    It is asked for the first time when `threshold_samples` images were seen; images are along the first
-    axis, channels along axis `channel`. With `threshold_variance`, it fires as well when the variance of a
-    channel is further than that from 1.
+    The first check is made after `threshold_samples` images; images are along the first axis, channels
+    along axis `channel`. With `threshold_variance`, it also fires when a channel's variance differs from 1
+    by more than that.
     """
 
     def __init__(
@@ -51,39 +51,37 @@ class CheckInputImages(Rule):
 
     def invoke_at_step(self, step: int) -> bool:
         trial = self.base_trial
-        seen_now = {
-            seen.name
-            for seen in read_values(trial, self.selection.names(trial, step), step)
-            if self._add(seen)
+        added = {
+            images.name
+            for images in read_values(trial, self.selection.names(trial, step), step)
+            if self._add(images)
         }
-        self.looked = bool(seen_now)
+        self.looked = bool(added)
         found = []
-        for name in sorted(seen_now):
+        for name in sorted(added):
             if self.images[name] < self.threshold_samples:
                 continue
-            of_this = self._judged(name, step)
-            found += of_this
-            if not of_this:
+            problems = self._judged(name, step)
+            found += problems
+            if not problems:
                 self.last_good[name] = step
-        found.sort(key=lambda one: -one[0])
+        found.sort(key=lambda item: -item[0])
         self.findings = [finding for _, finding in found]
         return bool(found)
 
-    def _add(self, seen: WorkerValue) -> bool:
-        """Count these images in, if they are such."""
-        value, name = seen.value, seen.name
+    def _add(self, images: WorkerValue) -> bool:
+        """Add the images to the sums; return False if the tensor does not hold images."""
+        value, name = images.value, images.name
         if value is None or not is_numeric(value) or value.dtype.kind == "c" or not value.size:
             self.skipped[name] = (
-                "it has no images: only reductions, no real numbers or nothing was saved"
+                "it has no images: its value was not saved, is empty or is not real numbers"
             )
             return False
         if value.ndim < 2 or not -value.ndim <= self.channel < value.ndim:
-            self.skipped[name] = (
-                f"of shape {value.shape}, it has no axis {self.channel} for channels"
-            )
+            self.skipped[name] = f"its shape {value.shape} has no axis {self.channel} for channels"
             return False
         axis = self.channel % value.ndim
-        others = tuple(one for one in range(value.ndim) if one != axis)
+        others = tuple(at for at in range(value.ndim) if at != axis)
         wide = value.astype(np.float64)
         with np.errstate(all="ignore"):
             sums, squares = wide.sum(axis=others), np.square(wide).sum(axis=others)
@@ -92,7 +90,7 @@ class CheckInputImages(Rule):
             return False
         known = self.sums.get(name, [0.0] * sums.size)
         if len(known) != sums.size:
-            self.skipped[name] = f"it has {sums.size} channels, and had {len(known)}"
+            self.skipped[name] = f"it has {sums.size} channels, but had {len(known)} before"
             return False
         self.sums[name] = [a + float(b) for a, b in zip(known, sums, strict=True)]
         before = self.squares.get(name, [0.0] * sums.size)
@@ -113,17 +111,17 @@ class CheckInputImages(Rule):
             if self.threshold_variance is not None:
                 variance = max(squares / count - mean * mean, 0.0)
                 checks.append(("variance", variance, 1.0, self.threshold_variance))
-            for statistic, value, wanted, limit in checks:
-                if abs(value - wanted) > limit and math.isfinite(value):
+            for statistic, value, expected, limit in checks:
+                if abs(value - expected) > limit and math.isfinite(value):
                     finding = Finding(
                         tensor=name,
                         statistic=f"{statistic} of channel {at}",
                         value=value,
                         threshold=limit,
                         step=step,
-                        message=f"{name}: over {images} images, the {statistic} of channel {at} is "
-                        f"{value:.4g}, more than {limit:g} from {wanted:g}",
+                        message=f"{name}: {statistic} of channel {at} is {value:.4g} over {images} images, "
+                        f"expected {expected:g} ± {limit:g}",
                         details={"channel": at, "images": images, **good},
                     )
-                    found.append((abs(value - wanted) - limit, finding))
+                    found.append((abs(value - expected) - limit, finding))
         return found

@@ -1,4 +1,4 @@
-"""Classes of which some are seen far more often than others, or that are mostly predicted wrong."""
+"""Classes that are far more frequent than others, or mostly mispredicted."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MOST_CLASSES = 100_000
 
 
 class ClassImbalance(Rule):
-    """Fires when, of at least `samples` labels, one class is too frequent, or too often predicted wrong.
+    """Fires when, among at least `samples` labels, a class is too frequent or too often mispredicted.
 
-    Labels are counted over all steps, or with `reset_samples`, anew after so many. Too frequent is more
-    than `threshold_imbalance` times as often as the rarest class seen; too often wrong is more than
-    `threshold_misprediction` of a class. With `argmax`, predictions are scores of all classes.
+    Labels are counted over all steps; with `reset_samples`, the count restarts after so many. A class is
+    too frequent at more than `threshold_imbalance` times the rarest class seen, and too often mispredicted
+    at more than a share of `threshold_misprediction`. With `argmax`, predictions are scores of all classes.
     """
 
     def __init__(
@@ -74,20 +74,20 @@ class ClassImbalance(Rule):
         return bool(self.findings)
 
     def _pairs(self, step: int) -> Iterator[tuple[str, Any, Any]]:
-        """Each worker's labels, with its predictions where there are as many tensors of them."""
+        """Yield each worker's labels, with its predictions if there are as many tensors of both."""
         trial = self.base_trial
         labels, predictions = (
             _by_worker(trial, chosen.names(trial, step), step)
             for chosen in (self.labels, self.predictions)
         )
-        for worker, of_labels in labels.items():
+        for worker, label_tensors in labels.items():
             matching = predictions.get(worker, [])
-            if len(matching) != len(of_labels):
+            if len(matching) != len(label_tensors):
                 self.skipped["predictions"] = (
-                    f"there are {len(matching)} of them for {len(of_labels)} labels"
+                    f"there are {len(matching)} tensors for {len(label_tensors)} tensors of labels"
                 )
-                matching = [("", None)] * len(of_labels)
-            for (name, label), (_, prediction) in zip(of_labels, matching, strict=True):
+                matching = [("", None)] * len(label_tensors)
+            for (name, label), (_, prediction) in zip(label_tensors, matching, strict=True):
                 yield name, label, prediction
 
     def _count(self, labels: Any, predictions: Any) -> None:
@@ -95,7 +95,7 @@ class ClassImbalance(Rule):
         if not row.size:
             return
         found = Counter(
-            dict(zip(*(one.tolist() for one in np.unique(row, return_counts=True)), strict=True))
+            dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
         )
         if len(self.seen | found) > _MOST_CLASSES:
             raise ClassesUnknown(f"there are more than {_MOST_CLASSES} classes")
@@ -104,7 +104,7 @@ class ClassImbalance(Rule):
         if predictions is not None:
             try:
                 row, predicted = classes_of(labels, predictions, self.argmax)
-            except ClassesUnknown as unknown:  # the labels tell of themselves
+            except ClassesUnknown as unknown:  # the labels still count
                 self.skipped["predictions"] = str(unknown)
                 return
             self.predicted.update(found)
@@ -120,14 +120,14 @@ class ClassImbalance(Rule):
                 value=ratio,
                 threshold=self.threshold_imbalance,
                 step=step,
-                message=f"of {total} labels, {many} are of class {most} and {few} of class {least}: "
-                f"{ratio:.4g} times as many, more than {self.threshold_imbalance:g}",
+                message=f"class {most} has {many} of {total} labels, class {least} only {few}: "
+                f"ratio {ratio:.4g} (limit {self.threshold_imbalance:g})",
                 details={"labels": dict(ranked[:20]), **self._last_good()},
             )
 
     def _mispredictions(self, step: int) -> Iterator[Finding]:
         shares = [(self.wrong[label] / count, label) for label, count in self.predicted.items()]
-        for share, label in sorted(shares, key=lambda one: (-one[0], one[1])):
+        for share, label in sorted(shares, key=lambda item: (-item[0], item[1])):
             if share <= self.threshold_misprediction:
                 return
             yield Finding(
@@ -135,8 +135,8 @@ class ClassImbalance(Rule):
                 value=share,
                 threshold=self.threshold_misprediction,
                 step=step,
-                message=f"class {label}: {self.wrong[label]} of {self.predicted[label]} samples were "
-                f"predicted wrong, {share:.4g}, more than {self.threshold_misprediction:g}",
+                message=f"class {label}: {self.wrong[label]} of {self.predicted[label]} samples "
+                f"mispredicted, {share:.4g} (limit {self.threshold_misprediction:g})",
                 details={"class": label, **self._last_good()},
             )
 

@@ -1,4 +1,4 @@
-"""Labels and predictions of a step as two rows of class numbers."""
+"""Convert the labels and predictions of a step to two rows of class numbers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from smdebug.numbers.conditions import is_numeric
 
 
 class ClassesUnknown(Exception):
-    """These are no classes; the text says why."""
+    """These values are not classes; the text is the reason."""
 
 
 class Classes(NamedTuple):
-    """One class number a sample, and what was predicted for it."""
+    """The class number of each sample, and the predicted one."""
 
     labels: Any
     predictions: Any
 
 
 def classes_of(labels: Any, predictions: Any, argmax: bool = False) -> Classes:
-    """The two as rows of whole numbers of the same length; `ClassesUnknown` where that is not possible."""
+    """Return both as rows of whole numbers of the same length, or raise `ClassesUnknown`."""
     labels = label_row(labels)
     predicted = prediction_row(predictions, labels.size, argmax)
     if predicted.size != labels.size:
@@ -30,7 +30,7 @@ def classes_of(labels: Any, predictions: Any, argmax: bool = False) -> Classes:
 
 
 def label_row(labels: Any) -> Any:
-    """Labels as whole numbers; of one-hot rows, which one is hot."""
+    """Return labels as whole numbers; one-hot rows become the index of the 1."""
     labels = _numbers(labels)
     if labels.ndim > 1 and labels.shape[-1] > 1 and _is_one_hot(labels):
         return labels.argmax(axis=-1).reshape(-1)
@@ -38,13 +38,13 @@ def label_row(labels: Any) -> Any:
 
 
 def prediction_row(predictions: Any, size: int, argmax: bool) -> Any:
-    """Predictions as whole numbers: the best of several scores, or a probability rounded."""
+    """Return predictions as whole numbers: the class of the highest score, or a rounded probability."""
     predictions = _numbers(predictions)
     if not predictions.size:
         raise ClassesUnknown("the predictions are empty")
     if argmax or (predictions.ndim > 1 and predictions.size > size):
         if not predictions.ndim:
-            raise ClassesUnknown("a single number has no largest of several")
+            raise ClassesUnknown("a single number has no argmax")
         if predictions.dtype.kind == "f" and np.isnan(predictions).any():
             raise ClassesUnknown("some of the predictions are NaN")
         return predictions.argmax(axis=-1).reshape(-1)
@@ -57,7 +57,7 @@ def prediction_row(predictions: Any, size: int, argmax: bool) -> Any:
 def _numbers(values: Any) -> Any:
     values = np.asarray(values)
     if not is_numeric(values) or values.dtype.kind == "c":
-        raise ClassesUnknown(f"values of {values.dtype} are no classes")
+        raise ClassesUnknown(f"values of type {values.dtype} are not classes")
     if values.dtype.kind not in "biuf" or values.dtype.itemsize < 4:
         values = values.astype(np.float64 if values.dtype.kind not in "biu" else np.int64)
     return values
@@ -68,7 +68,7 @@ def _whole(row: Any, what: str) -> Any:
         return row.astype(np.int64)
     with np.errstate(invalid="ignore"):
         if not np.isfinite(row).all() or (row != np.floor(row)).any() or (abs(row) > 2**53).any():
-            raise ClassesUnknown(f"the {what} are no whole numbers")
+            raise ClassesUnknown(f"the {what} are not whole numbers")
     return row.astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""A classifier that takes one class for another."""
+"""A classifier that confuses classes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from smdebug_rules.classes import Classes, ClassesUnknown, classes_of
 
 
 class Confusion(Rule):
-    """Fires when, of what was predicted as a class, too little is of it, or too much of another one.
+    """Fires when too few of a class's predictions are right, or too many belong to another class.
 
-    Of all samples that a step predicts as class i, at least `min_diag` have to be of class i, and at most
-    `max_off_diag` of any other class. A class that nothing is predicted as is not judged.
+    Of the samples that a step predicts as class i, a share of at least `min_diag` must be class i, and at
+    most `max_off_diag` any other class. A class that is never predicted is not checked.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class Confusion(Rule):
         counted: dict[tuple[int, int], int] = {}
         labels = self._by_worker(step, self.labels, self.labels_collection)
         predictions = self._by_worker(step, self.predictions, self.predictions_collection)
-        for worker, one in labels.items():
+        for worker, values in labels.items():
             if worker not in predictions:
                 self.skipped[self.predictions] = f"{worker} did not save it"
                 continue
             try:
-                self._count(classes_of(one, predictions[worker]), counted)
+                self._count(classes_of(values, predictions[worker]), counted)
             except ClassesUnknown as unknown:
                 self.skipped[self.labels] = str(unknown)
         self.looked = bool(counted)
@@ -72,7 +72,7 @@ class Confusion(Rule):
         if not known.all():
             without = int(np.count_nonzero(~known))
             self.skipped[self.labels] = (
-                f"{without} samples are of no class from 0 on, or of too high a one"
+                f"{without} samples have a negative class, or one above the last"
             )
         cells, counts = np.unique(pairs[:, known], axis=1, return_counts=True)
         for label, prediction, count in zip(*cells.tolist(), counts.tolist(), strict=True):
@@ -86,20 +86,25 @@ class Confusion(Rule):
         for prediction, total in columns.items():
             share = counted.get((prediction, prediction), 0) / total
             if share < self.min_diag:
-                told = (
-                    f"{share:.4g} of what is predicted as class {prediction} is of that class, less"
-                )
+                problem = f"only {share:.4g} of the predictions of class {prediction} are right"
                 found.append(
-                    (self.min_diag - share, prediction, prediction, share, self.min_diag, told)
+                    (self.min_diag - share, prediction, prediction, share, self.min_diag, problem)
                 )
         for (label, prediction), count in counted.items():
             share = count / columns[prediction]
             if label != prediction and share > self.max_off_diag:
-                told = f"{share:.4g} of what is predicted as class {prediction} is of class {label}, more"
+                problem = f"{share:.4g} of the predictions of class {prediction} are class {label}"
                 found.append(
-                    (share - self.max_off_diag, label, prediction, share, self.max_off_diag, told)
+                    (
+                        share - self.max_off_diag,
+                        label,
+                        prediction,
+                        share,
+                        self.max_off_diag,
+                        problem,
+                    )
                 )
-        found.sort(key=lambda one: (-one[0], one[1:3]))
+        found.sort(key=lambda item: (-item[0], item[1:3]))
         good = {} if self.last_good_step is None else {"last_good_step": self.last_good_step}
         return [
             Finding(
@@ -108,10 +113,10 @@ class Confusion(Rule):
                 value=share,
                 threshold=limit,
                 step=step,
-                message=f"{told} than {limit:g}",
+                message=f"{problem} (limit {limit:g})",
                 details={"label": label, "prediction": prediction, **good},
             )
-            for _, label, prediction, share, limit, told in found
+            for _, label, prediction, share, limit, problem in found
         ]
 
     def _by_worker(self, step: int, name: str, collection: str) -> dict[str, Any]:

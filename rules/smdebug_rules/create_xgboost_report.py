@@ -1,4 +1,4 @@
-"""A page that tells how an XGBoost training is going; it finds nothing, and never fires."""
+"""Write a report page on an XGBoost training; this rule never fires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smdebug_rules.xgboost_page import Training, is_classification, page
 
 REPORT = "rule-output/CreateXgboostReport/xgboost_report.html"
 _COLLECTIONS = ("metrics", "feature_importance", "hyperparameters", "labels", "predictions")
-_SECONDS = 60.0  # after which a page is old
+_SECONDS = 60.0  # after which the page is written again
 _MOST_POINTS = 1000
 _MOST_METRICS = 100
 
@@ -28,10 +28,9 @@ _MOST_METRICS = 100
 class CreateXgboostReport(Rule):
     """Writes `rule-output/CreateXgboostReport/xgboost_report.html` beside the run's files.
 
-    It is made of the collections metrics, feature_importance, hyperparameters, labels and predictions, as
-    far as they were saved. It is written with the first steps, again when a tenth more of them were saved
-    or a minute has passed, and at the end of the run. A run that cannot be written to is named in a
-    warning.
+    It shows the collections metrics, feature_importance, hyperparameters, labels and predictions, as far
+    as they were saved. It is written at the first steps, again after a tenth more steps or a minute, and at
+    the end of the run. If it cannot be written, a warning is logged.
     """
 
     now = staticmethod(time.time)
@@ -40,10 +39,10 @@ class CreateXgboostReport(Rule):
         super().__init__(base_trial, action_str)
         self.metrics: dict[str, list[list[float]]] = {}
         self.hyperparameters: dict[str, str] = {}
-        self.newest: dict[str, int] = {}  # the last step that had something of that collection
+        self.newest: dict[str, int] = {}  # the last step that has data of that collection
         self.steps_seen = 0
-        self.steps_told = 0  # those seen when the page was written last
-        self.tried: list[float] = [0, 0.0]  # after how many steps that was tried last, and when
+        self.steps_told = 0  # steps_seen when the page was last written
+        self.tried: list[float] = [0, 0.0]  # steps_seen and time of the last attempt
 
     def invoke_at_step(self, step: int) -> bool:
         has = {name for name in _COLLECTIONS if self._names(name, step)}
@@ -54,10 +53,10 @@ class CreateXgboostReport(Rule):
             return False
         self._add_metrics(step)
         if "predictions" not in has and "predictions" in self.newest:
-            has.discard("labels")  # those that have predictions tell more
+            has.discard("labels")  # keep the step that has predictions as well
         self.newest |= dict.fromkeys([*has, "a step"], step)
         self.steps_seen += 1
-        if self._is_worth_a_page():
+        if self._is_page_due():
             self._write_page()
         return False
 
@@ -67,7 +66,7 @@ class CreateXgboostReport(Rule):
             self._write_page()
         return False
 
-    def _is_worth_a_page(self) -> bool:
+    def _is_page_due(self) -> bool:
         steps, seconds = self.tried
         return self.steps_seen >= 1.1 * steps or self.now() - seconds >= _SECONDS
 
@@ -117,9 +116,9 @@ class CreateXgboostReport(Rule):
         ):
             value = value_of(tensor, step, ModeKeys.GLOBAL, worker)
             if value is not None and value.size == 1 and len(self.hyperparameters) < 500:
-                told = value.reshape(-1)[0]
-                told = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
-                self.hyperparameters[tensor.name.rpartition("/")[2]] = told[:200]
+                text = value.reshape(-1)[0]
+                text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+                self.hyperparameters[tensor.name.rpartition("/")[2]] = text[:200]
 
     def _importance(self) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {}
@@ -154,13 +153,13 @@ class CreateXgboostReport(Rule):
             return labels, None, None
 
     def _gathered(self, collection: str, step: int) -> Any:
-        """The values of all workers, one after the other."""
+        """Return the values of all workers, concatenated."""
         parts = []
         for tensor, worker in each_worker(self.base_trial, self._names(collection, step)[:1], step):
             value = value_of(tensor, step, ModeKeys.GLOBAL, worker)
             if value is not None and value.size and value.dtype.kind in "biuf":
                 parts.append(np.atleast_1d(value).astype(np.float64))
-        if not parts or any(one.shape[1:] != parts[0].shape[1:] for one in parts):
+        if not parts or any(part.shape[1:] != parts[0].shape[1:] for part in parts):
             return None
         found = np.concatenate(parts)
         return found if np.isfinite(found).all() else None

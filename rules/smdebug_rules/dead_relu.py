@@ -1,4 +1,4 @@
-"""ReLU layers most of whose units never react any more."""
+"""ReLU layers in which most units are dead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DeadRelu(TensorRule):
     """Fires when more than `threshold_layer` percent of the units of a layer are dead.
 
     A unit is dead if its output is above zero in less than `threshold_inactivity` percent of the step's
-    samples, which are along the first axis. With granularity "channel", a unit is a channel.
+    samples (the first axis). With granularity "channel", a unit is a channel.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class DeadRelu(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in read_values(trial, self.selection.names(trial, step), step):
-            dead = percent_inactive(seen, 0.0, math.inf, self.threshold_inactivity, self.channel)
-            where = tensor_label(seen.name, seen.worker, trial)
-            yield judged_layer(where, seen, dead, word="dead", threshold=self.threshold_layer)
+        for layer in read_values(trial, self.selection.names(trial, step), step):
+            dead = percent_inactive(layer, 0.0, math.inf, self.threshold_inactivity, self.channel)
+            where = tensor_label(layer.name, layer.worker, trial)
+            yield judged_layer(where, layer, dead, word="dead", threshold=self.threshold_layer)

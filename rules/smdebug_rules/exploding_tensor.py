@@ -1,4 +1,4 @@
-"""Values that are no longer finite: NaN or infinity."""
+"""Values that are not finite: NaN or infinity."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from smdebug.rules.selection import TensorSelection
 
 # A sum or norm of finite float16 values can be infinite; these cannot.
 _NEVER_OVERFLOW = frozenset(("min", "max", "mean", "median"))
-# Infinite where values are only large; NaN where one is not finite, be it NaN or infinite.
+# Infinite if values are merely large; NaN if one of them is NaN or infinite.
 _SPREADS = frozenset(("std", "variance"))
-_TELLING = _NEVER_OVERFLOW | _SPREADS | {"sum", "l1", "l2"}
-# NaN in one of these comes from a NaN, not from infinity less infinity.
+_CONCLUSIVE = _NEVER_OVERFLOW | _SPREADS | {"sum", "l1", "l2"}
+# NaN in one of these comes from a NaN, not from infinity minus infinity.
 _NAN_FROM_NAN = frozenset(("min", "max", "l1", "l2"))
 
 
 _TREES = TensorSelection("trees")
 
 
-def telling_reduction(
+def proving_reduction(
     reductions: Mapping[tuple[str, bool], Any], only_nan: bool
 ) -> tuple[str, Any] | None:
-    """A saved reduction that proves a value not to be finite, and what it is; None if none does."""
+    """Return a saved reduction that proves a value not finite, and what it is; None if none does."""
     for (name, of_magnitude), value in sorted(reductions.items()):
         value = np.asarray(value)
-        if name not in _TELLING or value.dtype.kind not in "fc" or np.isfinite(value).all():
+        if name not in _CONCLUSIVE or value.dtype.kind not in "fc" or np.isfinite(value).all():
             continue
         if name not in _NEVER_OVERFLOW and value.dtype == np.float16:
             continue
@@ -45,9 +45,9 @@ def telling_reduction(
 
 
 class ExplodingTensor(TensorRule):
-    """Fires when a selected tensor (any, if none is selected) has NaN or, without `only_nan`, infinity.
+    """Fires when a selected tensor (by default any) contains NaN or, without `only_nan`, infinity.
 
-    The trees of XGBoost have to be selected: their leaves have NaN where other nodes have a split.
+    XGBoost's trees must be selected explicitly: a leaf has NaN in place of a split.
     """
 
     def __init__(
@@ -68,20 +68,22 @@ class ExplodingTensor(TensorRule):
         names = self.selection.names(trial, step)
         if not self.selection:
             trees = dict.fromkeys(_TREES.names(trial, step))
-            yield from (Judged(name, "", skipped="a leaf has NaN for its split") for name in trees)
+            yield from (
+                Judged(name, "", skipped="a leaf has NaN in place of a split") for name in trees
+            )
             names = [name for name in trial.tensor_names(step=step) if name not in trees]
-        for seen in measure(trial, names, step):
-            if seen.statistics is None and not seen.reductions:
-                yield Judged(seen.name, seen.worker, skipped=seen.skipped)
+        for tensor in measure(trial, names, step):
+            if tensor.statistics is None and not tensor.reductions:
+                yield Judged(tensor.name, tensor.worker, skipped=tensor.skipped)
             else:
-                yield self._judged(seen)
+                yield self._judged(tensor)
 
-    def _judged(self, seen: WorkerStatistics) -> Judged:
-        where, known = tensor_label(seen.name, seen.worker, self.base_trial), seen.statistics
+    def _judged(self, tensor: WorkerStatistics) -> Judged:
+        where, known = tensor_label(tensor.name, tensor.worker, self.base_trial), tensor.statistics
         if known is not None:
             bad = known.nan if self.only_nan else known.non_finite
             if not bad:
-                return Judged(seen.name, seen.worker)
+                return Judged(tensor.name, tensor.worker)
             infinite = 0 if self.only_nan else known.infinite
             finding = Finding(
                 statistic="NaN" if self.only_nan else "not finite",
@@ -89,13 +91,15 @@ class ExplodingTensor(TensorRule):
                 threshold=0,
                 message=f"{where}: {_counted(known.nan, infinite)} of {known.size} values",
             )
-            return Judged(seen.name, seen.worker, finding, badness=bad / known.size)
-        proof = telling_reduction(seen.reductions, self.only_nan)
+            return Judged(tensor.name, tensor.worker, finding, badness=bad / known.size)
+        proof = proving_reduction(tensor.reductions, self.only_nan)
         if proof is None:
-            return Judged(seen.name, seen.worker)
+            return Judged(tensor.name, tensor.worker)
         name, what = proof
         message = f"{where}: the saved {name} is {what}"
-        return Judged(seen.name, seen.worker, Finding(statistic=name, value=what, message=message))
+        return Judged(
+            tensor.name, tensor.worker, Finding(statistic=name, value=what, message=message)
+        )
 
 
 def _counted(nan: int, infinite: int) -> str:

@@ -1,4 +1,4 @@
-"""A few features on which a model of trees relies for nearly everything."""
+"""A tree model that relies on only a few features."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WEIGHT = ".*feature_importance/weight"
 
 
 def kind_and_feature(name: str) -> tuple[str, str]:
-    """`feature_importance/weight` and `age` of the two together; a feature may have a / in its name."""
-    before, prefix, told = name.partition("feature_importance/")
-    kind, slash, feature = told.partition("/")
+    """Split `feature_importance/weight/age` into the kind and the feature, which may contain a slash."""
+    before, prefix, rest = name.partition("feature_importance/")
+    kind, slash, feature = rest.partition("/")
     if slash:
         return f"{before}{prefix}{kind}", feature
     kind, _, feature = name.rpartition("/")
@@ -30,7 +30,7 @@ def kind_and_feature(name: str) -> tuple[str, str]:
 class FeatureImportanceOverweight(TensorRule):
     """Fires when the `nfeatures` most important features have more than `threshold` of all importance.
 
-    With no more features than that, there is nothing to compare them with, and it never fires.
+    It never fires if there are no more than `nfeatures` features.
     """
 
     def __init__(
@@ -53,30 +53,32 @@ class FeatureImportanceOverweight(TensorRule):
         for name, worker, value in losses_at(trial, self.selection.names(trial, step), step):
             kind, feature = kind_and_feature(name)
             if value is None or not math.isfinite(value) or value < 0:
-                yield Judged(name, worker, skipped="it is no importance: a number from 0")
+                yield Judged(name, worker, skipped="an importance must be a number of at least 0")
             else:
                 by_kind[kind or name, worker][feature] = value
         for (kind, worker), importance in sorted(by_kind.items()):
             total = sum(importance.values())
             if len(importance) <= self.nfeatures or not total:
                 reason = (
-                    f"there are {len(importance)} features, of which {self.nfeatures} are too many"
+                    f"it has {len(importance)} features, and more than {self.nfeatures} are needed"
                     if total
                     else "all importances are 0"
                 )
                 yield Judged(kind, worker, skipped=reason)
                 continue
-            most = sorted(importance.items(), key=lambda one: (-one[1], one[0]))[: self.nfeatures]
+            most = sorted(importance.items(), key=lambda item: (-item[1], item[0]))[
+                : self.nfeatures
+            ]
             share = sum(value for _, value in most) / total
             finding = None
             if share > self.threshold:
-                told = ", ".join(feature for feature, _ in most[:5])
+                names = ", ".join(feature for feature, _ in most[:5])
                 finding = Finding(
                     statistic="share of the importance",
                     value=share,
                     threshold=self.threshold,
                     message=f"{tensor_label(kind, worker, trial)}: {len(most)} of {len(importance)} features "
-                    f"have {share:.4g} of the importance, more than {self.threshold:g}: {told}",
+                    f"have {share:.4g} of the importance (limit {self.threshold:g}): {names}",
                     details={"features": {name: value / total for name, value in most[:20]}},
                 )
             yield Judged(kind, worker, finding, badness=share)

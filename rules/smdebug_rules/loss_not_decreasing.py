@@ -1,4 +1,4 @@
-"""A loss that does not fall, or not fast enough."""
+"""A loss that does not decrease, or not fast enough."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.measurements import each_worker, step_in_mode, step_label, tensor_label
 from smdebug.rules.parameters import boolean, integer, is_given, number, strings
 from smdebug.rules.selection import TensorSelection
-from smdebug_rules.losses import is_gain, loss_of, mode_meant
+from smdebug_rules.losses import is_gain, loss_of, parse_mode
 
 
 @dataclass(frozen=True)
 class Limits:
-    """By how many percent a loss has to fall, and by how many it may rise (None: it has to fall)."""
+    """The required decrease of a loss and the tolerated increase, in percent (None: it must decrease)."""
 
     min_difference: float = 0.0
     increase_threshold_percent: float | None = None
@@ -27,25 +27,25 @@ class Limits:
     comes_from_parameters: ClassVar[bool] = True
 
     def crossed_by(self, fallen: float) -> float:
-        """The percentage by which it would have had to fall at least; a tolerated rise is below 0."""
+        """Return the required decrease in percent; a tolerated increase is negative."""
         if self.increase_threshold_percent is not None and fallen < 0:
             return -self.increase_threshold_percent
         return self.min_difference
 
 
 def improvement(before: float, now: float) -> float:
-    """By how many percent the loss has fallen; negative where it has risen."""
+    """Return the decrease in percent; negative if the loss has risen."""
     if before == 0 or not math.isfinite(before):
         return 0.0 if now == before else math.copysign(math.inf, before - now)
     return 100.0 * (before - now) / abs(before)
 
 
 def is_stuck(before: float, now: float, limits: Limits) -> bool:
-    """Has the loss failed to fall as it should? One that is not finite has."""
+    """Return whether the loss failed to decrease as required; a loss that is not finite did."""
     if not math.isfinite(now):
         return True
     if math.isnan(before):
-        return False  # it has come back
+        return False  # it has recovered
     fallen = improvement(before, now)
     if limits.increase_threshold_percent is not None and fallen < 0:
         return -fallen > limits.increase_threshold_percent
@@ -57,8 +57,8 @@ def is_stuck(before: float, now: float, limits: Limits) -> bool:
 class LossNotDecreasing(TensorRule):
     """Fires when a loss is not at least `min_difference` percent below what it was `num_steps` ago.
 
-    A loss is compared every `num_steps` steps, with its newest value that is at least so many steps
-    old. Losses are scalars: other tensors are passed over.
+    Every `num_steps` steps, a loss is compared with its latest value that is at least `num_steps` old.
+    Losses are scalars: other tensors are skipped.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class LossNotDecreasing(TensorRule):
             )
         self.num_steps = integer("num_steps", num_steps, minimum=1)
         self.limits = _limits(min_difference, diff_percent, increase_threshold_percent)
-        self.mode = mode_meant(mode)
+        self.mode = parse_mode(mode)
         self.last_checked: dict[tuple[str, str, str], int] = {}
 
     def judged(self, step: int) -> Iterator[Judged]:
@@ -102,7 +102,7 @@ class LossNotDecreasing(TensorRule):
                 yield self._judged(tensor, worker, mode, now)
 
     def _mode_with_losses(self, step: int) -> ModeKeys:
-        """The first of EVAL, TRAIN and GLOBAL in which there has been a loss up to this step."""
+        """Return the first of EVAL, TRAIN and GLOBAL in which a loss was saved up to this step."""
         trial = self.base_trial
         seen = trial.modes()
         for mode in (ModeKeys.EVAL, ModeKeys.TRAIN):
@@ -116,29 +116,28 @@ class LossNotDecreasing(TensorRule):
 
     def _judged(self, tensor: Any, worker: str, mode: ModeKeys, now: int) -> Judged:
         if is_gain(tensor.name) and not self.selection.names_itself(tensor.name):
-            return Judged(tensor.name, worker, skipped="it is the better the larger it is")
+            return Judged(tensor.name, worker, skipped="larger values of this metric are better")
         loss = loss_of(tensor, now, worker, mode)
         if loss is None:
-            return Judged(tensor.name, worker, skipped="it is no scalar")
+            return Judged(tensor.name, worker, skipped="it is not a scalar")
         then, before = self._earlier(tensor, worker, mode, now)
         if before is None and math.isfinite(loss):
-            reason = f"there is no loss of {self.num_steps} steps before to compare with"
+            reason = f"no loss from {self.num_steps} steps earlier to compare with"
             return Judged(tensor.name, worker, skipped=reason)
         key = (tensor.name, worker, mode.name)
         checked, self.last_checked[key] = self.last_checked.get(key), now
         if before is not None and not is_stuck(before, loss, self.limits):
             return Judged(tensor.name, worker)
         fallen = math.nan if before is None else improvement(before, loss)
-        told = f"{loss:.6g} at {step_label(now, mode)}"
+        message = tensor_label(tensor.name, worker, self.base_trial)
+        message += f": loss is {_loss_text(loss)} at {step_label(now, mode)}"
         if before is not None and then is not None:
-            told += f", it was {before:.6g} at {step_label(then, mode)}"
-            if fallen and math.isfinite(fallen):
-                told += f" ({'down' if fallen > 0 else 'up'} {abs(fallen):.3g} %)"
+            message += f", {_change(fallen)} {_loss_text(before)} at {step_label(then, mode)}"
         finding = Finding(
-            statistic="percent by which the loss has fallen",
+            statistic="loss decrease in percent",
             value=fallen,
             threshold=self.limits.crossed_by(fallen),
-            message=f"{tensor_label(tensor.name, worker, self.base_trial)}: the loss is {told}",
+            message=message,
             details={
                 "loss": loss,
                 "before": before,
@@ -155,7 +154,7 @@ class LossNotDecreasing(TensorRule):
     def _earlier(
         self, tensor: Any, worker: str, mode: ModeKeys, now: int
     ) -> tuple[int | None, float | None]:
-        """The worker's newest loss that is at least `num_steps` old, and its step."""
+        """Return the worker's latest loss that is at least `num_steps` old, and its step."""
         latest = now - self.num_steps
         while latest >= 0 and (steps := tensor.prev_steps(latest, 1, mode)):
             (step,) = steps
@@ -165,6 +164,18 @@ class LossNotDecreasing(TensorRule):
                     return step, loss
             latest = step - 1
         return None, None
+
+
+def _loss_text(loss: float) -> str:
+    return "NaN" if math.isnan(loss) else f"{loss:.6g}"
+
+
+def _change(fallen: float) -> str:
+    if fallen == 0:
+        return "unchanged from"
+    if not math.isfinite(fallen):
+        return "was"
+    return f"{'down' if fallen > 0 else 'up'} {abs(fallen):.3g} % from"
 
 
 def _limits(min_difference: Any, diff_percent: Any, increase: Any) -> Limits:

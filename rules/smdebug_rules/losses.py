@@ -1,4 +1,4 @@
-"""What a loss is at a step: a scalar, by every worker that saved it."""
+"""Read the losses of a step: scalars, one for every worker that saved them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODES = {mode.name: mode for mode in ModeKeys}
 
 
 class Loss(NamedTuple):
-    """One worker's loss of that name; None where the tensor is no real scalar."""
+    """One worker's loss; the value is None if the tensor is not a real scalar."""
 
     name: str
     worker: str
@@ -22,15 +22,15 @@ class Loss(NamedTuple):
 
 
 def scalar(value: Any) -> float | None:
-    """The value as a float; None where it is no single real number."""
+    """Return the value as a float; None if it is not a single real number."""
     if value is None or (value.dtype.kind in "cSUOV" and "float" not in value.dtype.name):
         return None
-    found = single(value)
-    return None if found is None else float(found)
+    number = single(value)
+    return None if number is None else float(number)
 
 
 def loss_of(tensor: Any, step: int, worker: str, mode: ModeKeys = ModeKeys.GLOBAL) -> float | None:
-    """The worker's loss at a step, or its saved mean where the loss itself was not saved."""
+    """Return the worker's loss at a step, or its saved mean if the loss itself was not saved."""
     value = value_of(tensor, step, mode, worker)
     if value is not None:
         return scalar(value)
@@ -39,37 +39,37 @@ def loss_of(tensor: Any, step: int, worker: str, mode: ModeKeys = ModeKeys.GLOBA
 
 
 def losses_at(trial: Any, names: Iterable[str], step: int) -> Iterator[Loss]:
-    """The losses that were saved at a global step, by all workers."""
+    """Yield the losses that all workers saved at a global step."""
     for tensor, worker in each_worker(trial, names, step):
         yield Loss(tensor.name, worker, loss_of(tensor, step, worker))
 
 
 def mean_loss(losses: Iterable[Loss]) -> float | None:
-    """The mean over losses and workers; None where there is none, NaN where one is NaN."""
+    """Return the mean over losses and workers; None without losses, NaN if a loss is NaN."""
     values = [loss.value for loss in losses if loss.value is not None]
     return sum(values) / len(values) if values else None
 
 
 def loss_selection(tensor_regex: Any) -> TensorSelection:
-    """The tensors that match, or without a pattern, the collection losses."""
+    """Return the selection of matching tensors; without a pattern, of the collection losses."""
     chosen = TensorSelection(None, tensor_regex)
     return chosen if chosen else TensorSelection(["losses"])
 
 
-# Metrics that are the better the larger they are tell nothing by rising.
-_THE_MORE_THE_BETTER = frozenset(
+# Metrics for which larger is better.
+_LARGER_IS_BETTER = frozenset(
     ("auc", "aucpr", "map", "ndcg", "r2", "pre", "precision", "recall", "f1")
 )
 _VALIDATION = ("validation", "valid", "val", "eval", "test")
 
 
 def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
-    """XGBoost's `train-rmse` and `validation-rmse` of one step: their means, None without such a pair."""
+    """Return the means of XGBoost's `train-rmse` and `validation-rmse` of a step; None without a pair."""
     train: dict[tuple[str, str], float] = {}
     validation: dict[tuple[str, str], float] = {}
     for loss in losses:
         kind, dash, metric = loss.name.rpartition("/")[2].partition("-")
-        if loss.value is None or not dash or _rises(metric):
+        if loss.value is None or not dash or _is_larger_better(metric):
             continue
         if kind == "train":
             train[metric, loss.worker] = loss.value
@@ -85,19 +85,19 @@ def metric_pairs(losses: Iterable[Loss]) -> tuple[float, float] | None:
 
 
 def is_gain(name: str) -> bool:
-    """Is this a metric of XGBoost that is the better the larger it is, such as `validation-auc`?"""
+    """Return whether larger is better for this metric of XGBoost, such as `validation-auc`."""
     kind, dash, metric = name.rpartition("/")[2].partition("-")
-    return bool(dash) and kind in ("train", *_VALIDATION) and _rises(metric)
+    return bool(dash) and kind in ("train", *_VALIDATION) and _is_larger_better(metric)
 
 
-def _rises(metric: str) -> bool:
-    """Is it the better the larger it is? `ndcg@5-`, `f1_macro` and `balanced_accuracy` are."""
+def _is_larger_better(metric: str) -> bool:
+    """Return whether larger is better: true of `ndcg@5-`, `f1_macro` and `balanced_accuracy`."""
     name = metric.partition("@")[0].rstrip("-")
-    return name.partition("_")[0] in _THE_MORE_THE_BETTER or name.endswith("accuracy")
+    return name.partition("_")[0] in _LARGER_IS_BETTER or name.endswith("accuracy")
 
 
 def losses_by_mode(trial: Any, selection: TensorSelection, step: int) -> dict[ModeKeys, float]:
-    """The mean loss of training, of validation, or of both where one step has both, as with XGBoost."""
+    """Return the mean training or validation loss, or both if one step has both, as with XGBoost."""
     mode = trial.mode(step)
     if mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
         mean = mean_loss(losses_at(trial, selection.names(trial, step), step))
@@ -110,20 +110,20 @@ def losses_by_mode(trial: Any, selection: TensorSelection, step: int) -> dict[Mo
 
 
 def why_no_mode(trial: Any, selection: TensorSelection, step: int) -> dict[str, str]:
-    """The losses of a step that is neither one of training nor of validation, and so tells neither loss."""
+    """Return the reason to skip the losses of a step that is neither training nor validation."""
     if trial.mode(step) in (ModeKeys.TRAIN, ModeKeys.EVAL):
         return {}
-    reason = "its step is of neither mode, TRAIN or EVAL"
+    reason = "its step has neither mode TRAIN nor EVAL"
     return dict.fromkeys(selection.names(trial, step), reason)
 
 
-def mode_meant(told: Any) -> ModeKeys | None:
-    """The mode of that name; None where none is given."""
-    if isinstance(told, ModeKeys):
-        return told
-    if told in (None, "", "None"):
+def parse_mode(value: Any) -> ModeKeys | None:
+    """Return the mode of that name; None if no value is given."""
+    if isinstance(value, ModeKeys):
+        return value
+    if value in (None, "", "None"):
         return None
-    name = str(told).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
+    name = str(value).strip().upper().removeprefix("MODES.").removeprefix("MODEKEYS.")
     if name not in MODES:
-        raise SMDebugValueError(f"mode must be one of {', '.join(MODES)}, not {told!r}")
+        raise SMDebugValueError(f"mode must be one of {', '.join(MODES)}, not {value!r}")
     return MODES[name]

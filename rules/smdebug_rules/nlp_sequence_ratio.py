@@ -1,4 +1,4 @@
-"""Input sequences that consist of padding, or of another token, for too large a part."""
+"""Input sequences with too much padding, or too much of another token."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _EMBEDDING = ".*embedding0_input_0"
 
 
 class NLPSequenceRatio(TensorRule):
-    """Fires when more than so many percent of an input are one of `token_values`.
+    """Fires when a token of `token_values` exceeds its percentage of an input.
 
-    Each token has a percentage of its own in `token_thresholds_percent`, or all share the only one.
+    `token_thresholds_percent` has one percentage for each token, or one for all.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class NLPSequenceRatio(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in read_values(trial, self.selection.names(trial, step), step):
-            percents = [_percent_of(seen, token) for token, _ in self.limits]
+        for sequence in read_values(trial, self.selection.names(trial, step), step):
+            percents = [_percent_of(sequence, token) for token, _ in self.limits]
             if None in percents:
-                reason = "how often a token is in it cannot be told from what was saved of it"
-                yield Judged(seen.name, seen.worker, skipped=reason)
+                reason = "what was saved does not reveal how often a token occurs"
+                yield Judged(sequence.name, sequence.worker, skipped=reason)
                 continue
             over = [
                 (percent - limit, percent, token, limit)
@@ -66,28 +66,28 @@ class NLPSequenceRatio(TensorRule):
                 if percent is not None and percent > limit
             ]
             if not over:
-                yield Judged(seen.name, seen.worker)
+                yield Judged(sequence.name, sequence.worker)
             for by, percent, token, limit in sorted(over, reverse=True):
                 finding = Finding(
                     statistic=f"percent of token {token:g}",
                     value=percent,
                     threshold=limit,
-                    message=f"{tensor_label(seen.name, seen.worker, trial)}: {percent:.4g} % of the tokens "
-                    f"are {token:g}, more than {limit:g} %",
+                    message=f"{tensor_label(sequence.name, sequence.worker, trial)}: {percent:.4g} % of the "
+                    f"tokens are {token:g} (limit {limit:g} %)",
                     details={"token": token},
                 )
-                yield Judged(seen.name, seen.worker, finding, badness=by)
+                yield Judged(sequence.name, sequence.worker, finding, badness=by)
 
 
-def _percent_of(seen: WorkerValue, token: float) -> float | None:
-    if seen.value is not None:
-        if seen.value.size == 0 or not is_numeric(seen.value):
+def _percent_of(sequence: WorkerValue, token: float) -> float | None:
+    if sequence.value is not None:
+        if sequence.value.size == 0 or not is_numeric(sequence.value):
             return None
-        value = seen.value
+        value = sequence.value
         if value.dtype.itemsize < 4 and value.dtype.kind not in "biu":
             value = value.astype(np.float32)
         return 100.0 * int(np.count_nonzero(value == token)) / value.size
-    least, most = (single(seen.reductions.get((name, False))) for name in ("min", "max"))
+    least, most = (single(sequence.reductions.get((name, False))) for name in ("min", "max"))
     if least is None or most is None:
         return None
     if least == most:

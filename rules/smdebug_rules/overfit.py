@@ -1,4 +1,4 @@
-"""A model that gets better at what it was trained on alone: its validation loss stays behind."""
+"""A model that memorises its training data: the validation loss exceeds the training loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smdebug_rules.losses import loss_selection, losses_by_mode, why_no_mode
 
 
 def excess(validation: float, train: float) -> float | None:
-    """By what part the validation loss is above the training loss; None where that cannot be said."""
+    """Return the excess of the validation loss over the training loss, as a ratio; None if undefined."""
     if not math.isfinite(validation) or not math.isfinite(train) or train == 0:
         return None
     return (validation - train) / abs(train)
@@ -21,10 +21,10 @@ def excess(validation: float, train: float) -> float | None:
 class Overfit(Rule):
     """Fires when the validation loss is more than `ratio_threshold` above the training loss.
 
-    At the end of each block of EVAL steps their mean loss is compared with that of the TRAIN steps since
-    the block before; it fires from the `patience`-th such block in a row on. A block ends with the first
-    TRAIN step behind it, as soon as it has as many steps as the one before, or with the run. Where each
-    step has both losses, as with XGBoost's `train-rmse` and `validation-rmse`, each step is compared.
+    At the end of each block of EVAL steps, their mean loss is compared with that of the TRAIN steps since
+    the previous block; it fires from the `patience`-th such block in a row on. A block ends with the next
+    TRAIN step, when it has as many steps as the previous block, or with the run. If each step has both
+    losses, as with XGBoost's `train-rmse` and `validation-rmse`, each step is compared.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Overfit(Rule):
         self.start_step = integer("start_step", start_step, minimum=0)
         self.patience = integer("patience", patience, minimum=1)
         self.ratio_threshold = number("ratio_threshold", ratio_threshold, minimum=0)
-        self.train = [0.0, 0]  # the sum, and of how many
+        self.train = [0.0, 0]  # the sum and the count
         self.validation = [0.0, 0]
-        self.block = 0  # EVAL steps of the block that goes on
+        self.block = 0  # EVAL steps of the current block
         self.block_before = 0
         self.is_judged = False
         self.in_a_row = 0
@@ -120,8 +120,8 @@ class Overfit(Rule):
                 value=ratio,
                 threshold=self.ratio_threshold,
                 step=step,
-                message=f"the validation loss, {validation:.4g}, is {ratio:.1%} above the training loss, "
-                f"{train:.4g}; the limit is {self.ratio_threshold:.4g}{times}{since}",
+                message=f"validation loss {validation:.4g} is {ratio:.1%} above training loss {train:.4g} "
+                f"(limit {self.ratio_threshold:.4g}){times}{since}",
                 details={
                     "validation_loss": validation,
                     "training_loss": train,

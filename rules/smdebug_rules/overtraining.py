@@ -1,4 +1,4 @@
-"""A training that goes on although neither the training loss nor the validation loss gets any better."""
+"""A training that continues although neither loss improves any more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from smdebug_rules.losses import loss_selection, losses_by_mode, why_no_mode
 
 
 class Overtraining(Rule):
-    """Fires when the best loss is `patience_train` saved TRAIN and `patience_validation` EVAL steps old.
+    """Fires when neither loss improved for `patience_train` TRAIN and `patience_validation` EVAL steps.
 
-    A loss is a new best one if it is more than `delta` below the best. With combine="or", one of the two
-    is enough. A loss that is not finite is never the best.
+    Saved steps are counted. A loss improves if it is more than `delta` below the best. With combine="or",
+    one of the two is enough. A loss that is not finite is never the best.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Overtraining(Rule):
                 value=self.steps_since[mode],
                 threshold=self.patience[mode],
                 step=step,
-                message=f"the {_NAMES[mode]} loss has not been better than {self.best[mode]:.4g} by "
+                message=f"{_NAMES[mode]} loss has not improved on {self.best[mode]:.4g} by more than "
                 f"{self.delta:g} for {self.steps_since[mode]} saved steps, since step "
                 f"{self.best_step[mode]}",
                 details={"best": self.best[mode], "last_good_step": self.best_step[mode]},

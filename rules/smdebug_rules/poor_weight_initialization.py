@@ -1,4 +1,4 @@
-"""First steps so bad that little is learnt: uneven layers, flat gradients, or a loss that is stuck."""
+"""Poor first steps: uneven layer variances, flat gradients, or a loss that does not decrease."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _RELU = ".*relu_input"
 
 
 class PoorWeightInitialization(Rule):
-    """Fires in the first `steps` steps that it sees when any of three signs is there.
+    """Fires in the first `steps` steps that it sees, on any of three signs.
 
-    The largest variance of an activation input is more than `threshold` times the smallest; between the
-    5th and the 95th percentile of a gradient there is less than `distribution_range`; or the loss has not
-    been below its best for `patience` saved steps.
+    The largest variance of an activation input is more than `threshold` times the smallest; the 5th and
+    95th percentiles of a gradient are less than `distribution_range` apart; or the loss has not improved
+    for `patience` saved steps.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PoorWeightInitialization(Rule):
                 seen.saved("variance") if seen.statistics is None else seen.statistics.variance
             )
             if variance is None or not math.isfinite(variance):
-                self.skipped[seen.name] = seen.skipped or "its variance is not known"
+                self.skipped[seen.name] = seen.skipped or "its variance is unknown"
             else:
                 by_worker.setdefault(seen.worker, []).append((variance, seen.name))
         found = []
@@ -78,10 +78,15 @@ class PoorWeightInitialization(Rule):
             if ratio > self.threshold:
                 found.append((-ratio, worker, least, low, most, high))
         for ratio, worker, least, low, most, high in sorted(found):
-            where = f"{tensor_label(high, worker, trial)}: the variance is {most:.4g}"
-            told = f"{-ratio:.4g} times that of {low}, {least:.4g}; the limit is {self.threshold:g}"
-            if least == 0:
-                told = f"that of {low} is 0"
+            message = f"{tensor_label(high, worker, trial)}: variance {most:.4g}"
+            if not most:
+                message = f"{tensor_label(low, worker, trial)}: variance 0"
+            elif least == 0:
+                message += f", but 0 in {low}"
+            else:
+                message += (
+                    f" is {-ratio:.4g} times that of {low}, {least:.4g} (limit {self.threshold:g})"
+                )
             yield Finding(
                 tensor=high if most else low,
                 statistic="largest variance over smallest",
@@ -89,9 +94,7 @@ class PoorWeightInitialization(Rule):
                 threshold=self.threshold,
                 worker=worker,
                 step=step,
-                message=f"{where}, {told}"
-                if most
-                else f"{tensor_label(low, worker, trial)}: the variance is 0",
+                message=message,
                 details={"smallest": low},
             )
 
@@ -100,11 +103,11 @@ class PoorWeightInitialization(Rule):
         found = []
         for seen in read_values(trial, self.gradients.names(trial, step), step):
             if seen.value is not None and seen.value.size == 1:
-                self.skipped[seen.name] = "one value has no range"
+                self.skipped[seen.name] = "a single value has no range"
                 continue
             spread = _spread(seen.value) if seen.value is not None else _widest(seen.reductions)
             if spread is None or (seen.value is None and spread >= self.distribution_range):
-                self.skipped[seen.name] = "its percentiles are not known"
+                self.skipped[seen.name] = "its percentiles are unknown"
                 continue
             self.looked = True
             if spread < self.distribution_range:
@@ -117,8 +120,8 @@ class PoorWeightInitialization(Rule):
                 threshold=self.distribution_range,
                 worker=worker,
                 step=step,
-                message=f"{tensor_label(name, worker, trial)}: from the 5th to the 95th percentile there is "
-                f"{spread:.4g}, less than {self.distribution_range:g}",
+                message=f"{tensor_label(name, worker, trial)}: 5th to 95th percentile span {spread:.4g} "
+                f"(limit {self.distribution_range:g})",
             )
 
     def _stuck_loss(self, step: int) -> Iterator[Finding]:
@@ -137,7 +140,7 @@ class PoorWeightInitialization(Rule):
                 value=self.steps_since_best,
                 threshold=self.patience,
                 step=step,
-                message=f"the loss has not been below {self.best:.4g} for {self.steps_since_best} "
+                message=f"loss has not been below {self.best:.4g} for {self.steps_since_best} "
                 f"saved steps, since step {self.best_step}",
                 details={"best": self.best, "loss": loss, "last_good_step": self.best_step},
             )
@@ -155,6 +158,6 @@ def _spread(value: Any) -> float | None:
 
 
 def _widest(reductions: Any) -> float | None:
-    """How far the extremes are apart, between which the percentiles are."""
+    """Return the difference of the extremes, which bounds that of the percentiles."""
     least, most = reductions.get(("min", False)), reductions.get(("max", False))
     return None if least is None or most is None else float(np.max(most)) - float(np.min(least))

@@ -1,4 +1,4 @@
-"""The page about the built-in rules, docs/rules.md, from the catalog."""
+"""Generate docs/rules.md, the page about the built-in rules, from the catalog."""
 
 # ruff: noqa: E501 - prose
 
@@ -12,12 +12,12 @@ from smdebug_rules.catalog import CATALOG, Parameter, RuleEntry
 _HEAD = """\
 # The built-in rules
 
-<!-- This page is made from the catalog: change rules/smdebug_rules, then run `make rules-page`. -->
+<!-- This page is generated from the catalog: change rules/smdebug_rules, then run `make rules-page`. -->
 
-A rule asks one question of every saved step of a run. These come with the library; [Writing a
-rule](writing-a-rule.md) tells how to add your own.
+A rule checks one condition at every saved step of a run. These rules come with the library; [Writing a
+rule](writing-a-rule.md) shows how to add your own.
 
-The block on this page runs as it stands, given `run_path`, the path of a run.
+The Python block on this page runs as it is, given `run_path`, the path of a run.
 
 ```python
 from smdebug.exceptions import NoMoreData
@@ -43,7 +43,7 @@ ExplodingTensor has seen all of the run
 AllZero has seen all of the run
 ```
 
-From a terminal, names are in any case, and any parameter is an option:
+From a terminal, rule names are accepted in any case, and every parameter is an option:
 
 ```sh
 python -m smdebug.rules.rule_invoker --trial-dir PATH --rule-name UnchangedTensor --tensor_regex '.*' --num_steps 10
@@ -51,68 +51,67 @@ python -m smdebug.rules.rule_invoker --list
 python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
 ```
 
-## What all of them do
+## What all rules have in common
 
-- **Parameters** may be text, as they are in JSON: numbers, `True` or `false`, and lists with commas between
-  the parts, or in JSON: `'["a", "b"]'`. A comma within the brackets or braces of a pattern (`a{1,2}`) is its own; a
-  pattern with any other comma goes into a JSON list. A pattern matches
-  anywhere in a name, and any one of a list suffices. What makes no sense is refused when the rule is made.
+- **Parameters** may be text, as in JSON: numbers, `True` or `false`, and lists, either comma-separated or as JSON:
+  `'["a", "b"]'`. A comma within the brackets or braces of a pattern (`a{1,2}`) belongs to the pattern; write a list as
+  JSON if a pattern contains any other comma. A pattern matches anywhere in a name, and one match of a list is enough.
+  Invalid values are refused when the rule is created.
 - **Selection** is the union of `collection_names` and `tensor_regex`.
-- **Every worker** that saved a tensor is looked at by itself, unless the rule says that it adds them up.
-- **Reductions** are used where only those were saved, as far as they prove something.
-- **What was not seen** is not found: text, empty tensors, missing steps and tensors are passed over, and
-  said to be (`rule.skipped`, and the last lines of the command). A rule that never had anything to look at is
-  warned of, with the names of what was saved.
-- **Evidence** is in `rule.findings`, the worst first: the tensor, the worker, the statistic, its value, the
-  limit; in `details`, `found_since` and `last_good_step`, where there are such.
-- **16-bit types** are computed in float32 and float64; NaN is the business of ExplodingTensor, and says
-  nothing to the others unless they say so.
-- **State** is plain data: a rule goes on from `save_state` in another process, and finds the same.
+- **Workers** are checked separately, unless the rule says that it adds them up.
+- **Reductions** are used where only those were saved, as far as they are conclusive.
+- **Missing data** is skipped: text, empty tensors, missing steps and tensors. `rule.skipped` and the last lines of
+  the command list it. A rule that never had anything to check logs a warning with the names of the saved tensors.
+- **Evidence** is in `rule.findings`, worst first: the tensor, the worker, the statistic, its value, the limit; and
+  in `details`, `found_since` and `last_good_step` if known.
+- **16-bit types** are computed in float32 and float64. NaN is reported by ExplodingTensor; other rules ignore it
+  unless their description says otherwise.
+- **State** is plain data: a rule restored in another process continues where `save_state` left off.
 
-## All in one table
+## All rules in one table
 
 """
 
-# What the published documents leave open, and how it is here. An option that decides it is in the table.
+# Choices that the published documents leave open.
 _CHOICES: dict[str, str] = {
-    "VanishingGradient": "Any gradient is enough. Without `abs_mean`, a saved maximum or norm can prove it.",
-    "ExplodingTensor": "With neither selector, all tensors but those of the collection trees are looked at.",
-    "SimilarAcrossRuns": "It fires on what is *different*, whatever its name says. A tensor that the other run "
-    "lacks is passed over, unless `strict`; so is a step that it has not. Several other runs are allowed.",
-    "WeightUpdateRatio": "The ratio is mean(|W - W before|) / (mean(|W before|) + epsilon). Where there are TRAIN "
-    "steps, only those are compared. A change of shape is passed over; weights that become NaN are found.",
-    "AllZero": "Without `threshold`, all values have to be zero.",
-    "UnchangedTensor": "This step is compared with each of the others; another shape is a change.",
-    "LossNotDecreasing": "At the default, a loss that stays the same is found. With `increase_threshold_percent`, "
-    "a rise up to that is tolerated, and a fall still must be `min_difference`. A loss that is not finite is found. "
-    "Of the collections, metrics such as `validation-auc`, which are the better the larger, are passed over.",
-    "PoorWeightInitialization": "Any one sign is enough. A layer without any variance is found. A gradient "
-    "of a single value, as of the bias of one output, has no range, and is passed over.",
-    "SaturatedActivation": "Units are judged by the samples of one step, not of several.",
-    "DeadRelu": "Units are judged by the samples of one step, not of several. PyTorch names may need the pattern "
+    "VanishingGradient": "One gradient is enough. Without `abs_mean`, a saved maximum or norm can prove it.",
+    "ExplodingTensor": "Without a selector, it checks all tensors except those of the collection trees.",
+    "SimilarAcrossRuns": "Despite its name, it fires on *differences*. A tensor that the other run lacks is skipped "
+    "unless `strict` is set, and so is a missing step. Several other runs are allowed.",
+    "WeightUpdateRatio": "The ratio is mean(|W - W before|) / (mean(|W before|) + epsilon). If there are TRAIN "
+    "steps, only those are compared. A change of shape is skipped; weights that become NaN are found.",
+    "AllZero": "By default, all values must be zero.",
+    "UnchangedTensor": "This step is compared with each of the others; a different shape is a change.",
+    "LossNotDecreasing": "By default, a loss that stays the same is found. With `increase_threshold_percent`, an "
+    "increase up to that is tolerated, but a decrease must still reach `min_difference`. A loss that is not finite is "
+    "found. Metrics of the collections for which larger is better, such as `validation-auc`, are skipped.",
+    "PoorWeightInitialization": "One sign is enough. A layer without variance is found. A gradient with a single "
+    "value, such as that of the bias of one output, has no range and is skipped.",
+    "SaturatedActivation": "Units are evaluated over the samples of one step, not of several.",
+    "DeadRelu": "Units are evaluated over the samples of one step, not of several. For PyTorch, use the pattern "
     "`.*relu_output|.*ReLU_output`.",
-    "TensorVariance": "At least one limit is needed.",
-    "Overfit": "All losses and workers count as their mean. Losses that are not finite are compared with nothing; "
-    "a training loss of 0, neither. Metrics such as AUC, which are the better the larger, are not looked at.",
-    "Overtraining": "Both losses have to be stuck, unless `combine` is or. All losses count as their mean.",
-    "StalledTrainingRule": "Deployed, it is asked when the silence has lasted so long, once there is a first step; what "
-    "it finds belongs to the last one. There `stop_training_on_fire` is the action `stoptraining`, which stops the run's own "
-    "job and asks its hook to stop: a rule has no rights of its own.",
-    "ClassImbalance": "Classes are those seen in the labels. Predictions between 0 and 1 are rounded. All steps and "
-    "workers are added up.",
-    "Confusion": "Both limits are parts of a column: of what is predicted as that class. Each step is judged by "
-    "itself, all workers together; scores stand for the largest of them.",
-    "CheckInputImages": "The mean is that of all images so far. PyTorch and NHWC need their own `regex`, `channel`.",
-    "NLPSequenceRatio": "One percentage serves all tokens; else there is one for each.",
-    "TreeDepth": "Without the branches, the depth is the logarithm of the largest number, rounded down.",
-    "FeatureImportanceOverweight": "Importances are made to sum up to 1 first, each kind by itself.",
+    "TensorVariance": "At least one limit is required.",
+    "Overfit": "Losses and workers are averaged. Losses that are not finite, and training losses of 0, are not "
+    "compared. Metrics for which larger is better, such as AUC, are ignored.",
+    "Overtraining": "Both losses must stop improving, unless `combine` is or. Losses are averaged.",
+    "StalledTrainingRule": "Deployed, it is evaluated when the silence has lasted that long, from the first step on; "
+    "its finding belongs to the last step. There, `stop_training_on_fire` is the action `stoptraining`, which stops the "
+    "run's own job and requests its hook to stop: a rule has no permissions of its own.",
+    "ClassImbalance": "The classes are those in the labels. Predictions between 0 and 1 are rounded. All steps "
+    "and workers are added up.",
+    "Confusion": "Both limits are shares of the predictions of one class, a column of the confusion matrix. Each "
+    "step is evaluated separately, all workers together; of scores, the highest is the prediction.",
+    "CheckInputImages": "The mean is over all images so far. For PyTorch or NHWC, set `regex` and `channel`.",
+    "NLPSequenceRatio": "Give one percentage for all tokens, or one for each.",
+    "TreeDepth": "Without the children, the depth is the logarithm of the largest number, rounded down.",
+    "FeatureImportanceOverweight": "Each kind of importance is first scaled to a sum of 1.",
     "CreateXgboostReport": "The page is written beside the run: `rule-output/CreateXgboostReport/"
     "xgboost_report.html`.",
 }
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the page."""
     rows = [
         f"| [{name}](#{name.lower()}) | {entry.sentence} | {', '.join(entry.collections) or '-'} |"
         for name, entry in CATALOG.items()
@@ -149,8 +148,7 @@ def _names(parameter: Parameter) -> str:
 def _default(parameter: Parameter) -> str:
     if parameter.required:
         return "required"
-    told = str(parameter.default)
-    return "`" + told.replace("|", "\\|") + "`"
+    return "`" + str(parameter.default).replace("|", "\\|") + "`"
 
 
 if __name__ == "__main__":

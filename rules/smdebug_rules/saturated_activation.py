@@ -1,4 +1,4 @@
-"""Layers with tanh or sigmoid that get inputs at which the gradient is next to nothing."""
+"""Layers whose tanh or sigmoid inputs are so large that the gradient is close to zero."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _BOTH = ".*tanh_input|.*sigmoid_input"
 class SaturatedActivation(TensorRule):
     """Fires when more than `threshold_layer` percent of the units of a layer are saturated.
 
-    A unit is saturated if its *input* is within the limits of the function in less than
-    `threshold_inactivity` percent of the step's samples, which are along the first axis. Which function it
-    is, the tensor's name tells: it has "tanh" or "sigmoid" in it.
+    A unit is saturated if its *input* is within the function's limits in less than `threshold_inactivity`
+    percent of the step's samples (the first axis). The tensor's name must contain "tanh" or "sigmoid".
     """
 
     def __init__(
@@ -56,20 +55,20 @@ class SaturatedActivation(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in read_values(trial, self.selection.names(trial, step), step):
-            limits = self._limits_of(seen.name)
+        for layer in read_values(trial, self.selection.names(trial, step), step):
+            limits = self._limits_of(layer.name)
             if limits is None:
-                reason = "its name has neither tanh nor sigmoid in it"
-                yield Judged(seen.name, seen.worker, skipped=reason)
+                reason = "its name contains neither tanh nor sigmoid"
+                yield Judged(layer.name, layer.worker, skipped=reason)
                 continue
-            saturated = percent_inactive(seen, *limits, self.threshold_inactivity)
+            saturated = percent_inactive(layer, *limits, self.threshold_inactivity)
             yield judged_layer(
-                tensor_label(seen.name, seen.worker, trial),
-                seen,
+                tensor_label(layer.name, layer.worker, trial),
+                layer,
                 saturated,
                 word="saturated",
                 threshold=self.threshold_layer,
-                because=f": their inputs are not between {limits[0]:.7g} and {limits[1]:.7g}",
+                because=f": inputs outside {limits[0]:.7g} to {limits[1]:.7g}",
             )
 
     def _limits_of(self, name: str) -> tuple[float, float] | None:
@@ -85,12 +84,12 @@ _DEFAULTS = {"threshold_tanh": (-9.4999, 9.4999), "threshold_sigmoid": (-23.0, 1
 def _limits(name: str, both: Any, least: Any, most: Any) -> tuple[float, float]:
     limits = number(f"{name}_min", least), number(f"{name}_max", most)
     if is_given(both):
-        told = numbers(name, both)
-        if len(told) != 2:
+        pair = numbers(name, both)
+        if len(pair) != 2:
             raise SMDebugValueError(f"{name} must be two numbers, not {both!r}")
-        if limits not in (_DEFAULTS[name], tuple(told)):
-            raise SMDebugValueError(f"{name} is {name}_min and {name}_max, and differs from them")
-        limits = told[0], told[1]
+        if limits not in (_DEFAULTS[name], tuple(pair)):
+            raise SMDebugValueError(f"{name} sets {name}_min and {name}_max, and contradicts them")
+        limits = pair[0], pair[1]
     if limits[0] >= limits[1]:
         raise SMDebugValueError(
             f"{name}_min ({limits[0]:g}) must be below {name}_max ({limits[1]:g})"

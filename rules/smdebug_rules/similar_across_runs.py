@@ -27,8 +27,8 @@ from smdebug.rules.selection import TensorSelection
 class SimilarAcrossRuns(TensorRule):
     """Fires when a tensor is *different* in the other run at the same global step.
 
-    Compared are the tensors that both runs have at the step, worker by worker, with `numpy.allclose`;
-    where only reductions were saved, those that both have.
+    The tensors that both runs have at the step are compared worker by worker, with `numpy.allclose`; if
+    only reductions were saved, those that both have are compared.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class SimilarAcrossRuns(TensorRule):
         action_str: Any = None,
     ):
         others = [*_as_list(other_trial), *_as_list(other_trials)]
-        if not others or any(isinstance(one, str) for one in others):
+        if not others or any(isinstance(other, str) for other in others):
             raise SMDebugValueError(
-                "SimilarAcrossRuns compares with another run: give it as other_trial (a trial)"
+                "SimilarAcrossRuns compares with another run: pass its trial as other_trial"
             )
         super().__init__(base_trial, action_str, others)
         given = [(name, patterns(name, value)) for name, value in (
@@ -58,7 +58,7 @@ class SimilarAcrossRuns(TensorRule):
         ) if value is not None]  # fmt: skip
         if any(found != given[0][1] for _, found in given):
             names = " and ".join(name for name, _ in given)
-            raise SMDebugValueError(f"{names} are the same parameter, and differ")
+            raise SMDebugValueError(f"{names} are the same parameter, but have different values")
         self.selection = TensorSelection(collection_names, given[0][1] if given else None)
         self.rtol = number("rtol", rtol, minimum=0)
         self.atol = number("atol", atol, minimum=0)
@@ -72,14 +72,14 @@ class SimilarAcrossRuns(TensorRule):
         )
         others = [other for other in self.other_trials or () if self._has_step(other, step)]
         if not others:
-            yield from (Judged(name, "", skipped="no other run has the step") for name in names)
+            yield from (Judged(name, "", skipped="no other run has this step") for name in names)
             return
-        for seen in read_values(trial, names, step):
-            verdicts = [self._judged(seen, other, step) for other in others]
-            # It is all right if it is the same in every run that has it.
+        for tensor in read_values(trial, names, step):
+            verdicts = [self._judged(tensor, other, step) for other in others]
+            # It passes if it is the same in every run that has it.
             yield from (
-                [one for one in verdicts if one.finding is not None]
-                or [one for one in verdicts if not one.skipped][:1]
+                [verdict for verdict in verdicts if verdict.finding is not None]
+                or [verdict for verdict in verdicts if not verdict.skipped][:1]
                 or verdicts[:1]
             )
 
@@ -90,21 +90,21 @@ class SimilarAcrossRuns(TensorRule):
             return False
         return True
 
-    def _judged(self, seen: WorkerValue, other: Any, step: int) -> Judged:
-        if not other.has_tensor(seen.name):
-            return self._lacking(seen, other, step)
-        theirs = other.tensor(seen.name)
+    def _judged(self, tensor: WorkerValue, other: Any, step: int) -> Judged:
+        if not other.has_tensor(tensor.name):
+            return self._lacking(tensor, other, step)
+        theirs = other.tensor(tensor.name)
         value = None
-        if seen.value is not None:
-            value = value_of(theirs, step, ModeKeys.GLOBAL, seen.worker)
-        if seen.value is not None and value is not None:
-            if all_close(seen.value, value, self.rtol, self.atol, self.equal_nan):
-                return Judged(seen.name, seen.worker)
-            return _difference(self, seen, other, value, seen.value)
+        if tensor.value is not None:
+            value = value_of(theirs, step, ModeKeys.GLOBAL, tensor.worker)
+        if tensor.value is not None and value is not None:
+            if all_close(tensor.value, value, self.rtol, self.atol, self.equal_nan):
+                return Judged(tensor.name, tensor.worker)
+            return _difference(self, tensor, other, value, tensor.value)
         compared = 0
-        for (name, of_magnitude), _ in self._reductions(seen, theirs, step):
-            at = (step, name, ModeKeys.GLOBAL, seen.worker)
-            mine = reduction_of(seen.tensor, *at, abs=of_magnitude)
+        for (name, of_magnitude), _ in self._reductions(tensor, theirs, step):
+            at = (step, name, ModeKeys.GLOBAL, tensor.worker)
+            mine = reduction_of(tensor.tensor, *at, abs=of_magnitude)
             value = reduction_of(theirs, *at, abs=of_magnitude)
             if mine is None or value is None:
                 continue
@@ -112,56 +112,58 @@ class SimilarAcrossRuns(TensorRule):
             mine, value = np.asarray(mine), np.asarray(value)
             if not all_close(mine, value, self.rtol, self.atol, self.equal_nan):
                 statistic = f"saved {'abs_' if of_magnitude else ''}{name}"
-                return _difference(self, seen, other, value, mine, statistic)
-        return Judged(seen.name, seen.worker) if compared else self._lacking(seen, other, step)
+                return _difference(self, tensor, other, value, mine, statistic)
+        return (
+            Judged(tensor.name, tensor.worker) if compared else self._lacking(tensor, other, step)
+        )
 
-    def _reductions(self, seen: WorkerValue, theirs: Any, step: int) -> list[Any]:
-        """The reductions that both have, or can compute; those that were saved by one of the two."""
-        mine = seen.reductions
-        saved = reductions_of(theirs, step, ModeKeys.GLOBAL, seen.worker)
-        has_value = value_of(theirs, step, ModeKeys.GLOBAL, seen.worker) is not None
-        if seen.value is not None:
+    def _reductions(self, tensor: WorkerValue, theirs: Any, step: int) -> list[Any]:
+        """Return the saved reductions of either run that both have or can compute."""
+        mine = tensor.reductions
+        saved = reductions_of(theirs, step, ModeKeys.GLOBAL, tensor.worker)
+        has_value = value_of(theirs, step, ModeKeys.GLOBAL, tensor.worker) is not None
+        if tensor.value is not None:
             return sorted(saved.items())
-        return sorted((key, one) for key, one in mine.items() if has_value or key in saved)
+        return sorted((key, value) for key, value in mine.items() if has_value or key in saved)
 
-    def _lacking(self, seen: WorkerValue, other: Any, step: int) -> Judged:
+    def _lacking(self, tensor: WorkerValue, other: Any, step: int) -> Judged:
         if not self.strict:
-            reason = f"run {other.name} does not have it"
-            return Judged(seen.name, seen.worker, skipped=reason)
-        where = tensor_label(seen.name, seen.worker, self.base_trial)
+            reason = f"run {other.name} lacks it"
+            return Judged(tensor.name, tensor.worker, skipped=reason)
+        where = tensor_label(tensor.name, tensor.worker, self.base_trial)
         finding = Finding(
             statistic="missing",
-            message=f"{where}: run {other.name} does not have it at step {step}",
+            message=f"{where}: run {other.name} lacks it at step {step}",
             details={"other_trial": other.name},
         )
-        return Judged(seen.name, seen.worker, finding)
+        return Judged(tensor.name, tensor.worker, finding)
 
 
 def _difference(
     rule: SimilarAcrossRuns,
-    seen: WorkerValue,
+    tensor: WorkerValue,
     other: Any,
     theirs: Any,
     mine: Any,
     statistic: str = "",
 ) -> Judged:
-    where = tensor_label(seen.name, seen.worker, rule.base_trial)
-    subject = f"{where}: its {statistic}" if statistic else f"{where}:"
+    where = tensor_label(tensor.name, tensor.worker, rule.base_trial)
+    subject = f"{where}: {statistic}" if statistic else f"{where}:"
     if mine.shape != theirs.shape:
-        largest, told = np.inf, f"shape {mine.shape} is {theirs.shape} in run {other.name}"
+        largest, problem = np.inf, f"shape {mine.shape} is {theirs.shape} in run {other.name}"
     elif not (is_numeric(mine) and is_numeric(theirs)):
-        largest, told = np.inf, f"differs from run {other.name}"
+        largest, problem = np.inf, f"differs from run {other.name}"
     else:
         largest = max_abs_difference(mine, theirs)
-        told = f"differs from run {other.name} by up to {largest:.4g}"
+        problem = f"differs from run {other.name} by up to {largest:.4g}"
     finding = Finding(
         statistic=statistic or "largest difference",
         value=float(largest),
         threshold=rule.atol,
-        message=f"{subject} {told}",
+        message=f"{subject} {problem}",
         details={"other_trial": other.name, "rtol": rule.rtol, "atol": rule.atol},
     )
-    return Judged(seen.name, seen.worker, finding, badness=float(largest))
+    return Judged(tensor.name, tensor.worker, finding, badness=float(largest))
 
 
 def _as_list(trials: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A training that has stopped writing, although it has not ended."""
+"""A training that stopped saving, but has not ended."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from smdebug.trials import StepState
 
 
 class StalledTrainingRule(Rule):
-    """Fires when nothing was saved for `threshold` seconds, while the training goes on.
+    """Fires when no step was saved for `threshold` seconds and the training has not ended.
 
-    Invoked on a run that goes on, it fires while it waits for the next step, once in each silence; before
-    the first step it counts from when it was first asked, unless `before_first_step` is False. Deployed,
-    it is woken by the silence. At a step that is there, it fires if that was saved so long after the one
-    before, by the times in the index files.
+    On a run in progress, it fires while it waits for the next step, once in each silence; before the first
+    step, the time counts from its first invocation, unless `before_first_step` is False. Deployed, a timer
+    wakes it. At a saved step, it fires if the previous one is that much older, by the times in the index
+    files.
     """
 
     now = staticmethod(time.time)
@@ -43,11 +43,13 @@ class StalledTrainingRule(Rule):
         super().__init__(base_trial, action_str)
         self.threshold = integer("threshold", threshold, minimum=1)
         self.before_first_step = boolean("before_first_step", before_first_step)
-        self.watched_since: float | None = None  # when it was first asked for a step yet to come
+        self.watched_since: float | None = None  # when it first waited for a step
         self.last_saved: float | None = None
         self.last_step: int | None = None
         self.told_of: float | None = None
-        self.silent_after: int | None = None  # the step after which a silence was told that lasts
+        self.silent_after: int | None = (
+            None  # the step after which a silence was reported that still lasts
+        )
 
     def invoke(self, step: int) -> None:
         self._watch(step)
@@ -58,22 +60,22 @@ class StalledTrainingRule(Rule):
         self.looked = saved is not None or self.silent_after is not None
         self.silent_after = None
         if saved is None:
-            self.skipped["saved_at"] = "the files do not say when they were saved"
+            self.skipped["saved_at"] = "the files lack the time at which they were saved"
             return False
         last, before = self.last_saved, self.last_step
         self.last_saved, self.last_step = saved, step
         if last is None or saved - last < self.threshold:
             return False
         if self.told_of is not None and self.told_of >= last:
-            return False  # it was told while it lasted
+            return False  # already reported while it lasted
         silence = saved - last
         self.findings = [self._finding(silence, step, before)]
         return True
 
     def invoke_in_silence(self, step: int, seconds: float) -> None:
-        """Evaluate the rule while nothing has come for so long after that step, which it was invoked at.
+        """Evaluate the rule `seconds` after `step`, the last one, at which it was invoked.
 
-        For whom somebody else wakes when it is time, instead of waiting in `invoke`.
+        Called by a timer, in place of waiting in `invoke`.
         """
         self.findings, self.looked, self.skipped = [], False, {}
         if seconds >= self.threshold and self.silent_after != step:
@@ -82,7 +84,7 @@ class StalledTrainingRule(Rule):
             self._fire(step, seconds)
 
     def _watch(self, step: int) -> None:
-        """Wait for the step, and say so if that takes too long."""
+        """Wait for the step, and fire if that takes too long."""
         trial = self.base_trial
         began: float | None = None
         pause = 0.1
@@ -119,21 +121,21 @@ class StalledTrainingRule(Rule):
         raise met
 
     def _finding(self, silence: float, step: int, before: int | None) -> Finding:
-        since = "since it is watched" if before is None else f"after step {before}"
+        since = "since the rule started" if before is None else f"after step {before}"
         return Finding(
             statistic="seconds without a step",
             value=silence,
             threshold=self.threshold,
             step=step,
-            message=f"nothing was saved for {silence:.0f} s {since}; the limit is {self.threshold} s",
+            message=f"no step saved for {silence:.0f} s {since} (limit {self.threshold} s)",
             details={} if before is None else {"last_good_step": before},
         )
 
 
 def _with_stop(action_str: Any, prefix: str) -> str:
     try:
-        told = json.loads(action_str) if action_str else []
+        parsed = json.loads(action_str) if action_str else []
     except (TypeError, ValueError) as error:
-        raise SMDebugValueError(f"The actions are no JSON: {error}") from error
-    actions = told if isinstance(told, list) else [told]
+        raise SMDebugValueError(f"The actions are not valid JSON: {error}") from error
+    actions = parsed if isinstance(parsed, list) else [parsed]
     return json.dumps([*actions, {"name": "stoptraining", "training_job_prefix": prefix}])

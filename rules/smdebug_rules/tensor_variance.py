@@ -1,4 +1,4 @@
-"""Tensors whose values vary too much, or hardly at all."""
+"""Tensors whose variance is too large or too small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smdebug.rules.selection import TensorSelection
 class TensorVariance(TensorRule):
     """Fires when the variance of a selected tensor is above `max_threshold` or below `min_threshold`.
 
-    It is the variance of the population, as numpy has it.
+    The population variance is used, as in numpy.
     """
 
     def __init__(
@@ -45,39 +45,39 @@ class TensorVariance(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        for seen in measure(trial, self.selection.names(trial, step), step):
-            variance = _variance(seen)
+        for tensor in measure(trial, self.selection.names(trial, step), step):
+            variance = _variance(tensor)
             if variance is None or math.isnan(variance):
-                reason = seen.skipped or (
-                    "its saved reductions do not tell the variance"
+                reason = tensor.skipped or (
+                    "its saved reductions do not reveal the variance"
                     if variance is None
-                    else "its variance is no number"
+                    else "its variance is not a number"
                 )
-                yield Judged(seen.name, seen.worker, skipped=reason)
+                yield Judged(tensor.name, tensor.worker, skipped=reason)
                 continue
-            where = tensor_label(seen.name, seen.worker, trial)
-            yield Judged(seen.name, seen.worker, *self._verdict(where, variance))
+            where = tensor_label(tensor.name, tensor.worker, trial)
+            yield Judged(tensor.name, tensor.worker, *self._verdict(where, variance))
 
     def _verdict(self, where: str, variance: float) -> tuple[Finding | None, float]:
         if self.most is not None and variance > self.most:
-            limit, told, badness = self.most, "above", 1e6 + variance
+            limit, badness = self.most, 1e6 + variance
         elif self.least is not None and variance < self.least:
-            limit, told, badness = self.least, "below", -variance
+            limit, badness = self.least, -variance
         else:
             return None, 0.0
-        message = f"{where}: the variance is {variance:.4g}, {told} {limit:g}"
+        message = f"{where}: variance {variance:.4g} (limit {limit:g})"
         return Finding(
             statistic="variance", value=variance, threshold=limit, message=message
         ), badness
 
 
-def _variance(seen: WorkerStatistics) -> float | None:
-    if seen.statistics is not None:
-        return seen.statistics.variance
-    saved = seen.saved("variance")
+def _variance(tensor: WorkerStatistics) -> float | None:
+    if tensor.statistics is not None:
+        return tensor.statistics.variance
+    saved = tensor.saved("variance")
     if saved is not None:
         return saved
-    std = seen.saved("std")
+    std = tensor.saved("std")
     return None if std is None else std * std
 
 

@@ -1,4 +1,4 @@
-"""Trees that grow so deep that they learn the training data by heart."""
+"""Trees so deep that they memorise the training data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NODE = "trees/Node"
 
 
 def depth_of_heap(largest_id: float) -> int:
-    """The depth of a tree whose nodes are numbered level by level, from the largest number."""
+    """Return the depth of a tree whose nodes are numbered level by level, from the largest number."""
     return math.floor(math.log2(largest_id)) if largest_id >= 1 else 0
 
 
 def depth_by_children(children: Mapping[str, Sequence[str]]) -> int | None:
-    """The longest way from a root to a leaf; None if the nodes do not form trees."""
+    """Return the longest path from a root to a leaf; None if the nodes do not form trees."""
     below = {child for pair in children.values() for child in pair}
     level = [node for node in children if node not in below]
     if children and not level:
@@ -31,7 +31,7 @@ def depth_by_children(children: Mapping[str, Sequence[str]]) -> int | None:
         depth += 1
         visited += len(level)
         if visited > len(children) + len(below):
-            return None  # it goes round in circles
+            return None  # there is a cycle
         level = [child for node in level for child in children.get(node, ())]
     return max(depth, 0)
 
@@ -39,8 +39,9 @@ def depth_by_children(children: Mapping[str, Sequence[str]]) -> int | None:
 class TreeDepth(TensorRule):
     """Fires when a tree of the step's boosting round is deeper than `depth`.
 
-    Where the children of the nodes were saved (`trees/ID`, `trees/Yes`, `trees/No`), it is the way from
-    the root to the lowest leaf; else the largest number in `trees/Node` tells, which may be too low.
+    If the children of the nodes were saved (`trees/ID`, `trees/Yes`, `trees/No`), the depth is the longest
+    path from the root to a leaf; else it follows from the largest number in `trees/Node`, and may be too
+    low.
     """
 
     def __init__(self, base_trial: Any, depth: Any = 4, *, action_str: Any = None):
@@ -51,28 +52,28 @@ class TreeDepth(TensorRule):
         trial = self.base_trial
         for tensor, worker in each_worker(trial, [_NODE], step):
             depth = self._by_children(step, worker)
-            how = "by its branches"
+            source = "its branches"
             if depth is None:
                 largest = self._largest_id(tensor.name, worker, step)
                 if largest is None or not math.isfinite(largest):
-                    yield Judged(tensor.name, worker, skipped="it holds no numbers of nodes")
+                    yield Judged(tensor.name, worker, skipped="it does not hold node numbers")
                     continue
-                depth, how = depth_of_heap(largest), f"by its largest node, {largest:g}"
+                depth, source = depth_of_heap(largest), f"its largest node {largest:g}"
             finding = None
             if depth > self.depth:
                 finding = Finding(
                     statistic="depth",
                     value=depth,
                     threshold=self.depth,
-                    message=f"{tensor_label(tensor.name, worker, trial)}: the tree is {depth} deep {how}, "
-                    f"more than {self.depth:g}",
+                    message=f"{tensor_label(tensor.name, worker, trial)}: tree depth {depth} "
+                    f"(limit {self.depth:g}), from {source}",
                 )
             yield Judged(tensor.name, worker, finding, badness=depth)
 
     def _largest_id(self, name: str, worker: str, step: int) -> float | None:
-        for seen in measure(self.base_trial, [name], step):
-            if seen.worker == worker:
-                return seen.saved("max") if seen.statistics is None else seen.statistics.max
+        for nodes in measure(self.base_trial, [name], step):
+            if nodes.worker == worker:
+                return nodes.saved("max") if nodes.statistics is None else nodes.statistics.max
         return None
 
     def _by_children(self, step: int, worker: str) -> int | None:
@@ -97,6 +98,6 @@ class TreeDepth(TensorRule):
         if value is None or value.dtype.kind not in "US":
             return None
         return [
-            one.decode(errors="replace") if isinstance(one, bytes) else str(one)
-            for one in value.reshape(-1).tolist()
+            text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+            for text in value.reshape(-1).tolist()
         ]

@@ -1,4 +1,4 @@
-"""Tensors that stay the same over several saved steps."""
+"""Tensors that do not change over several saved steps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class UnchangedTensor(TensorRule):
                 last[tensor.name] = tensor.prev_steps(step, self.num_steps)
             steps = last[tensor.name]
             if len(steps) < self.num_steps or steps[-1] != step:
-                reason = f"it was saved at fewer than {self.num_steps} steps so far"
+                reason = f"it was saved at fewer than {self.num_steps} steps"
                 yield Judged(tensor.name, worker, skipped=reason)
                 continue
             unchanged = self._is_unchanged(tensor, worker, steps)
@@ -65,13 +65,13 @@ class UnchangedTensor(TensorRule):
                     value=self.num_steps,
                     threshold=self.num_steps,
                     details={"steps": steps},
-                    message=f"{tensor_label(tensor.name, worker, trial)}: the same at steps "
+                    message=f"{tensor_label(tensor.name, worker, trial)}: unchanged at steps "
                     f"{', '.join(map(str, steps))}",
                 )
             yield Judged(tensor.name, worker, finding)
 
     def _is_unchanged(self, tensor: Any, worker: str, steps: list[int]) -> bool | None:
-        """None where the worker lacks a value at one of the steps."""
+        """Return whether the values are the same; None if the worker lacks one of them."""
         now = value_of(tensor, steps[-1], ModeKeys.GLOBAL, worker)
         if now is None or now.size == 0:
             return None

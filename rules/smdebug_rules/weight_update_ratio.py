@@ -1,4 +1,4 @@
-"""Weights that change by far too much, or hardly at all, from step to step."""
+"""Weights that change too much, or too little, from step to step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from smdebug.rules.parameters import integer, number
 
 
 def update_ratio(weight: Any, before: Any, epsilon: float) -> float:
-    """How large the update is, compared with the weights it was applied to."""
+    """Return the size of the update relative to the weights that it changed."""
     change = mean_abs_difference(weight, before)
     scale = mean_abs(before) + epsilon
     if scale == 0:  # all weights were zero, and there is no epsilon
@@ -34,8 +34,8 @@ def update_ratio(weight: Any, before: Any, epsilon: float) -> float:
 class WeightUpdateRatio(TensorRule):
     """Fires when the ratio of update to weight is above `large_threshold` or below `small_threshold`.
 
-    A tensor of `weights` is compared with the step saved before, or with the oldest one of the last
-    `num_steps` steps. Where there are training steps, only those are looked at.
+    A tensor of `weights` is compared with the previous saved step, or with the oldest one of the last
+    `num_steps` steps. If there are training steps, only those are compared.
     """
 
     def __init__(
@@ -77,18 +77,18 @@ class WeightUpdateRatio(TensorRule):
             then = before[tensor.name]
             ratio = self._ratio(tensor, worker, now, then, mode)
             if ratio is None:
-                reason = "there are no values of the same shape at a step before to compare with"
+                reason = "there is no earlier value of the same shape to compare with"
                 yield Judged(tensor.name, worker, skipped=reason)
                 continue
             details: dict[str, Any] = {"since": then}
-            if mode is not ModeKeys.GLOBAL:  # steps of other modes are not looked at
-                looked_at = tensor.prev_steps(now, 2, mode)[0]
-                details["last_good_step"] = trial.global_step(mode, looked_at)
+            if mode is not ModeKeys.GLOBAL:  # steps of other modes are not checked
+                previous = tensor.prev_steps(now, 2, mode)[0]
+                details["last_good_step"] = trial.global_step(mode, previous)
             finding = self._finding(tensor_label(tensor.name, worker, trial), ratio, mode, details)
             yield Judged(tensor.name, worker, finding, _badness(ratio, self.large_threshold))
 
     def _mode(self, names: Iterable[str], step: int) -> ModeKeys:
-        """TRAIN where there has been a training step with weights up to this step, else GLOBAL."""
+        """Return TRAIN if weights were saved at a training step up to this step, else GLOBAL."""
         trial = self.base_trial
         if ModeKeys.TRAIN in trial.modes():
             for name in names:
@@ -119,28 +119,23 @@ class WeightUpdateRatio(TensorRule):
     def _finding(
         self, name: str, ratio: float, mode: ModeKeys, details: Mapping[str, Any]
     ) -> Finding | None:
-        where = f"{name}: the update since {step_label(details['since'], mode)}"
         if self.small_threshold <= ratio <= self.large_threshold:
             return None
-        if math.isnan(ratio):
-            threshold, told = self.large_threshold, f"{where} is not a number"
-        elif ratio > self.large_threshold:
-            threshold = self.large_threshold
-            told = f"{where} is {ratio:.4g} times the weights, above {threshold:g}"
-        else:
-            threshold = self.small_threshold
-            told = f"{where} is {ratio:.4g} times the weights, below {threshold:g}"
+        is_small = ratio < self.small_threshold
+        threshold = self.small_threshold if is_small else self.large_threshold
+        size = "NaN" if math.isnan(ratio) else f"{ratio:.4g}"
+        since = step_label(details["since"], mode)
         return Finding(
-            statistic="ratio of update to weight",
+            statistic="update/weight ratio",
             value=ratio,
             threshold=threshold,
-            message=told,
+            message=f"{name}: update/weight ratio {size} since {since} (limit {threshold:g})",
             details=details,
         )
 
 
 def _badness(ratio: float, large_threshold: float) -> float:
-    """How far a ratio is from being all right, in powers of ten; too large is worse than too small."""
+    """Return how far the ratio exceeds its limit, in powers of ten; too large ranks above too small."""
     if math.isnan(ratio) or math.isinf(ratio):
         return math.inf
     if ratio > large_threshold:

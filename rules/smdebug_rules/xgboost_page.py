@@ -1,4 +1,4 @@
-"""The page that tells how an XGBoost training went: one HTML file without anything to load."""
+"""The report page on an XGBoost training: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_POINTS = 400
 
 @dataclass(frozen=True)
 class Training:
-    """What is known of a training at one step."""
+    """The data of a training up to one step."""
 
     run: str
     step: int
@@ -31,7 +31,7 @@ class Training:
 
 
 def page(training: Training) -> str:
-    """The page, with a chapter for everything that was saved."""
+    """Return the page, with a chapter for everything that was saved."""
     body = [
         f"<h1>XGBoost training {_text(training.run)}, at step {training.step}</h1>",
         *_metrics(training.metrics),
@@ -59,7 +59,7 @@ def _metrics(metrics: Mapping[str, Sequence[Sequence[float]]]) -> Iterable[str]:
 
 def _importance(importance: Mapping[str, Mapping[str, float]]) -> Iterable[str]:
     for kind, features in sorted(importance.items()):
-        ranked = sorted(features.items(), key=lambda one: (-one[1], one[0]))[:_MOST_BARS]
+        ranked = sorted(features.items(), key=lambda item: (-item[1], item[0]))[:_MOST_BARS]
         yield f"<h2>Feature importance: {_text(kind)}</h2>{bar_chart(ranked)}"
 
 
@@ -74,7 +74,7 @@ def _about_labels(training: Training) -> Iterable[str]:
             yield f"<h2>Distribution of residuals</h2>{histogram(labels - predictions)}"
             yield from _error_by_label(labels, predictions)
         return
-    counts = [(f"{one:g}", int(np.count_nonzero(labels == one))) for one in classes]
+    counts = [(f"{label:g}", int(np.count_nonzero(labels == label))) for label in classes]
     yield f"<h2>Distribution of labels</h2>{bar_chart(counts)}"
     if predictions is None or predictions.size != labels.size:
         return
@@ -87,7 +87,7 @@ def _about_labels(training: Training) -> Iterable[str]:
 
 
 def is_classification(labels: Any) -> bool:
-    """Are these few whole numbers, rather than measurements?"""
+    """Return whether the labels are few whole numbers, rather than measurements."""
     classes = np.unique(labels)
     return bool(classes.size <= _MOST_CLASSES and (classes == np.floor(classes)).all())
 
@@ -96,15 +96,23 @@ def _confusion(labels: Any, predictions: Any) -> Iterable[str]:
     classes = np.unique(np.concatenate([labels, predictions]))[:_MOST_CLASSES]
     rows, measures = [], []
     for label in classes:
-        cells = [int(np.count_nonzero((labels == label) & (predictions == one))) for one in classes]
+        cells = [
+            int(np.count_nonzero((labels == label) & (predictions == predicted)))
+            for predicted in classes
+        ]
         rows.append((f"{label:g}", *cells))
         right = int(np.count_nonzero((labels == label) & (predictions == label)))
-        is_class, said = (int(np.count_nonzero(one == label)) for one in (labels, predictions))
-        precision, recall = right / said if said else 0.0, right / is_class if is_class else 0.0
+        actual, predicted = (
+            int(np.count_nonzero(values == label)) for values in (labels, predictions)
+        )
+        precision, recall = (
+            right / predicted if predicted else 0.0,
+            right / actual if actual else 0.0,
+        )
         both = precision + recall
         f1 = 2 * precision * recall / both if both else 0.0
-        measures.append((f"{label:g}", is_class, f"{precision:.4f}", f"{recall:.4f}", f"{f1:.4f}"))
-    yield from _table("Confusion matrix", ("label", *(f"as {one:g}" for one in classes)), rows)
+        measures.append((f"{label:g}", actual, f"{precision:.4f}", f"{recall:.4f}", f"{f1:.4f}"))
+    yield from _table("Confusion matrix", ("label", *(f"as {label:g}" for label in classes)), rows)
     header = ("class", "samples", "precision", "recall (accuracy of the class)", "F1")
     yield from _table("By class", header, measures)
     yield f"<p>Accuracy: {float(np.mean(labels == predictions)):.4f}</p>"
@@ -126,7 +134,7 @@ def _error_by_label(labels: Any, predictions: Any) -> Iterable[str]:
 
 
 def roc(positive: Any, scores: Any) -> tuple[list[float], list[float], float]:
-    """The rates of false and true positives as the threshold falls, and the area below."""
+    """Return the rates of false and true positives by falling threshold, and the area under the curve."""
     order = np.argsort(-scores, kind="stable")
     positive, scores = positive[order], scores[order]
     last = np.flatnonzero(np.append(np.diff(scores) != 0, True))  # of each score
@@ -141,7 +149,7 @@ def roc(positive: Any, scores: Any) -> tuple[list[float], list[float], float]:
 
 
 def histogram(values: Any) -> str:
-    """How the values are spread."""
+    """Return a histogram of the finite values."""
     values = values[np.isfinite(values)]
     if not values.size:
         return "<p>no finite values</p>"
@@ -150,7 +158,7 @@ def histogram(values: Any) -> str:
 
 
 def bar_chart(bars: Sequence[tuple[str, float]]) -> str:
-    """A row of bars with their names and numbers."""
+    """Return a chart of bars with their names and numbers."""
     most = max((value for _, value in bars), default=0) or 1
     parts = []
     for at, (name, value) in enumerate(bars[:_MOST_BARS]):
@@ -165,7 +173,7 @@ def bar_chart(bars: Sequence[tuple[str, float]]) -> str:
 
 
 def line_chart(lines: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """Lines over one axis, with the limits written at the axes."""
+    """Return a chart of lines, with the limits written at the axes."""
     finite = {
         name: [(x, y) for x, y in series if np.isfinite(x) and np.isfinite(y)]
         for name, series in lines.items()
@@ -213,9 +221,9 @@ def _table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     rows = list(rows)
     if not rows:
         return
-    head = "".join(f"<th>{_text(one)}</th>" for one in header)
+    head = "".join(f"<th>{_text(title)}</th>" for title in header)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_text(one)}</td>" for one in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{_text(value)}</td>" for value in row) + "</tr>" for row in rows
     )
     yield f"<h2>{_text(title)}</h2><table><tr>{head}</tr>{body}</table>"
 

@@ -76,7 +76,7 @@ def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, t
     said = ask(*asked)
     assert said.code == 1
     assert "detected a problem at step 39 (1 of 40 steps)" in said.out
-    assert "step 39: the validation loss, 5, is 400.0% above the training loss" in said.out
+    assert "step 39: validation loss 5 is 400.0% above training loss" in said.out
     assert ask(*asked, "--end-step", 39).code == 0
 
 

@@ -50,7 +50,7 @@ def test_a_silence_is_told_while_it_lasts_once_and_is_over_with_the_next_step():
         run.small.pass_time(100)
     assert run.found() == []
     run.small.pass_time(100)
-    assert run.found() == ["nothing was saved for 120 s after step 2; the limit is 120 s"]
+    assert run.found() == ["no step saved for 120 s after step 2 (limit 120 s)"]
     run.small.pass_time(1000)
     assert found_steps(run.small) == [2]
     assert run.small.statuses() == {"stalled": "IssuesFound"}
@@ -76,7 +76,7 @@ def test_without_a_threshold_it_is_half_an_hour():
     run.small.pass_time(1799)
     assert run.found() == []
     run.small.pass_time(2)
-    assert run.found() == ["nothing was saved for 1800 s after step 0; the limit is 1800 s"]
+    assert run.found() == ["no step saved for 1800 s after step 0 (limit 1800 s)"]
     states = [detail["state"] for detail in run.small.details("Run State Change")]
     assert states == ["Running", "Silent"]
 

@@ -61,7 +61,7 @@ def test_the_exit_code_is_0_when_nothing_is_found(path, capsys):
     assert (code, errors) == (0, "")
     assert lines == [
         f"LossNotDecreasing on {path}: nothing to check at 4 steps (0 to 3).",
-        "Skipped at some step: loss: there is no loss of 10 steps before to compare with.",
+        "Skipped at some step: loss: no loss from 10 steps earlier to compare with.",
     ]
 
 
@@ -76,7 +76,7 @@ def test_the_exit_code_is_0_when_nothing_is_found(path, capsys):
 def test_any_parameter_of_the_rule_is_an_option(path, capsys, options):
     code, lines, _ = run(capsys, "--trial-dir", path, "--rule-name", "UnchangedTensor", *options)
     assert code == 1
-    assert lines[0] == "step 1: gradient/w: the same at steps 0, 1"
+    assert lines[0] == "step 1: gradient/w: unchanged at steps 0, 1"
 
 
 def test_a_flag_without_a_value_is_true(path, capsys):
@@ -179,7 +179,7 @@ ASKED_WRONGLY = {
     "a stray value": (["--rule-name", "VanishingGradient", "5"], "'5' follows no option"),
     "other trial missing": (
         ["--rule-name", "SimilarAcrossRuns", "--trial-dir", "RUN"],
-        "give it as other_trial",
+        "pass its trial as other_trial",
     ),
     "no use for others": (
         ["--rule-name", "VanishingGradient", "--trial-dir", "RUN", "--other-trials", "RUN"],

@@ -167,7 +167,7 @@ def test_a_rule_that_passed_over_all_that_it_looks_at_is_warned_of_with_the_reas
 
     for rule, reason in (
         (UnchangedTensor(trial, tensor_regex="loss", num_steps=9), "it was saved at fewer than 9 "),
-        (Overfit(trial, tensor_regex="loss"), "its step is of neither mode, TRAIN or EVAL"),
+        (Overfit(trial, tensor_regex="loss"), "its step has neither mode TRAIN nor EVAL"),
     ):
         with pytest.raises(NoMoreData):
             invoke_rule(rule)

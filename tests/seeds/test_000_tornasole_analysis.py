@@ -141,7 +141,7 @@ def test_built_in_rules_are_invoked_from_the_command_line(tmp_path, monkeypatch,
     made_run(steps, "s3://tornasole-runes/trial0")
     for block, found in (
         ("000-36", "step 0: gradient/w: the mean of |gradient| is 0"),
-        ("000-37", "step 9: w: the same at steps 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"),
+        ("000-37", "step 9: w: unchanged at steps 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"),
     ):
         python, _, module, *argv = shlex.split(code_of(block))
         assert (python, module) == ("python", "tornasole.rules.rule_invoker")

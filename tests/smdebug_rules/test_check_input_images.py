@@ -61,7 +61,7 @@ def test_the_axis_of_the_channels_can_be_another_one():
         (np.zeros(5, np.float32), "no axis 1 for channels"),
         (np.zeros((0, 3, 2, 2), np.float32), "no images"),
         (np.full((1, 2, 2, 2), np.nan, np.float32), "not finite"),
-        (np.full((1, 2, 2, 2), 1j, np.complex64), "no real numbers"),
+        (np.full((1, 2, 2, 2), 1j, np.complex64), "is not real numbers"),
     ],
 )
 def test_what_are_no_images_is_passed_over(value, reason):
@@ -74,4 +74,4 @@ def test_another_number_of_channels_is_passed_over():
     run = made_run({0: {INPUT: images([0, 0, 0], 5)}, 1: {INPUT: images([9], 600)}}).trial()
     rule = CheckInputImages(run)
     assert fires_at(rule) == []
-    assert rule.skipped[INPUT] == "it has 1 channels, and had 3"
+    assert rule.skipped[INPUT] == "it has 1 channels, but had 3 before"

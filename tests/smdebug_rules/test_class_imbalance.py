@@ -18,9 +18,7 @@ def test_990_labels_of_one_class_and_10_of_another_are_found_although_all_were_p
     run = made_run({0: {"labels": both, "predictions": both}}).trial()
     (found,) = findings_by_step(ClassImbalance(run))[0]
     assert (found.value, found.threshold) == (99.0, 10.0)
-    assert str(found).startswith(
-        "of 1000 labels, 990 are of class 0 and 10 of class 1: 99 times as many"
-    )
+    assert str(found).startswith("class 0 has 990 of 1000 labels, class 1 only 10: ratio 99 (limit")
 
 
 def test_labels_are_counted_over_steps_until_there_are_enough():
@@ -35,7 +33,7 @@ def test_a_class_that_is_mostly_predicted_wrong_is_found():
     wrong[:220] = 1
     run = made_run({0: {"labels": true, "predictions": wrong}}).trial()
     (found,) = findings_by_step(ClassImbalance(run))[0]
-    assert str(found) == "class 0: 220 of 300 samples were predicted wrong, 0.7333, more than 0.7"
+    assert str(found) == "class 0: 220 of 300 samples mispredicted, 0.7333 (limit 0.7)"
 
 
 def test_scores_are_predictions_by_their_largest():
@@ -70,13 +68,13 @@ def test_what_are_no_labels_is_passed_over():
     run = made_run({0: {"labels": np.float32([0.5] * 600)}}).trial()
     rule = ClassImbalance(run)
     assert looked_at(rule, 0) is False
-    assert rule.skipped["labels"] == "the labels are no whole numbers"
+    assert rule.skipped["labels"] == "the labels are not whole numbers"
 
 
 @pytest.mark.parametrize(
     ("predictions", "reason"),
     [
-        (np.linspace(-3, 3, 1000, dtype=np.float32), "the predictions are no whole numbers"),
+        (np.linspace(-3, 3, 1000, dtype=np.float32), "the predictions are not whole numbers"),
         (np.zeros(999, np.int64), "there are 1000 labels and 999 predictions"),
     ],
 )

@@ -24,8 +24,8 @@ def test_a_classifier_that_is_always_right_is_not_found():
 def test_one_class_taken_for_another_is_found():
     found = findings_by_step(Confusion(run_of(WRONG), 10, "labels", "predictions"))[0]
     assert {str(one) for one in found} == {
-        "0.5 of what is predicted as class 7 is of that class, less than 0.9",
-        "0.5 of what is predicted as class 7 is of class 4, more than 0.1",
+        "only 0.5 of the predictions of class 7 are right (limit 0.9)",
+        "0.5 of the predictions of class 7 are class 4 (limit 0.1)",
     }
 
 

@@ -18,7 +18,7 @@ def layer(dead, units=10):
 def test_a_net_that_begins_with_zeros_is_dead_at_its_first_step():
     run = made_run({0: {"dense_relu_output": np.zeros((4, 3), np.float32)}}).trial()
     found = findings_by_step(DeadRelu(run))
-    assert str(found[0][0]) == "dense_relu_output: 100 % of the units are dead, more than 50 %"
+    assert str(found[0][0]) == "dense_relu_output: 100 % of the units are dead (limit 50 %)"
 
 
 def test_more_than_the_percentage_of_the_layer_has_to_be_dead():

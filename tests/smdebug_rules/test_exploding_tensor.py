@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug_rules.exploding_tensor import ExplodingTensor, telling_reduction
+from smdebug_rules.exploding_tensor import ExplodingTensor, proving_reduction
 from tests.rules.made_runs import MadeRun, made_run
 from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
 
@@ -101,7 +101,7 @@ def test_a_value_counts_more_than_a_reduction():
 
 
 def test_no_reduction_tells_nothing():
-    assert telling_reduction({}, False) is None
+    assert proving_reduction({}, False) is None
 
 
 def test_text_alone_is_nothing_to_look_at():

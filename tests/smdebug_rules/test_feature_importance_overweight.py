@@ -19,7 +19,7 @@ def test_three_features_with_most_of_the_importance_are_found():
     run = made_run({0: importance(0.5, 0.05, 0.3, 0.05, 0.1)}).trial()
     (found,) = findings_by_step(FeatureImportanceOverweight(run))[0]
     assert str(found) == (
-        "feature_importance/weight: 3 of 5 features have 0.9 of the importance, more than 0.8: f0, f2, f4"
+        "feature_importance/weight: 3 of 5 features have 0.9 of the importance (limit 0.8): f0, f2, f4"
     )
 
 
@@ -33,7 +33,7 @@ def test_with_as_few_features_as_are_added_up_it_never_fires():
     run = made_run({0: importance(0.5, 0.4, 0.1), 1: importance(0, 0, 0, 0)}).trial()
     rule = FeatureImportanceOverweight(run)
     assert [(looked_at(rule, step), rule.skipped) for step in (0, 1)] == [
-        (False, {"feature_importance/weight": "there are 3 features, of which 3 are too many"}),
+        (False, {"feature_importance/weight": "it has 3 features, and more than 3 are needed"}),
         (False, {"feature_importance/weight": "all importances are 0"}),
     ]
     assert fires_at(FeatureImportanceOverweight(run, nfeatures=2)) == [0]

@@ -30,7 +30,7 @@ def test_saved_at_0_4_8_12_16_the_first_comparison_is_12_with_0():
     trial = losses([0.3, 0.33, 0.31, 0.30, 0.28], every=4)
     found = findings_by_step(LossNotDecreasing(trial))
     assert list(found) == [12]
-    assert str(found[12][0]) == "loss: the loss is 0.3 at step 12, it was 0.3 at step 0"
+    assert str(found[12][0]) == "loss: loss is 0.3 at step 12, unchanged from 0.3 at step 0"
     rule = LossNotDecreasing(trial)
     assert [looked_at(rule, step) for step in (0, 4, 8, 12, 16)] == [
         False,
@@ -57,7 +57,7 @@ def test_a_metric_that_is_the_better_the_larger_it_is_is_no_loss_unless_it_is_na
     run = made_run(rising, collections={"metrics": ["^validation-"]}).trial()
     rule = LossNotDecreasing(run, "metrics", use_losses_collection=False, num_steps=1)
     assert fires_at(rule) == []
-    assert rule.skipped == {"validation-auc": "it is the better the larger it is"}
+    assert rule.skipped == {"validation-auc": "larger values of this metric are better"}
     named = LossNotDecreasing(run, tensor_regex="auc", use_losses_collection=False, num_steps=1)
     assert fires_at(named) == [1, 2, 3]
 
@@ -68,7 +68,7 @@ def test_steps_of_a_mode_are_told_as_such():
         mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
         run.save(step, {"loss": [1.0]}, mode=mode)
     found = findings_by_step(LossNotDecreasing(run.end().trial(), num_steps=2, mode="EVAL"))
-    assert str(found[5][0]) == "loss: the loss is 1 at EVAL step 2, it was 1 at EVAL step 0"
+    assert str(found[5][0]) == "loss: loss is 1 at EVAL step 2, unchanged from 1 at EVAL step 0"
 
 
 def test_the_last_good_step_is_the_last_comparison_not_the_last_step():
@@ -87,7 +87,7 @@ def test_it_may_have_to_fall_by_some_percent(name):
     assert fires_at(LossNotDecreasing(trial, num_steps=1, **{name: "5"})) == []
     (finding,) = findings_by_step(LossNotDecreasing(trial, num_steps=1, **{name: "5.1"}))[1]
     assert finding.value == pytest.approx(5)
-    assert str(finding) == "loss: the loss is 95 at step 1, it was 100 at step 0 (down 5 %)"
+    assert str(finding) == "loss: loss is 95 at step 1, down 5 % from 100 at step 0"
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_improvement_is_a_percentage_of_the_earlier_loss():
 def test_a_loss_that_is_not_finite_fires_without_anything_to_compare_with():
     found = findings_by_step(LossNotDecreasing(losses([NAN, 1.0, 0.5]), num_steps=1))
     assert list(found) == [0]
-    assert str(found[0][0]) == "loss: the loss is nan at step 0"
+    assert str(found[0][0]) == "loss: loss is NaN at step 0"
 
 
 def test_a_rise_is_told_as_one():
     (finding,) = findings_by_step(LossNotDecreasing(losses([1.0, 1.5]), num_steps=1))[1]
-    assert str(finding).endswith("(up 50 %)")
+    assert str(finding).endswith("up 50 % from 1 at step 0")
 
 
 def test_only_scalars_are_losses():

@@ -17,7 +17,7 @@ TOKENS = {
 def test_more_than_half_of_padding_is_found_and_half_is_not():
     found = findings_by_step(NLPSequenceRatio(made_run(TOKENS).trial()))
     assert {step: str(one[0]) for step, one in found.items()} == {
-        0: "embedding0_input_0: 62.5 % of the tokens are 0, more than 50 %"
+        0: "embedding0_input_0: 62.5 % of the tokens are 0 (limit 50 %)"
     }
 
 

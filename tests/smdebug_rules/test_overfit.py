@@ -30,9 +30,7 @@ def test_a_block_of_evaluations_is_compared_with_the_training_before_it_when_it_
     found = findings_by_step(Overfit(trial))
     assert list(found) == [4]
     assert found[4][0].details == {"validation_loss": 3.0, "training_loss": 2.0, "found_since": 4}
-    assert str(found[4][0]) == (
-        "the validation loss, 3, is 50.0% above the training loss, 2; the limit is 0.1"
-    )
+    assert str(found[4][0]) == ("validation loss 3 is 50.0% above training loss 2 (limit 0.1)")
 
 
 def test_the_last_block_counts_as_soon_as_it_is_as_long_as_the_one_before():
@@ -120,4 +118,4 @@ def test_a_loss_of_neither_mode_is_said_to_be_passed_over():
     rule = Overfit(made_run({0: {"loss": np.float32(1)}}).trial())
     rule.invoke(0)
     assert rule.looked is False
-    assert rule.skipped == {"loss": "its step is of neither mode, TRAIN or EVAL"}
+    assert rule.skipped == {"loss": "its step has neither mode TRAIN nor EVAL"}

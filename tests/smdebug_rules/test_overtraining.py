@@ -26,7 +26,9 @@ def test_it_fires_when_both_losses_have_been_stuck_for_their_patience():
     found = findings_by_step(rule)
     assert list(found) == [7, 8]
     assert found[7][0].details == {"best": 0.5, "last_good_step": 2}
-    assert "has not been better than 1 by 0.01 for 3 saved steps, since step 1" in str(found[7][1])
+    assert "has not improved on 1 by more than 0.01 for 3 saved steps, since step 1" in str(
+        found[7][1]
+    )
 
 
 def test_one_of_the_two_is_enough_when_asked_so():
@@ -91,4 +93,4 @@ def test_what_makes_no_sense_is_refused(parameters):
 def test_a_loss_of_neither_mode_is_said_to_be_passed_over():
     rule = Overtraining(made_run({0: {"loss": np.float32(1)}}).trial())
     assert looked_at(rule, 0) is False
-    assert rule.skipped == {"loss": "its step is of neither mode, TRAIN or EVAL"}
+    assert rule.skipped == {"loss": "its step has neither mode TRAIN nor EVAL"}

@@ -16,7 +16,7 @@ def test_it_fires_at_the_first_step_where_layers_differ_too_much():
     steps = {0: {"a_relu_input": EVEN, "b_relu_input": EVEN * 4, "c_relu_input": EVEN * 2}}
     found = findings_by_step(PoorWeightInitialization(made_run(steps).trial()))
     assert str(found[0][0]).startswith(
-        "b_relu_input: the variance is 5.441, 16 times that of a_relu_input"
+        "b_relu_input: variance 5.441 is 16 times that of a_relu_input"
     )
     assert fires_at(PoorWeightInitialization(made_run(steps).trial(), threshold="17")) == []
 
@@ -32,8 +32,8 @@ def test_a_layer_without_variance_is_found():
     steps = {0: {"a_relu_input": EVEN, "b_relu_input": EVEN * 0}, 1: {"b_relu_input": EVEN * 0}}
     found = findings_by_step(PoorWeightInitialization(made_run(steps).trial()))
     assert [str(found[step][0]) for step in (0, 1)] == [
-        "a_relu_input: the variance is 0.3401, that of b_relu_input is 0",
-        "b_relu_input: the variance is 0",
+        "a_relu_input: variance 0.3401, but 0 in b_relu_input",
+        "b_relu_input: variance 0",
     ]
 
 
@@ -49,7 +49,7 @@ def test_flat_gradients_are_found_whatever_a_few_outliers_do():
 def test_a_gradient_of_one_value_has_no_range():
     rule = PoorWeightInitialization(made_run({0: {"gradient/bias": np.float32([0.5])}}).trial())
     assert looked_at(rule, 0) is False
-    assert rule.skipped == {"gradient/bias": "one value has no range"}
+    assert rule.skipped == {"gradient/bias": "a single value has no range"}
 
 
 def test_the_worker_whose_layers_differ_most_is_told_first():
@@ -79,7 +79,7 @@ def test_a_loss_that_is_stuck_for_patience_steps_is_found():
     run = made_run({step: {"loss": np.float32(loss)} for step, loss in enumerate(losses)}).trial()
     found = findings_by_step(PoorWeightInitialization(run, patience=3))
     assert list(found) == [4]
-    assert str(found[4][0]) == "the loss has not been below 0.5 for 3 saved steps, since step 1"
+    assert str(found[4][0]) == "loss has not been below 0.5 for 3 saved steps, since step 1"
     assert found[4][0].details["last_good_step"] == 1
 
 

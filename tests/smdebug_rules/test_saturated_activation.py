@@ -38,7 +38,7 @@ def test_both_limits_of_a_function_may_be_given_at_once_as_they_were_at_first(bo
     assert fires_at(SaturatedActivation(run)) == []
     (found,) = findings_by_step(SaturatedActivation(run, threshold_tanh=both))[0]
     assert found.tensor == "a_tanh_input"
-    assert found.message.endswith("between -5 and 5")
+    assert found.message.endswith("outside -5 to 5")
     (found,) = findings_by_step(SaturatedActivation(run, threshold_sigmoid=both))[0]
     assert found.tensor == "a_sigmoid_input"
 
@@ -49,7 +49,7 @@ def test_both_limits_of_a_function_may_be_given_at_once_as_they_were_at_first(bo
         ({"threshold_tanh": "5"}, "threshold_tanh must be two numbers"),
         ({"threshold_tanh": "a,b"}, "threshold_tanh must be a number"),
         ({"threshold_sigmoid": (5, -5)}, "threshold_sigmoid_min"),
-        ({"threshold_tanh": (-5, 5), "threshold_tanh_min": -6}, "differs from them"),
+        ({"threshold_tanh": (-5, 5), "threshold_tanh_min": -6}, "contradicts them"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(parameters, problem):
@@ -59,7 +59,7 @@ def test_limits_that_make_no_sense_are_refused(parameters, problem):
 
 def test_the_limits_are_told_as_they_are():
     run = made_run({0: {"a_sigmoid_input": layer(20)}}).trial()
-    assert "between -23 and 16.99999" in str(findings_by_step(SaturatedActivation(run))[0][0])
+    assert "outside -23 to 16.99999" in str(findings_by_step(SaturatedActivation(run))[0][0])
 
 
 def test_more_than_half_of_the_units_have_to_be_saturated():
@@ -69,8 +69,7 @@ def test_more_than_half_of_the_units_have_to_be_saturated():
     found = findings_by_step(SaturatedActivation(run))
     assert list(found) == [1]
     assert str(found[1][0]) == (
-        "tanh_input: 60 % of the units are saturated, more than 50 %: their inputs are not between "
-        "-9.4999 and 9.4999"
+        "tanh_input: 60 % of the units are saturated (limit 50 %): inputs outside -9.4999 to 9.4999"
     )
 
 
@@ -86,7 +85,7 @@ def test_a_name_that_does_not_tell_the_function_is_passed_over():
     run = made_run({0: {"dense_in": layer(99)}}).trial()
     rule = SaturatedActivation(run, tensor_regex="dense")
     assert looked_at(rule, 0) is False
-    assert rule.skipped == {"dense_in": "its name has neither tanh nor sigmoid in it"}
+    assert rule.skipped == {"dense_in": "its name contains neither tanh nor sigmoid"}
 
 
 def test_limits_the_wrong_way_round_are_refused():

@@ -80,7 +80,7 @@ def test_tolerances_and_nan_are_parameters(trial, other):
 
 def test_what_the_other_run_lacks_is_passed_over_unless_strict(trial, other):
     found = findings_by_step(SimilarAcrossRuns(trial, other, strict="True"))
-    assert [str(one) for one in found[0]] == ["only_here: run other does not have it at step 0"]
+    assert [str(one) for one in found[0]] == ["only_here: run other lacks it at step 0"]
 
 
 def test_a_step_that_the_other_run_lacks_was_not_looked_at(trial, other):
@@ -99,7 +99,7 @@ def test_where_only_reductions_were_saved_those_are_compared():
     other = made_run({0: {saved: np.float32(1)}, 1: {saved: np.float32(2)}}).trial("other")
     found = findings_by_step(SimilarAcrossRuns(trial, other))
     assert {step: [str(one) for one in found[step]] for step in found} == {
-        1: ["w: its saved mean differs from run other by up to 1"]
+        1: ["w: saved mean differs from run other by up to 1"]
     }
 
 

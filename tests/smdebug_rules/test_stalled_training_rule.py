@@ -52,7 +52,7 @@ def test_a_step_that_came_late_is_found_by_the_times_in_the_files():
         saved_at(run, step, seconds)
     found = findings_by_step(StalledTrainingRule(run.end().trial(), threshold="1800"))
     assert {step: str(one[0]) for step, one in found.items()} == {
-        20: "nothing was saved for 3500 s after step 10; the limit is 1800 s"
+        20: "no step saved for 3500 s after step 10 (limit 1800 s)"
     }
     assert found[20][0].details == {"last_good_step": 10}
 
@@ -74,7 +74,7 @@ def test_a_silence_is_told_once_while_it_lasts_and_the_end_is_none():
     with pytest.raises(RuleEvaluationConditionMet) as met:
         rule.invoke(1)
     assert 1100 <= AtOnce.clock[0] < 1111
-    assert str(met.value.findings[0]).endswith("after step 0; the limit is 100 s")
+    assert str(met.value.findings[0]).endswith("after step 0 (limit 100 s)")
     rule.invoke(1)  # waits until it comes, and does not tell of the same silence twice
     with pytest.raises(RuleEvaluationConditionMet):
         rule.invoke(2)
@@ -85,7 +85,7 @@ def test_a_silence_is_told_once_while_it_lasts_and_the_end_is_none():
 def test_before_the_first_step_it_counts_from_when_it_was_asked():
     with pytest.raises(RuleEvaluationConditionMet) as met:
         AtOnce(MadeRun().trial(), threshold="60").invoke(0)
-    assert "s since it is watched" in str(met.value.findings[0])
+    assert "s since the rule started" in str(met.value.findings[0])
     run = MadeRun()
     patient = AtOnce(run.trial(), [(1300.0, run.end)], threshold=60, before_first_step="False")
     with pytest.raises(NoMoreData):
@@ -98,7 +98,7 @@ def test_a_silence_before_the_first_step_is_told_once_too():
     rule = AtOnce(run.trial(), plan, threshold=60)
     found = findings_by_step(rule)
     assert list(found) == [0, 3]
-    assert str(found[0][0]) == "nothing was saved for 60 s since it is watched; the limit is 60 s"
+    assert str(found[0][0]) == "no step saved for 60 s since the rule started (limit 60 s)"
     assert "after step 2" in str(found[3][0])
 
 

@@ -18,8 +18,8 @@ def test_too_much_and_too_little_are_found():
     )
     found = findings_by_step(rule)
     assert {step: str(one[0]) for step, one in found.items()} == {
-        1: "w: the variance is 100, above 50",
-        2: "w: the variance is 0, below 0.5",
+        1: "w: variance 100 (limit 50)",
+        2: "w: variance 0 (limit 0.5)",
     }
 
 

@@ -20,7 +20,7 @@ def test_the_number_30_is_4_deep_which_is_not_more_than_4():
     run = made_run(steps, collections={"trees": ["^trees/"]}).trial()
     found = findings_by_step(TreeDepth(run))
     assert list(found) == [1]
-    assert str(found[1][0]) == "trees/Node: the tree is 5 deep by its largest node, 39, more than 4"
+    assert str(found[1][0]) == "trees/Node: tree depth 5 (limit 4), from its largest node 39"
     assert fires_at(TreeDepth(run, depth="3")) == [0, 1]
 
 
@@ -36,7 +36,7 @@ def test_where_the_branches_were_saved_a_crooked_tree_is_measured_as_it_is():
     (found,) = findings_by_step(TreeDepth(run))[0]
     assert (found.value, str(found)) == (
         5,
-        "trees/Node: the tree is 5 deep by its branches, more than 4",
+        "trees/Node: tree depth 5 (limit 4), from its branches",
     )
 
 

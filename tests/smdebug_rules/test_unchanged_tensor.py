@@ -22,7 +22,7 @@ def test_it_fires_once_a_tensor_has_stayed_the_same_over_the_last_steps(foo_and_
     found = findings_by_step(UnchangedTensor(foo_and_boo, tensor_regex=".*", num_steps=3))
     assert list(found) == [2]
     assert [one.tensor for one in found[2]] == ["foo_0", "foo_1", "foo_2"]
-    assert str(found[2][0]) == "foo_0: the same at steps 0, 1, 2"
+    assert str(found[2][0]) == "foo_0: unchanged at steps 0, 1, 2"
 
 
 def test_earlier_steps_count_although_the_rule_was_not_invoked_at_them(foo_and_boo):

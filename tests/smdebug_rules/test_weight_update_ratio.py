@@ -42,9 +42,9 @@ def weights(*values, **names):
 def test_the_ratio_is_in_the_finding():
     (finding,) = findings_by_step(WeightUpdateRatio(weights(1.0, 21.0)))[1]
     assert finding.value == pytest.approx(20)
-    assert str(finding) == "weight: the update since step 0 is 20 times the weights, above 10"
+    assert str(finding) == "weight: update/weight ratio 20 since step 0 (limit 10)"
     (finding,) = findings_by_step(WeightUpdateRatio(weights(1.0, 1.0)))[1]
-    assert str(finding) == "weight: the update since step 0 is 0 times the weights, below 1e-08"
+    assert str(finding) == "weight: update/weight ratio 0 since step 0 (limit 1e-08)"
 
 
 def test_thresholds_come_in_the_documented_order_and_as_text():
@@ -84,7 +84,7 @@ def test_a_step_of_another_mode_is_neither_compared_with_nor_called_good():
         mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
         run.save(step, {"weight": [weight]}, mode=mode)
     ((finding,),) = findings_by_step(WeightUpdateRatio(run.end().trial())).values()
-    assert str(finding) == "weight: the update since TRAIN step 1 is 99 times the weights, above 10"
+    assert str(finding) == "weight: update/weight ratio 99 since TRAIN step 1 (limit 10)"
     assert (finding.step, finding.details["last_good_step"]) == (4, 2)
 
 
@@ -99,7 +99,7 @@ def test_training_steps_that_are_yet_to_come_change_nothing():
 
 def test_weights_that_become_nan_fire():
     (finding,) = findings_by_step(WeightUpdateRatio(weights(1.0, math.nan)))[1]
-    assert "is not a number" in str(finding)
+    assert "ratio NaN" in str(finding)
 
 
 def test_weights_of_another_shape_or_of_no_values_are_not_compared():
