@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smdebug.exceptions import DamagedFile, IndexReaderException
+from smdebug.files import names
 from smdebug.files.checksum import crc32c
 from smdebug.files.collections_file import parse_collections
 from smdebug.files.event_reading import (
@@ -23,7 +24,9 @@ from smdebug.files.framing import frame
 from smdebug.files.index import parse_index
 from smdebug.files.wire import delimited, varint
 from smdebug.mode_keys import ModeKeys
+from smdebug.storage.memory import MemoryStorage
 from tests.support.golden_records import GOLDEN, records_of_the_old_library
+from tests.trials.writing import begin, open_trial
 
 DAMAGED = GOLDEN / "damaged"
 MOMENT = {"step": 300, "wall_time": 1.7e9, "mode": ModeKeys.EVAL, "mode_step": 12}
@@ -407,10 +410,29 @@ def test_damaged_event_files_are_refused(path):
         list(iterate_records(path.read_bytes(), file=path.name))
 
 
-@pytest.mark.parametrize("path", corpus("index"), ids=named)
+# The old library counts the steps of these index files: only a value of theirs cannot be read.
+WITHOUT_VALUES = {"meta_event_file_empty", "tensor_length_15"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in corpus("index") if path.stem not in WITHOUT_VALUES], ids=named
+)
 def test_damaged_index_files_are_refused(path):
     with pytest.raises(IndexReaderException, match=path.name):
         parse_index(path.read_bytes(), file=path.name)
+
+
+@pytest.mark.parametrize("stem", sorted(WITHOUT_VALUES))
+def test_the_step_of_an_index_file_without_values_counts_and_its_value_is_refused(stem):
+    storage = begin(MemoryStorage())
+    index = (DAMAGED / "index" / f"{stem}.json").read_bytes()
+    storage.write(names.index_key(0, "worker_0"), index)
+    if event_file := parse_index(index, file=stem).meta.event_file_name:
+        storage.write(event_file, bytes(1000))
+    trial = open_trial(storage)
+    assert trial.steps() == [0]
+    with pytest.raises(DamagedFile):
+        trial.tensor(trial.tensor_names()[0]).value(0)
 
 
 @pytest.mark.parametrize("path", corpus("collections"), ids=named)

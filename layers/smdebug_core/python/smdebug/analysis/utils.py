@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
-if TYPE_CHECKING:
-    from smdebug.trials.trial import Trial
+Trials = TypeVar("Trials")  # a trial, or a list of trials
 
 
 @contextmanager
-def no_refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
-    """Inside the block, the trial or trials stay as they are: nothing new is looked for."""
+def no_refresh(trials: Trials) -> Iterator[Trials]:
+    """Keep a trial, or each trial of a list, as it is inside the block; give back what was given."""
     with _refreshing(trials, False):
-        yield
+        yield trials
 
 
 @contextmanager
-def refresh(trials: Trial | Iterable[Trial]) -> Iterator[None]:
-    """Inside the block, queries to the trial or trials look for news, whatever was in force before."""
+def refresh(trials: Trials) -> Iterator[Trials]:
+    """Refresh a trial, or each trial of a list, at every query inside the block; give back what was given."""
     with _refreshing(trials, True):
-        yield
+        yield trials
 
 
 @contextmanager

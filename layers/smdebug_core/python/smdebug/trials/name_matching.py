@@ -12,6 +12,12 @@ NameTest = Callable[[str], bool]
 _MOST_PATTERNS = 256
 
 
+def extend_collection(collection: Collection, newer: Collection) -> None:
+    """Add the names and patterns of a collection that was read anew."""
+    collection.tensor_names |= newer.tensor_names
+    collection.include([p for p in newer.include_regex if p not in collection.include_regex])
+
+
 class NameMatcher:
     """Tests names, and remembers the results: each name is tried once against the same patterns."""
 

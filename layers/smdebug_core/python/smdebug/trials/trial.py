@@ -20,7 +20,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange, as_mode, checked_range
 from smdebug.trials.event_files import EventFiles
 from smdebug.trials.listed_run import ListedRun
-from smdebug.trials.name_matching import NameMatcher
+from smdebug.trials.name_matching import NameMatcher, extend_collection
 from smdebug.trials.progress import StepState
 from smdebug.trials.refresh_switch import RefreshSwitch
 from smdebug.trials.tensor import NamedTensor, Tensor
@@ -104,6 +104,7 @@ class Trial:
         self._refreshing = threading.RLock()
         self._refresh_switch = RefreshSwitch()
         self._tensors: dict[str, Tensor] = {}
+        self._collections_given: dict[str, Collection] = {}
         self._names = NameMatcher()
 
     # Steps, modes, workers
@@ -157,9 +158,9 @@ class Trial:
         return self.index.global_step(mode_step, mode)
 
     def workers(self) -> list[str]:
-        """Return the workers that have saved something, sorted."""
+        """Return the workers that have a collections file or have saved something, sorted."""
         self.maybe_refresh()
-        return sorted(self.index.workers)
+        return sorted({*self.index.workers, *self._run.announced_workers})
 
     # Tensors
 
@@ -244,10 +245,19 @@ class Trial:
         return self.collection_manager.get_collections()
 
     def collection(self, coll_name: str) -> Collection:
-        """Return the collection of that name; a new empty one if the run has none."""
+        """Return the collection of that name; a new empty one if the run has none.
+
+        The caller may extend it: `tensor_names(collection=coll_name)` then selects by what was added, too.
+        """
         self.maybe_refresh()
         known = self.collection_manager.get_collections().get(coll_name)
-        return Collection(coll_name) if known is None else known
+        given = self._collections_given.get(coll_name)
+        if given is None:
+            given = Collection(coll_name) if known is None else known
+            self._collections_given[coll_name] = given
+        elif known is not None and known is not given:  # read anew since
+            extend_collection(given, known)
+        return given
 
     @property
     def collection_manager(self) -> CollectionManager:
