@@ -79,6 +79,16 @@ class BucketOfMemory:
             )
         )
 
+    def hold_back(self, of: str = "") -> list[str]:
+        """Remove the pending notifications that contain `of`, and return them."""
+        held = [body for body in self.notifications if of in body]
+        self.notifications = [body for body in self.notifications if of not in body]
+        return held
+
+    def release(self, bodies: list[str]) -> None:
+        """Make these notifications pending."""
+        self.notifications += bodies
+
     # As `functions.ports.Objects`
 
     def read(self, bucket: str, key: str) -> bytes:

@@ -33,8 +33,7 @@ def found(small: SmallWorld, rule: str = "ill") -> list[tuple[int, int]]:
 
 
 def held_back(small: SmallWorld) -> list[str]:
-    held, small.bucket.notifications = small.bucket.notifications, []
-    return held
+    return small.bucket.hold_back()
 
 
 def resumed(small: SmallWorld, *, after: float = 30.0, **more: object) -> Saver:
@@ -55,7 +54,7 @@ def test_a_file_of_an_earlier_attempt_that_is_told_of_late_is_none_of_the_resume
     late = held_back(small)
     again = resumed(small)
     small.settle()
-    small.bucket.notifications = late
+    small.bucket.release(late)
     small.settle()
     assert found(small) == []
     again.save(1, ILL)
@@ -107,12 +106,12 @@ def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_o
     late = held_back(small)
     again = resumed(small)
     news = held_back(small)
-    small.bucket.notifications = late  # reads what is there by now
+    small.bucket.release(late)  # reads what is there by now
     small.settle()
     assert small.index.run(RUN).training_run == 1
     assert found(small) == []
     again.save(1, ILL)
-    small.bucket.notifications += news
+    small.bucket.release(news)
     small.settle()
     assert found(small) == [(1, 1)]
 
@@ -142,7 +141,7 @@ def test_an_attempt_that_ended_before_it_was_noted_is_finished():
     again.save(0, WELL)
     again.end()
     small.settle()
-    small.bucket.notifications = collections
+    small.bucket.release(collections)
     small.settle()
     small.pass_time(300)
     assert small.index.run(RUN).state.value == "Finished"
@@ -159,7 +158,7 @@ def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir
     older = held_back(small)
     again.save(1, ILL)
     held_back(small)  # was noted as of the first attempt, by somebody who knew of no other
-    small.bucket.notifications = older
+    small.bucket.release(older)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(collections_file, "note_listed_files", _dies)
         small.settle()
@@ -355,12 +354,12 @@ def test_a_message_that_comes_again_after_the_rules_changed_begins_no_group_that
     small.settle()
     ask_for(small, {"name": "own", "rule": "Own", "source": "s3://runs/rule-sources/own.py"})
     news = held_back(small)
-    small.bucket.notifications = again
+    small.bucket.release(again)
     small.settle()
     assert [group.group for group in small.index.groups.all_of(RUN)] == ["builtin"]
-    small.bucket.notifications = news
+    small.bucket.release(news)
     small.deliver()
-    small.bucket.notifications = again
+    small.bucket.release(again)
     small.deliver()
     groups = [group.group for group in small.index.groups.all_of(RUN)]
     assert [name.partition("-")[0] for name in groups] == ["builtin", "custom"]

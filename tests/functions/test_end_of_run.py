@@ -16,7 +16,7 @@ from smdebug_rules.overfit import Overfit
 from tests.functions.custom_rules.watched import Watched
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
-from tests.functions.test_promises import RUN, found_steps, summaries
+from tests.functions.promises.runs import RUN, found_steps, summaries
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 

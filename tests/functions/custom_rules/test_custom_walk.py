@@ -217,11 +217,7 @@ def test_another_run_is_compared_with_as_far_as_it_has_come(tmp_path, known):
         watched.settle()
     else:
         watched.small.bucket.notifications = [
-            body
-            for body in watched.small.bucket.notifications
-            if "other/" not in body
-            for notification in watched.small.bucket.notifications
-            if "other/" not in notification
+            body for body in watched.small.bucket.notifications if "other/" not in body
         ]
     watched.save(*range(4))
     watched.settle()

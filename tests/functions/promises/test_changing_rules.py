@@ -1,0 +1,117 @@
+"""Rules are attached to a live run, catch up, and are detached."""
+
+from __future__ import annotations
+
+from functions.arrivals.recording import record_arrivals
+from functions.evaluation.built_in import evaluate
+from tests.functions.promises.runs import RUN, ahead_of_compared_run, cursor, found_steps
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.small_world import SmallWorld
+
+
+def test_a_rule_attached_to_a_live_run_catches_up_and_acts_on_nothing_old(small):
+    worker = Saver(small.place()).begin()
+    for step in range(3):
+        worker.save(step, {"gradient/fc": 1e-9})
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient", "actions": [{"name": "StopTraining"}]}]}',
+    )
+    small.settle()
+    small.pass_time(10)
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert (found["rule"], found["step"], found["catch_up"]) == ("VanishingGradient", 0, True)
+    assert found["actions"] == []
+    worker.save(3, {"gradient/fc": 1e-9})
+    small.settle()
+    live = small.details("Rule Evaluation Condition Met")[-1]
+    assert (live["step"], live["catch_up"]) == (3, False)
+    assert live["actions"]
+
+
+def test_a_rule_that_has_caught_up_joins_the_others(small):
+    worker = Saver(small.place()).begin()
+    for step in range(3):
+        worker.save(step, WELL)
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.settle()
+    small.pass_time(10)
+    (group,) = small.index.groups.all_of(RUN)
+    assert [rule.name for rule in group.rules] == ["ExplodingTensor", "tiny"]
+    assert small.index.run(RUN).groups == ("builtin",)
+    worker.save(3, {"gradient/fc": 1e-9})
+    small.settle()
+    assert small.statuses() == {"ExplodingTensor": "InProgress", "tiny": "IssuesFound"}
+
+
+def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.deliver()
+    small.workflow.started.clear()
+    evaluate(small.world, RUN, "builtin", 0)
+    lane = small.index.run(RUN).groups[-1]
+    for step in (1, 2):
+        worker.save(step, WELL)
+        small.deliver()
+        small.workflow.started.clear()
+        for group in (lane, "builtin"):
+            mark = evaluate(small.world, RUN, group, step)["mark"]
+            if mark["ids"]:
+                small.index.mark_published(**mark)
+    assert small.index.run(RUN).groups == ("builtin",)
+    (group,) = small.index.groups.all_of(RUN)
+    assert ([rule.name for rule in group.rules], group.cursor) == (["ExplodingTensor", "tiny"], 2)
+
+
+def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
+    small = SmallWorld()
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    small.settle()
+    worker.save(1, ILL)
+    small.settle()
+    assert set(small.statuses().values()) == {"Stopped"}
+    assert found_steps(small) == []
+
+
+def test_two_runs_do_not_touch(small):
+    first, second = Saver(small.place("a")).begin(), Saver(small.place("b")).begin()
+    first.save(0, ILL)
+    second.save(0, WELL)
+    small.settle()
+    assert small.statuses("runs/a") == {"ExplodingTensor": "IssuesFound"}
+    assert small.statuses("runs/b") == {"ExplodingTensor": "InProgress"}
+
+
+def test_a_rule_that_compares_two_runs_waits_for_the_other_and_holds_nobody_up():
+    small, _, other = ahead_of_compared_run()
+    small.settle()
+    assert cursor(small) == 1
+    assert found_steps(small) == []
+    other.save(1, {"w": 1.0})
+    small.settle()
+    small.pass_time(400)
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert (found["rule"], found["step"]) == ("SimilarAcrossRuns", 1)
+
+
+def test_arrivals_of_nothing_known_do_no_harm():
+    small = SmallWorld()
+    record_arrivals(small.world, RUN, [])
+    assert small.index.run(RUN) is not None

@@ -1,0 +1,170 @@
+"""How a run falls silent, ends, and is finished."""
+
+from __future__ import annotations
+
+from tests.functions.promises.runs import RUN, cursor, found_steps, report_every_step, summaries
+from tests.functions.saver import ILL, WELL, Saver
+
+
+def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    for step in (0, 10):
+        first.save(step, WELL)
+        second.save(step, ILL)
+    small.bucket.hold_back("000000000000_worker_1")
+    small.place().delete("events/000000000000/000000000000_worker_1.tfevents")
+    small.place().delete("index/000000000/000000000000_worker_1.json")
+    first.end()
+    small.settle()
+    assert found_steps(small) == []
+    small.pass_time(120)
+    assert found_steps(small) == [10]
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def test_a_run_that_falls_silent_is_told_and_at_last_ended(small):
+    Saver(small.place()).begin().save(0, WELL)
+    small.settle()
+    small.pass_time(2000)
+    states = [detail["state"] for detail in small.details("Run State Change")]
+    assert states == ["Running", "Silent"]
+    small.pass_time(7 * 3600)
+    states = [detail["state"] for detail in small.details("Run State Change")]
+    assert states == ["Running", "Silent", "Finished"]
+
+
+def test_a_silent_run_that_goes_on_is_running_again(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.pass_time(2000)
+    worker.save(1, ILL)
+    small.settle()
+    states = [detail["state"] for detail in small.details("Run State Change")]
+    assert states == ["Running", "Silent", "Running"]
+    assert found_steps(small) == [1]
+
+
+def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    assert small.index.run(RUN).state.value == "Finished"
+    worker.save(1, ILL)
+    small.settle()
+    assert found_steps(small) == [1]
+    small.pass_time(400)
+    assert small.index.run(RUN).state.value == "Finished"
+    assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
+
+
+def test_a_late_step_after_the_end_is_evaluated_and_the_summary_is_told_again(small):
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    for step in (0, 10):
+        first.save(step, WELL)
+        second.save(step, ILL if step == 0 else WELL)
+    late = small.bucket.hold_back("000000000000_worker_1")
+    kept = [key for key in small.place().list("") if "000000000000_worker_1" in key]
+    files = {key: small.place().read(key) for key in kept}
+    for key in kept:
+        small.place().delete(key)
+    first.end()
+    small.settle()
+    small.pass_time(120)
+    (finished,) = summaries(small)
+    assert (finished["steps"], finished["not_evaluated"]) == (1, 1)
+    assert finished["statuses"] == {"NoIssuesFound": 1}
+
+    for key, data in files.items():
+        small.place().write(key, data)
+    small.settle()
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+    _, again = summaries(small)
+    assert (again["steps"], again["not_evaluated"]) == (2, 0)
+    assert again["statuses"] == {"IssuesFound": 1}
+    assert small.index.run(RUN).state.value == "Finished"
+    small.bucket.release(late)
+    small.settle()
+    small.pass_time(400)
+    assert len(summaries(small)) == 2, "nothing has changed since"
+
+
+def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"gradient/fc": 1e-9})
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.settle()
+    small.pass_time(400)
+    before, after = summaries(small)
+    assert before["statuses"] == {"NoIssuesFound": 1}
+    assert after["statuses"] == {"NoIssuesFound": 1, "IssuesFound": 1}
+
+
+def test_a_run_that_was_resumed_after_its_end_is_looked_after_again(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    small.sweep()
+    assert small.index.watched_runs() == []
+    Saver(small.place(), training_run=1).begin()
+    small.settle()
+    assert [watched.run for watched in small.index.watched_runs()] == [RUN]
+    assert small.index.run(RUN).state.value == "Running"
+    assert RUN in small.schedules.at
+
+
+def test_a_run_that_is_being_noted_or_listed_again_is_not_unlisted_meanwhile(small):
+    small.index.list_run(RUN, small.clock.now())  # the first that happens to a new run
+    small.sweep()
+    (watched,) = small.index.watched_runs()
+    small.index.list_run(RUN, small.clock.now())
+    assert not small.index.unlist_run(watched)
+    assert [watched.run for watched in small.index.watched_runs()] == [RUN]
+    small.clock.time += 2 * 86_400  # whoever was noting it has died
+    small.sweep()
+    assert small.index.watched_runs() == []
+
+
+def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_evaluated(small):
+    report_every_step(small)
+    worker = Saver(small.place(), run_id=None).begin()
+    worker.save(0, WELL)
+    small.settle()
+    worker.save(1, ILL)
+    small.bucket.hold_back()  # lost
+    worker.save(2, WELL)
+    small.settle()
+    assert (cursor(small), found_steps(small)) == (2, [])
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    assert found_steps(small) == [1]
+    assert small.statuses() == {"ill": "IssuesFound"}
+
+
+def test_a_sagemaker_job_ends_by_its_own_event(small):
+    from functions.decisions.messages import JobEnded
+    from functions.lifecycle.ending import job_ended
+
+    place = small.place("jobs/mnist-1/debug-output")
+    Saver(place).begin().save(0, WELL)
+    small.settle()
+    job_ended(small.world, JobEnded("mnist-1", "Completed"))
+    small.pass_time(120)
+    assert small.index.run("runs/jobs/mnist-1/debug-output").state.value == "Finished"

@@ -1,0 +1,235 @@
+"""A problem with a run's files or rules is reported once, and everything else continues."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from functions.evaluation.built_in import evaluate
+from tests.functions.promises.runs import RUN, found_steps, report_every_step, summaries
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.small_world import SmallWorld
+
+
+def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": ['
+        b'{"name": "odd", "rule": "VanishingGradient", "parameters": {"threshold": "much"}},'
+        b'{"name": "unknown", "rule": "VanishingGradeint"},'
+        b'{"name": "good", "rule": "ExplodingTensor"}]}',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    assert small.statuses() == {"odd": "Error", "unknown": "Error", "good": "IssuesFound"}
+    reasons = {rule.name: rule.reason for rule in small.index.groups.get(RUN, "builtin").rules}
+    assert "threshold" in reasons["odd"]
+    assert "VanishingGradient" in reasons["unknown"]
+    assert found_steps(small) == [0]
+
+
+def test_a_rules_file_that_cannot_be_read_is_told_and_the_default_rules_watch(small):
+    small.place().write("rules.json", b'{"version": 1, "rules": [')
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    assert found_steps(small) == [0]
+    troubles = {detail["trouble"] for detail in small.details("Run State Change")}
+    assert any("rules.json" in trouble for trouble in troubles)
+
+
+def test_a_rule_that_cannot_be_read_takes_no_other_with_it():
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "a/b", "rule": "VanishingGradient"},'
+        b'{"name": "good", "rule": "ExplodingTensor"}]}',
+    )
+    Saver(small.place()).begin().save(0, ILL)
+    small.settle()
+    assert small.statuses() == {"good": "IssuesFound"}
+    troubles = [detail["trouble"] for detail in small.details("Run State Change")]
+    assert any("a/b" in trouble for trouble in troubles)
+
+
+def test_an_older_rules_file_that_is_told_later_changes_nothing():
+    small = SmallWorld()
+    place = small.place()
+    place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
+    older = small.bucket.hold_back()
+    place.write(
+        "rules.json", b'{"version": 1, "rules": [{"name": "b", "rule": "ExplodingTensor"}]}'
+    )
+    small.settle()
+    place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
+    small.bucket.hold_back()
+    small.bucket.release(older)
+    small.settle()
+    Saver(place).begin().save(0, WELL)
+    small.settle()
+    assert set(small.statuses()) == {"b"}
+
+
+def test_a_worker_that_never_comes_is_told_while_the_run_goes_on_and_once(small):
+    worker = Saver(small.place(), num_workers=2).begin()
+    for step in range(30):
+        worker.save(step, ILL)
+        small.settle()
+        small.pass_time(120)
+    run = small.index.run(RUN)
+    assert "Step 0 was saved by 1 of 2 workers" in run.trouble
+    assert "worker_1 is missing" in run.trouble
+    troubles = [
+        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
+    ]
+    assert troubles == [run.trouble]
+    worker.end()
+    small.settle()
+    small.pass_time(120)
+    (summary,) = summaries(small)
+    assert (summary["steps"], summary["not_evaluated"]) == (0, 30)
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def test_a_collections_file_that_never_comes_is_told(small):
+    Saver(small.place()).save(0, ILL)
+    small.settle()
+    small.pass_time(1300)
+    troubles = [
+        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
+    ]
+    assert len(troubles) == 1
+    assert "no collections file has come" in troubles[0]
+
+
+def test_a_rule_that_is_changed_while_the_run_goes_on_is_stopped_and_begins_anew():
+    small = SmallWorld()
+
+    def want(threshold: str) -> None:
+        configured = {
+            "name": "tiny",
+            "rule": "VanishingGradient",
+            "parameters": {"threshold": threshold},
+        }
+        small.place().write(
+            "rules.json", json.dumps({"version": 1, "rules": [configured]}).encode()
+        )
+        small.settle()
+        small.pass_time(10)
+
+    worker = Saver(small.place()).begin()
+    want("1e-12")
+    worker.save(0, {"gradient/fc": 1e-9})
+    small.settle()
+    want("1e-3")
+    changes = [
+        (detail["configuration"]["parameters"]["threshold"], detail["status"])
+        for detail in small.details("Rule Evaluation Status Change")
+    ]
+    assert ("1e-12", "Stopped") in changes
+    (found,) = small.details("Rule Evaluation Condition Met")
+    assert (found["step"], found["catch_up"]) == (0, True)
+    assert found["configuration"]["parameters"] == {"threshold": "1e-3"}
+
+
+def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_on():
+    small = SmallWorld()
+    report_every_step(small)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.settle()
+    small.place().write("rules.json", b'{"rules": ')
+    small.settle()
+    worker.save(1, ILL)
+    small.settle()
+    assert found_steps(small) == [0, 1]
+    assert "it is not JSON" in small.index.run(RUN).trouble
+    troubles = [
+        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
+    ]
+    assert troubles == [small.index.run(RUN).trouble]
+
+
+def test_what_was_wrong_with_a_run_is_not_told_of_it_when_it_has_been_put_right(small):
+    small.place().write("rules.json", b'{"rules": ')
+    first = Saver(small.place(), num_workers=2).begin()
+    first.save(0, WELL)
+    small.settle()
+    small.pass_time(1300)
+    wrong = small.index.run(RUN).trouble
+    assert "it is not JSON" in wrong
+    assert "worker_1 is missing" in wrong
+    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    Saver(small.place(), "worker_1", num_workers=2).save(0, WELL)
+    small.settle()
+    small.pass_time(1300)
+    assert small.index.run(RUN).trouble == ""
+
+
+def test_a_place_that_another_training_uses_after_the_first_has_ended_is_a_new_attempt(small):
+    report_every_step(small)
+    first = Saver(small.place()).begin()
+    first.save(0, ILL)
+    first.end()
+    small.settle()
+    small.pass_time(120)
+    second = Saver(small.place(), run_id="run-2").begin()
+    second.save(0, ILL)
+    small.settle()
+    found = small.details("Rule Evaluation Condition Met")
+    assert [(detail["run_id"], detail["training_run"], detail["step"]) for detail in found] == [
+        ("run-1", 0, 0),
+        ("run-2", 1, 0),
+    ]
+    run = small.index.run(RUN)
+    assert (run.state.value, run.run_id, run.trouble) == ("Running", "run-2", "")
+
+
+def test_a_damaged_index_file_is_told_and_the_next_steps_are_evaluated(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    index = next(key for key in small.place().list("index/"))
+    small.place().write(index, b'{"meta": {"mode": "TRAIN"')
+    worker.save(1, ILL)
+    small.settle()
+    assert found_steps(small) == [1]
+    troubles = [
+        detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
+    ]
+    assert any("Step 0" in trouble for trouble in troubles)
+
+
+def test_a_function_that_dies_at_a_rule_makes_that_rule_an_error_and_no_other():
+    small = SmallWorld()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "deadly", "rule": "VanishingGradient"},'
+        b'{"name": "good", "rule": "ExplodingTensor"}]}',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    small.workflow.started.clear()
+
+    class Death(BaseException):
+        """The process is gone."""
+
+    from smdebug_rules.vanishing_gradient import VanishingGradient
+
+    def die(self, step):
+        raise Death
+
+    original, VanishingGradient.invoke_at_step = VanishingGradient.invoke_at_step, die
+    try:
+        for _ in range(3):
+            with pytest.raises(Death):
+                evaluate(small.world, RUN, "builtin", 0)
+            small.clock.time += 200
+        small.pass_time(900)
+    finally:
+        VanishingGradient.invoke_at_step = original
+    assert small.statuses() == {"deadly": "Error", "good": "IssuesFound"}
+    assert found_steps(small) == [0]

@@ -1,0 +1,133 @@
+"""Every step is evaluated once and in order, whatever arrives in whatever order and however often."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.small_world import SmallWorld
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(1, 7))
+def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
+    chance: random.Random, workers, batch
+):
+    small = SmallWorld(EXPLODING)
+    report_every_step(small)
+    savers = [
+        Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)
+    ]
+    ill = sorted(chance.sample(range(8), 4))
+    for step in range(8):
+        for saver in savers:
+            saver.save(step, ILL if step in ill else WELL)
+    small.bucket.notifications += chance.sample(small.bucket.notifications, 10)  # some come twice
+
+    while small.bucket.notifications:
+        pending = small.bucket.hold_back()
+        chance.shuffle(pending)
+        some = chance.randint(1, len(pending))
+        small.bucket.release(pending[:some])
+        small.deliver(batch=batch)
+        if chance.random() < 0.5:
+            small.execute()
+        small.bucket.release(pending[some:])
+    small.execute()
+    assert found_steps(small) == ill
+    assert cursor(small) == 7
+
+
+def test_what_is_told_twice_is_evaluated_once(small):
+    report_every_step(small)
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    sent = list(small.bucket.notifications)
+    small.settle()
+    small.bucket.release(sent)
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
+    report_every_step(small)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late = small.bucket.hold_back()
+    worker.save(10, ILL)
+    small.settle()
+    assert found_steps(small) == []
+    small.bucket.release(late)
+    small.settle()
+    assert found_steps(small) == [0, 10]
+
+
+def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late(small):
+    report_every_step(small)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late = small.bucket.hold_back()
+    worker.save(10, ILL)
+    small.settle()
+    small.pass_time(1000)
+    assert found_steps(small) == [10]
+    small.bucket.release(late)
+    small.settle()
+    found = small.details("Rule Evaluation Condition Met")
+    assert [(detail["step"], detail["late"]) for detail in found] == [(10, False), (0, True)]
+    small.bucket.release(late)
+    small.settle()
+    assert found_steps(small) == [10, 0]
+
+
+def test_a_late_step_is_evaluated_with_the_next_one_if_whoever_was_told_of_it_has_died(small):
+    report_every_step(small)
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late = small.bucket.hold_back()
+    worker.save(10, ILL)
+    small.settle()
+    small.pass_time(1000)
+    small.bucket.release(late)
+    small.deliver()
+    small.workflow.started.clear()
+    worker.save(20)
+    small.settle()
+    assert found_steps(small) == [10, 0]
+
+
+def test_a_step_that_a_worker_skipped_holds_nobody_up(small):
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    for step in (0, 5, 10):
+        first.save(step, WELL)
+    for step in (0, 10):
+        second.save(step, ILL if step == 10 else WELL)
+    small.settle()
+    assert found_steps(small) == [10]
+    assert small.index.groups.get(RUN, "builtin").passed == {5}
+
+
+def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete(small):
+    report_every_step(small)
+    worker = Saver(small.place(), run_id=None).begin()
+    small.settle()
+    worker.save(0, ILL)
+    late = small.bucket.hold_back()
+    worker.save(10, ILL)
+    small.settle()
+    assert found_steps(small) == [10]
+    small.bucket.release(late * 2)
+    small.settle()
+    small.bucket.release(late)
+    small.settle()
+    found = small.details("Rule Evaluation Condition Met")
+    assert [(detail["step"], detail["late"]) for detail in found] == [(10, False), (0, True)]

@@ -1,0 +1,185 @@
+"""What is lost or interrupted is made up for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.arrivals.recording import record_arrivals
+from functions.decisions.messages import arrivals_in
+from functions.evaluation.built_in import evaluate
+from functions.ports import TooMuch
+from smdebug.exceptions import StorageUnavailable
+from tests.functions.deployed_settings import settings as stack_settings
+from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
+from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.small_world import SmallWorld
+
+
+def test_what_was_not_published_is_published_by_the_next_evaluation(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    evaluate(small.world, RUN, "builtin", 0)  # and then the workflow dies
+    small.workflow.started.clear()
+    assert found_steps(small) == []
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+    assert small.index.groups.get(RUN, "builtin").outbox == {}
+
+
+def test_a_start_that_got_lost_is_made_up_for_by_the_check(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    small.workflow.started.clear()
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+
+
+def test_at_most_one_check_waits_for_a_run(small):
+    worker = Saver(small.place()).begin()
+    for step in range(20):
+        worker.save(step)
+        small.settle()
+    assert len(small.checks.waiting) == 1
+
+
+def test_what_there_is_to_tell_at_once_does_not_wait_for_the_check_that_is_due_later(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, ILL)
+    small.deliver()
+    evaluate(small.world, RUN, "builtin", 0)
+    small.workflow.started.clear()
+    small.checks.leave({"check": RUN}, after_seconds=1)
+    small.pass_time(2)
+    assert found_steps(small) == []
+    small.checks.leave({"check": RUN, "at_once": True}, after_seconds=1)
+    small.pass_time(2)
+    assert found_steps(small) == [0]
+    assert len(small.checks.waiting) == 1
+
+
+def test_a_notification_that_got_lost_is_found_by_the_sweeper(small):
+    worker = Saver(small.place()).begin()
+    small.settle()
+    worker.save(0, ILL)
+    small.bucket.hold_back()
+    small.clock.time += 300
+    assert small.sweep() == 2
+    assert found_steps(small) == [0]
+    assert small.sweep() == 0
+
+
+def test_a_backlog_is_worked_off_in_parts_with_the_same_result():
+    small = SmallWorld(stack_settings(default_rules=("ExplodingTensor",), longest_backlog=7))
+    report_every_step(small)
+    worker = Saver(small.place()).begin()
+    for step in range(30):
+        worker.save(step, ILL if step % 10 == 3 else WELL)
+    small.settle()
+    assert found_steps(small) == [3, 13, 23]
+    assert cursor(small) == 29
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_taken_as_unreadable(small):
+    worker = Saver(small.place()).begin()
+    (message,) = small.bucket.hold_back()
+    read, small.bucket.read = small.bucket.read, unavailable
+    with pytest.raises(StorageUnavailable):
+        record_arrivals(small.world, RUN, arrivals_in(message))
+    small.bucket.read = read
+    small.bucket.release([message])
+    worker.save(0, ILL)
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+def collections_that_come_last() -> tuple[SmallWorld, str]:
+    """A stack whose run has saved an ill step and ended, and what S3 tells of its collections file."""
+    small = SmallWorld(EXPLODING)
+    worker = Saver(small.place()).begin()
+    (message,) = small.bucket.hold_back()
+    worker.save(0, ILL)
+    worker.end()
+    small.settle()
+    small.pass_time(1300)
+    return small, message
+
+
+def cannot_start(small: SmallWorld, message: str) -> None:
+    """Record the file in a process that dies before it starts the evaluation."""
+    start, small.workflow.start = small.workflow.start, dies
+    with pytest.raises(TooMuch):
+        record_arrivals(small.world, RUN, arrivals_in(message))
+    small.workflow.start = start
+
+
+def test_collections_that_were_noted_by_somebody_who_died_start_what_is_complete_when_told_again():
+    small, message = collections_that_come_last()
+    cannot_start(small, message)
+    small.bucket.release([message])
+    small.settle()
+    assert found_steps(small) == [0]
+
+
+def test_collections_that_were_noted_by_somebody_who_died_are_followed_by_a_check():
+    small, message = collections_that_come_last()
+    cannot_start(small, message)
+    small.pass_time(400)
+    assert found_steps(small) == [0]
+
+
+def unavailable(*_: object) -> bytes:
+    raise StorageUnavailable("s3://runs/mnist", "not now")
+
+
+def test_a_run_is_finished_also_if_whoever_noted_its_end_died_before_starting_anything(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    worker.end()
+    small.settle()
+    small.checks.waiting = [item for item in small.checks.waiting if "finish" in item[1]]
+    waiting = list(small.checks.waiting)
+    start, small.workflow.start = small.workflow.start, dies
+    with pytest.raises(TooMuch):
+        small.pass_time(120)
+    small.workflow.start = start
+    small.checks.waiting = waiting  # the message is seen again
+    small.pass_time(120)
+    assert small.index.run(RUN).state.value == "Finished"
+
+
+def dies(*_: object) -> None:
+    raise TooMuch("the function was killed")
+
+
+def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
+    small = SmallWorld(stack_settings(default_rules=("UnchangedTensor",)))
+    small.place().write(
+        "rules.json",
+        b'[{"RuleConfigurationName": "same", "RuleParameters": {"rule_to_invoke": "UnchangedTensor",'
+        b' "tensor_regex": "gradient", "num_steps": "2"}}]',
+    )
+    worker = Saver(small.place()).begin()
+    worker.save(0, WELL)
+    small.settle()
+    small.world.kept_views.clear()  # another process looks at the next step, and has to look back
+    worker.save(1, WELL)
+    small.deliver()
+    (request,) = small.workflow.started.values()
+    query = small.items.query
+
+    def busy(pk: str, **how: Any) -> Any:
+        if how.get("newest_first"):
+            raise TooMuch("slow down")
+        return query(pk, **how)
+
+    small.items.query = busy  # type: ignore[method-assign]
+    with pytest.raises(TooMuch):
+        evaluate(small.world, RUN, "builtin", request["step"])
+    small.items.query = query  # type: ignore[method-assign]
+    small.clock.time += 200
+    small.settle()
+    assert small.statuses() == {"same": "IssuesFound"}
