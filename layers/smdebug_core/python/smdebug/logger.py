@@ -1,10 +1,9 @@
-"""The library's logger, set up from the environment the first time somebody asks for it."""
+"""The library's logger, set up from the environment on first use."""
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 from collections import Counter
 
@@ -21,9 +20,9 @@ MESSAGES_REMEMBERED = 10_000
 
 
 class DuplicateLogFilter(logging.Filter):
-    """Lets a message through a few times, then drops it.
+    """Passes a message a few times, then drops it.
 
-    A message is compared with its values in it: a warning of another tensor is another message.
+    Messages are compared with their values: a warning about another tensor is another message.
     """
 
     def __init__(self, repeats_allowed: int = REPEATS_ALLOWED):
@@ -40,7 +39,7 @@ class DuplicateLogFilter(logging.Filter):
 
 
 class MaxLevelFilter(logging.Filter):
-    """Lets through what is below a level."""
+    """Passes messages below a level."""
 
     def __init__(self, max_level: int):
         super().__init__()
@@ -51,7 +50,7 @@ class MaxLevelFilter(logging.Filter):
 
 
 def get_logger(name: str = "smdebug") -> logging.Logger:
-    """The logger of that name, writing as `SMDEBUG_LOG_LEVEL` and its siblings say."""
+    """Return the logger of that name, set up by `SMDEBUG_LOG_LEVEL` and the like."""
     logger = logging.getLogger(name)
     if not getattr(logger, "_smdebug_is_set_up", False):
         _set_up(logger)
@@ -61,7 +60,7 @@ def get_logger(name: str = "smdebug") -> logging.Logger:
 
 def _set_up(logger: logging.Logger) -> None:
     level = LEVELS.get(os.environ.get("SMDEBUG_LOG_LEVEL", "info").strip().lower(), logging.INFO)
-    context = os.environ.get("SMDEBUG_LOG_CONTEXT", f"{socket.gethostname()}:{os.getpid()}")
+    context = os.environ.get("SMDEBUG_LOG_CONTEXT", f"{os.uname().nodename}:{os.getpid()}")
     form = logging.Formatter(
         f"[%(asctime)s.%(msecs)03d {context.replace('%', '%%')} %(levelname)s "
         "%(filename)s:%(lineno)d] %(message)s",
@@ -89,7 +88,7 @@ def _handlers() -> list[logging.Handler]:
 
 
 class _CurrentStream(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to whatever `sys.stdout` is now: notebooks and tests exchange it."""
+    """Writes to the current `sys.stdout` or `sys.stderr`, which notebooks and tests replace."""
 
     def __init__(self, name: str):
         self._stream_name = name

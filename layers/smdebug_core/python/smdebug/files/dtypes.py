@@ -8,12 +8,14 @@ exactly.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from smdebug.exceptions import SMDebugTypeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 STRING: Final = 7
 BOOL: Final = 10
@@ -71,7 +73,7 @@ def stored_size(number: int) -> int:
     return 2 if number == BFLOAT16 else _STORED[number].itemsize
 
 
-def view_as(number: int, shape: tuple[int, ...], buffer: Any, offset: int = 0) -> npt.NDArray[Any]:
+def view_as(number: int, shape: tuple[int, ...], buffer: Any, offset: int = 0) -> NDArray[Any]:
     """The array in `buffer` from `offset` on, without copying (a bfloat16 may have to be widened)."""
     if number != BFLOAT16:
         return np.ndarray(shape, _STORED[number], buffer, offset)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 
 REDUCTIONS_PREFIX = "smdebug/reductions/"
 ALLOWED_REDUCTIONS = ("min", "max", "mean", "std", "variance", "sum", "prod", "median")
@@ -32,8 +36,6 @@ _NEXT_LARGER: Mapping[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float32): np.dtype(np.float64),
     np.dtype(np.complex64): np.dtype(np.complex128),
 }
-
-Array = NDArray[Any]
 
 
 class ReductionName(NamedTuple):

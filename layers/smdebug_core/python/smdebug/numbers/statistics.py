@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.numbers.reductions import compute_reductions
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 # 64k float32 are 256 KB: a block and its magnitudes stay in the cache of one core.
 _BLOCK = 1 << 16
 # Sums are made of rows that short, and those are added in float64: a row is right to some 1e-7.
