@@ -1,4 +1,4 @@
-"""Makes the pictures of the documentation: of a report, as Chromium shows it, and of the terminal.
+"""Make the pictures of the documentation: a report in Chromium, and a terminal.
 
     python examples/pictures.py
 
@@ -42,14 +42,14 @@ def main() -> None:
         ]
         call([*train, "--steps", "300", "--save-interval", "6"], folder)
         report = [sys.executable, "-m", "smdebug", "report", "ill", "-o", "report.html"]
-        call(report, folder, may_fail=True)  # it ends with 1, since something is found
+        call(report, folder, may_fail=True)  # it ends with 1: a problem is detected
         page = (folder / "report.html").read_text(encoding="utf-8")
         page = page.replace(f"{folder.resolve()}/ill", "s3://my-bucket/ill")
         (folder / "report.html").write_text(page, encoding="utf-8")
         of_page(folder / "report.html", IMAGES / "report.png")
         of_terminal(folder, IMAGES / "terminal.svg")
-    for one in sorted(IMAGES.iterdir()):
-        print(f"{one.relative_to(ROOT)}: {one.stat().st_size / 1000:.0f} KB")
+    for image in sorted(IMAGES.iterdir()):
+        print(f"{image.relative_to(ROOT)}: {image.stat().st_size / 1000:.0f} KB")
 
 
 def call(command: list[str], folder: Path, *, may_fail: bool = False) -> str:
@@ -61,7 +61,7 @@ def call(command: list[str], folder: Path, *, may_fail: bool = False) -> str:
 
 
 def of_page(page: Path, to: Path) -> None:
-    """The upper part of the page, as a picture of few colours."""
+    """Write the upper part of the page as a picture with few colours."""
     from PIL import Image
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")

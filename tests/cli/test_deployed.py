@@ -15,7 +15,7 @@ import pytest
 from functions.adapters.dynamodb import DynamoItems
 from smdebug.service.records import RuleStatus, RunState
 from tests.cli.conftest import failing_run
-from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
+from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, failing, rule
 from tests.service.test_client_on_aws import OUTPUTS, RESOURCES
 
 JOB = {
@@ -51,7 +51,7 @@ def stock(aws: None) -> Stock:
     )
     stock = Stock(DynamoItems("smdebug-steps", boto3.client("dynamodb")))
     stock.begin(first_seen=BEGUN)
-    stock.group(ill(VANISHING, 3), rule(LOSS, last_good=3), cursor=3)
+    stock.group(failing(VANISHING, 3), rule(LOSS, last_good=3), cursor=3)
     stock.wrote(3)
     for step in range(3):
         stock.found(VANISHING, step)

@@ -19,7 +19,7 @@ import pytest
 from smdebug.saving import singleton
 from tests.docs.pages import PAGES, ROOT, Block, blocks_of, commands_in, name_of
 from tests.rules.made_runs import made_run
-from tests.service.stocked import ill_run
+from tests.service.stocked import failing_run
 
 OLD_RUN = ROOT / "tests" / "golden" / "runs" / "single_worker"
 # Blocks that are not run, by page and reason. Add a new one deliberately.
@@ -68,7 +68,7 @@ def given_names(folder: Path) -> dict[str, Any]:
         "__name__": "__main__",
         "run_path": str(folder / "run"),
         "old_run": str(folder / "old_run"),
-        "debugger": ill_run().debugger,
+        "debugger": failing_run().debugger,
     }
 
 

@@ -22,7 +22,7 @@ def trial(**options):
     return failing_run(**options).trial()
 
 
-def test_a_curve_goes_where_the_numbers_go():
+def test_a_curve_has_the_numbers_of_the_run():
     (axis,) = plots.line(trial(), "loss").figure.axes
     (curve,) = axis.get_lines()
     assert list(curve.get_xdata()) == list(range(0, 100, 10))
@@ -72,7 +72,7 @@ def test_dead_and_saturated_units_are_counted_over_the_batch():
     assert list(saturated.get_ydata()) == [50.0, 0.0]
 
 
-def test_what_a_rule_has_collected_is_animated_with_a_frame_for_each_step(tmp_path):
+def test_collected_tensors_are_animated_with_a_frame_per_step(tmp_path):
     """As seed 002 has it: `{name: {step: array}}`, into a folder that is not there yet."""
     tensors = collections.OrderedDict()
     rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def test_a_long_training_has_a_hundred_frames(tmp_path):
         assert picture.n_frames == 100
 
 
-def test_a_picture_tells_how_far_it_has_come(tmp_path):
+def test_drawing_reports_progress(tmp_path):
     read, drawn = [], []
     tensors = plots.values_of(trial(), "fc", progress=read.append)
     plots.create_interactive_matplotlib_histogram(
@@ -109,22 +109,22 @@ def test_a_picture_tells_how_far_it_has_come(tmp_path):
     assert drawn == [1] * 10
 
 
-def test_who_waits_at_a_terminal_sees_values_read_and_frames_drawn(tmp_path, monkeypatch, capsys):
+def test_a_terminal_shows_the_progress_of_reading_and_drawing(tmp_path, monkeypatch, capsys):
     failing_run(tmp_path / "a")
     monkeypatch.setattr(progress, "_DELAY", -1.0)
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     words = ["plot", str(tmp_path / "a"), "--tensor", "fc", "--kind", "histogram"]
     assert main([*words, "-o", str(tmp_path / "x.gif")]) == 0
-    told = capsys.readouterr().err
-    assert "reading 20" in told
-    assert "drawing ████████████████████████ 100%" in told
-    assert told.endswith("\r\033[K")  # and nothing of it stays
+    shown = capsys.readouterr().err
+    assert "reading 20" in shown
+    assert "drawing ████████████████████████ 100%" in shown
+    assert shown.endswith("\r\033[K")  # the bar is erased
     assert main([*words, "-o", str(tmp_path / "x.png")]) == 0
     assert "reading 20" in capsys.readouterr().err
 
 
-def test_runs_that_are_far_apart_are_seen_on_one_scale():
+def test_runs_that_are_far_apart_share_one_scale():
     (axis,) = plots.line({"loss": {0: [200.0], 9: [2.0]}}, statistic="mean").figure.axes
     assert axis.get_yscale() == "log"
     (axis,) = plots.line({"loss": {0: [2.0], 9: [1.0]}}).figure.axes
@@ -173,7 +173,7 @@ def test_the_command_draws_every_kind(kind, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["x.svg", "x.pdf", "x.html", "x.gif"])
-def test_the_end_of_a_name_says_what_is_written(name, tmp_path, capsys):
+def test_the_extension_chooses_the_format(name, tmp_path, capsys):
     failing_run(tmp_path / "a", steps=3)
     words = [
         "plot",
@@ -201,7 +201,7 @@ def test_the_command_counts_saturated_units_beside_the_dead_ones(tmp_path, capsy
     assert main([*words, "--kind", "line", "--saturated-at", "0.99"]) == 2
 
 
-def test_asking_wrongly_is_told(tmp_path, capsys):
+def test_wrong_arguments_are_reported(tmp_path, capsys):
     failing_run(tmp_path / "a", steps=3)
     run = str(tmp_path / "a")
     assert (
@@ -220,4 +220,4 @@ def test_values_between_which_no_number_fits_are_drawn(kind):
 
 def test_names_and_numbers_of_any_kind_are_drawn_without_a_warning(recwarn, tmp_path):
     plots.line({"損失": {0: np.array([3 + 4j]), 1: np.array([1j])}}).save(tmp_path / "line.png")
-    assert not [str(one.message) for one in recwarn]
+    assert not [str(warning.message) for warning in recwarn]

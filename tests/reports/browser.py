@@ -1,4 +1,4 @@
-"""A real headless Chromium: what it makes of a page, and what it complains about."""
+"""A headless Chromium: a page as it renders it, and its complaints."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# It asks nobody for anything: no updates, no names, no network at all.
+# Without any network: no updates, no name resolution.
 _QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars"),
 )
-# The browser reads from 3 and writes to 4, whatever these were before.
+# The browser reads from file descriptor 3 and writes to 4.
 _WITH_PIPES = """
 import fcntl, os, sys
-ours = [fcntl.fcntl(int(one), fcntl.F_DUPFD, 10) for one in sys.argv[1:3]]
+ours = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
 os.dup2(ours[0], 3)
 os.dup2(ours[1], 4)
 os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
-# What of a page can be read and touched, with its sizes and contrasts.
+# Measures the texts and touch targets of a page: sizes and contrasts.
 PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
 
 
@@ -44,7 +44,7 @@ class Page(NamedTuple):
 
 
 def browser() -> str:
-    """Where Chromium is; `.ci/run` installs it, and `make test` leaves these tests out without it."""
+    """The path of Chromium; `.ci/run` installs it, and `make test` skips these tests without it."""
     named = os.environ.get("SMDEBUG_BROWSER")
     found = named or next(filter(None, map(shutil.which, _NAMES)), None)
     assert found, (
@@ -54,7 +54,7 @@ def browser() -> str:
 
 
 def visit(file: Path, *options: str, width: int = 1250, height: int = 1200) -> Page:
-    """Open the page with everything drawn, and take what it has become."""
+    """Open the page, draw everything, and return the resulting HTML."""
     with tempfile.TemporaryDirectory() as profile:
         done = subprocess.run(
             [
@@ -77,7 +77,7 @@ def visit(file: Path, *options: str, width: int = 1250, height: int = 1200) -> P
 
 
 class Tab:
-    """A page in a browser that is asked what it shows: on a phone, in the dark, on paper, by its keys.
+    """A page in a browser, controlled over the DevTools protocol.
 
     The browser is spoken to through two pipes, in the protocol of its developer tools.
     """
@@ -119,8 +119,8 @@ class Tab:
             os.close(theirs_in)
             os.close(theirs_out)
             target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-            told = self.ask("Target.attachToTarget", targetId=target, flatten=True)
-            self._session = told["sessionId"]
+            attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = attached["sessionId"]
             self.ask("Runtime.enable")
             self.ask("Page.enable")
             self.ask(
@@ -147,11 +147,11 @@ class Tab:
 
     def value(self, script: str) -> Any:
         """What an expression of JavaScript gives, as plain data."""
-        told = self.ask(
+        answer = self.ask(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def press(self, key: str) -> None:
         code = {"Tab": 9, "Enter": 13}[key]
@@ -168,8 +168,8 @@ class Tab:
 
     def picture(self, *, whole: bool = False) -> bytes:
         """A PNG of what is seen, or of the whole page."""
-        told = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
-        return base64.b64decode(told["data"])
+        answer = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
+        return base64.b64decode(answer["data"])
 
     def paper(self) -> bytes:
         """A PDF of the page."""
@@ -178,10 +178,10 @@ class Tab:
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._asked += 1
-        told: dict[str, Any] = {"id": self._asked, "method": method, "params": parameters}
+        message: dict[str, Any] = {"id": self._asked, "method": method, "params": parameters}
         if self._session:
-            told["sessionId"] = self._session
-        self._out.write(json.dumps(told).encode() + b"\0")
+            message["sessionId"] = self._session
+        self._out.write(json.dumps(message).encode() + b"\0")
         while True:
             answer = self._read()
             if answer.get("id") == self._asked:
@@ -193,8 +193,8 @@ class Tab:
 
     def _read(self) -> dict[str, Any]:
         received = bytearray()
-        while (one := self._in.read(1)) != b"\0":
-            assert one, "the browser has ended"
-            received += one
+        while (byte := self._in.read(1)) != b"\0":
+            assert byte, "the browser has ended"
+            received += byte
         found: dict[str, Any] = json.loads(received)
         return found

@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws without a complaint, and says what the trial says."""
+"""The page in a browser: it draws without errors, and its numbers are the trial's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 
 class Reader(HTMLParser):
-    """What is in a page: drawings, cells and headings."""
+    """The charts, labels and table cells of a page."""
 
     def __init__(self, html: str):
         super().__init__()
@@ -31,18 +31,18 @@ class Reader(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
-        told = dict(attrs)
+        attributes = dict(attrs)
         if tag == "html":
-            self.root = told
+            self.root = attributes
         if tag == "figure":
-            self.figures.append(told)
+            self.figures.append(attributes)
             self.paths.append(0)
         if tag in ("path", "image", "circle") and self.figures:
             self.paths[-1] += 1
-        if told.get("role") == "img":
-            self.labels.append(told.get("aria-label") or "")
+        if attributes.get("role") == "img":
+            self.labels.append(attributes.get("aria-label") or "")
         if tag == "tr":
-            self._row = told.get("data-tensor")
+            self._row = attributes.get("data-tensor")
         self._in_cell = tag == "td"
 
     def handle_data(self, data):
@@ -60,7 +60,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_everything_is_drawn_and_nothing_is_complained_about(run):
+def test_every_chart_is_drawn_without_errors(run):
     page = visit(run / "page.html")
     assert page.complaints == []
     reader = Reader(page.html)
@@ -72,8 +72,8 @@ def test_everything_is_drawn_and_nothing_is_complained_about(run):
     assert all(reader.labels)
 
 
-def test_a_page_whose_script_fails_is_complained_about(run):
-    """So that no complaint means something."""
+def test_a_failing_script_is_reported(run):
+    """Otherwise the absence of complaints would mean nothing."""
     text = (run / "page.html").read_text(encoding="utf-8")
     broken = text.replace('"curves":[', '"cur":[')
     assert broken != text
@@ -87,7 +87,7 @@ def test_the_numbers_on_the_page_are_the_trials(run):
     assert sorted(rows) == ["fc.weight", "gradient/fc"]
     for name, (step, _, low, high, mean, std, magnitude, *_) in rows.items():
         tensor = trial.tensor(name)
-        for told, reduction, of_magnitude in (
+        for shown, reduction, of_magnitude in (
             *(
                 (low, "min", False),
                 (high, "max", False),
@@ -97,18 +97,18 @@ def test_the_numbers_on_the_page_are_the_trials(run):
             (magnitude, "mean", True),
         ):
             exact = float(tensor.reduction_value(int(step), reduction, abs=of_magnitude))
-            assert float(told) == pytest.approx(exact, rel=1e-3, abs=1e-30)
+            assert float(shown) == pytest.approx(exact, rel=1e-3, abs=1e-30)
 
 
-def test_a_curve_has_that_of_the_run_it_is_compared_with_behind_it(run):
+def test_the_curve_of_the_other_run_is_drawn_behind(run):
     page = visit(run / "page.html").html
     assert re.search(
         r'<g [^>]*aria-description="the other run"[^>]*>\s*<path[^>]* d="M[\d.,-]+L', page
     )
     other = create_trial(str(run / "short")).tensor("loss")
     first, last = (other.steps()[at] for at in (0, -1))
-    told = next(label for label in Reader(page).labels if "the other run: " in label)
-    _, _, of_other = told.partition("the other run: ")
+    label = next(label for label in Reader(page).labels if "the other run: " in label)
+    _, _, of_other = label.partition("the other run: ")
     numbers = re.fullmatch(r"(\S+) at step (\d+), (\S+) at step (\d+)", of_other)
     assert numbers is not None
     assert [int(numbers[2]), int(numbers[4])] == [first, last]
@@ -120,7 +120,7 @@ def test_a_curve_has_that_of_the_run_it_is_compared_with_behind_it(run):
 
 
 @pytest.mark.parametrize("options", [["--blink-settings=preferredColorScheme=0"], []])
-def test_it_draws_on_a_phone_in_the_dark_and_in_the_light(run, options):
+def test_it_draws_on_a_phone_in_dark_and_light_mode(run, options):
     page = visit(run / "page.html", *options, width=390, height=800)
     assert page.complaints == []
     # Chromium's own window is not narrower than 500.
@@ -129,59 +129,59 @@ def test_it_draws_on_a_phone_in_the_dark_and_in_the_light(run, options):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_on_a_phone_all_of_it_is_read_and_touched_without_scrolling_aside(run, dark):
+def test_on_a_phone_everything_is_readable_and_reachable_without_scrolling_sideways(run, dark):
     with Tab(run / "page.html", width=390, height=844, dark=dark) as tab:
-        tab.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+        tab.value("document.querySelectorAll('details').forEach(item => item.open = true)")
         seen = tab.value(PROBE)
         assert tab.complaints == []
     assert seen["wide"] == 390
     assert len(seen["texts"]) > 100
-    assert [one for one in seen["texts"] if one["size"] < 12] == []
-    assert [one for one in seen["texts"] if one["contrast"] < 4.5] == []  # AA of WCAG 2
+    assert [text for text in seen["texts"] if text["size"] < 12] == []
+    assert [text for text in seen["texts"] if text["contrast"] < 4.5] == []  # AA of WCAG 2
     assert len(seen["targets"]) > 10
-    assert [one for one in seen["targets"] if one["height"] < 44 or one["right"] > 390] == []
+    assert [item for item in seen["targets"] if item["height"] < 44 or item["right"] > 390] == []
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_on_a_desk_all_of_it_can_be_read(run, dark):
+def test_on_a_desktop_everything_is_readable(run, dark):
     with Tab(run / "page.html", dark=dark) as tab:
         seen = tab.value(PROBE)
     assert seen["wide"] <= 1250
-    assert [one for one in seen["texts"] if one["size"] < 12 or one["contrast"] < 4.5] == []
+    assert [text for text in seen["texts"] if text["size"] < 12 or text["contrast"] < 4.5] == []
 
 
-def test_on_paper_it_is_black_on_white_and_nothing_is_cut(run):
+def test_in_print_it_is_black_on_white_and_nothing_is_cut_off(run):
     with Tab(run / "page.html", width=740, height=1000, dark=True) as tab:
         tab.value("dispatchEvent(new Event('beforeprint'))")
         tab.media("print")
         seen = tab.value(PROBE)
         assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         cut = tab.value(
-            "[...document.querySelectorAll('main *')].filter(one => one.checkVisibility()"
-            " && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML)"
+            "[...document.querySelectorAll('main *')].filter(item => item.checkVisibility()"
+            " && item.getBoundingClientRect().right > innerWidth + 1).map(item => item.outerHTML)"
         )
         paper = tab.paper()
     assert seen["wide"] == 740
     assert cut == []
-    assert [one for one in seen["texts"] if one["contrast"] < 4.5 or one["size"] < 10.5] == []
+    assert [text for text in seen["texts"] if text["contrast"] < 4.5 or text["size"] < 10.5] == []
     assert seen["targets"] == []  # nothing to press
     assert paper.startswith(b"%PDF")
 
 
-def test_everything_that_can_be_pressed_is_reached_by_the_keys(run):
+def test_every_control_is_reached_with_the_keyboard(run):
     with Tab(run / "page.html") as tab:
         focused = "document.activeElement.textContent.slice(0, 40)"
         tab.press("Tab")
         assert tab.value(focused) == "Skip to the verdict"
         pressed = "a[href], summary, select, input"
         wanted = tab.value(
-            f"[...document.querySelectorAll('{pressed}')].filter(one => one.checkVisibility()).length"
+            f"[...document.querySelectorAll('{pressed}')].filter(item => item.checkVisibility()).length"
         )
         reached = 0
         while tab.value(f"document.activeElement.matches('{pressed}')"):
             reached += 1
             outline = tab.value("getComputedStyle(document.activeElement).outlineStyle")
-            assert outline == "solid", tab.value(focused)  # one sees where one is
+            assert outline == "solid", tab.value(focused)  # the focus is visible
             tab.press("Tab")
             while tab.value("document.activeElement.matches('.scroll')"):
                 tab.press("Tab")
@@ -191,7 +191,7 @@ def test_everything_that_can_be_pressed_is_reached_by_the_keys(run):
         assert tab.value("document.querySelector('details').open") is True
 
 
-def test_it_asks_nobody_for_anything(run):
+def test_the_page_loads_nothing(run):
     html = (run / "page.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in html
     assert not re.search(r"<(?:link|img|iframe|script)[^>]+(?:src|href)=", html)

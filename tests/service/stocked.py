@@ -1,4 +1,4 @@
-"""A step index in memory that holds what the functions would have written of a run."""
+"""A step index in memory, filled as the deployed functions would fill it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ OWN = RuleConfiguration("mine", "MyRule", source="s3://my-bucket/rule.py")
 
 
 class Stock:
-    """The index and the bucket of a debugger, to be filled."""
+    """The index and the bucket of a debugger, with methods to fill them."""
 
     def __init__(self, store: ItemStore | None = None) -> None:
         self.store = store or MemoryItems()
         self.index = StepIndex(self.store, kept_for=KEPT_FOR)
         self.places: dict[str, MemoryStorage] = {}
         self.paused: list[float] = []
-        self.events: list[Any] = []  # what happens while somebody waits, one at each pause
+        self.events: list[Any] = []  # what happens at each pause of a wait
         self.debugger = Debugger(
             self.store,
             self.open,
@@ -68,23 +68,23 @@ class Stock:
         *,
         wanted: Iterable[RuleConfiguration] = (VANISHING, LOSS),
         detached: Iterable[RuleConfiguration] = (),
-        **told: Any,
+        **fields: Any,
     ) -> RunRecord:
-        record = RunRecord(run, **{"num_workers": 1, "run_id": "a", "first_seen": BEGUN, **told})
+        record = RunRecord(run, **{"num_workers": 1, "run_id": "a", "first_seen": BEGUN, **fields})
         self.index.list_run(run, BEGUN)
         self.index.put_rules(run, RulesOfRun(tuple(wanted), tuple(detached)), "1")
         assert self.index.begin_run(record)
         return record
 
-    def become(self, state: RunState, run: str = RUN, **told: Any) -> None:
-        from dataclasses import replace
-
+    def become(self, state: RunState, run: str = RUN, **fields: Any) -> None:
         record = self.index.run(run)
         assert record is not None
-        assert self.index.change_run(record, replace(record, state=state, **told))
+        assert self.index.change_run(record, replace(record, state=state, **fields))
 
-    def group(self, *rules: RuleRecord, run: str = RUN, group: str = BUILT_IN, **told: Any) -> None:
-        self.store.put(items.item_of_group(run, GroupRecord(group, rules=rules, **told)))
+    def group(
+        self, *rules: RuleRecord, run: str = RUN, group: str = BUILT_IN, **fields: Any
+    ) -> None:
+        self.store.put(items.item_of_group(run, GroupRecord(group, rules=rules, **fields)))
         record = self.index.run(run)
         if record is not None and group not in record.groups:
             self.index.change_run(record, replace(record, groups=(*record.groups, group)))
@@ -113,18 +113,18 @@ class Stock:
         self.index.put_finding(RUN, step, f"id-{step}", finding(configuration, step, **more))
 
 
-def rule(configuration: RuleConfiguration, **told: Any) -> RuleRecord:
-    return RuleRecord(configuration.id, configuration.name, **told)
+def rule(configuration: RuleConfiguration, **fields: Any) -> RuleRecord:
+    return RuleRecord(configuration.id, configuration.name, **fields)
 
 
-def ill(configuration: RuleConfiguration, step: int, **told: Any) -> RuleRecord:
-    """The record of a rule that has found something at the step."""
+def failing(configuration: RuleConfiguration, step: int, **fields: Any) -> RuleRecord:
+    """The record of a rule with a finding at the step."""
     reason = (
         f"RuleEvaluationConditionMet: Evaluation of the rule {configuration.rule} at step {step} "
         "resulted in the condition being met"
     )
-    told = {"issue_since": step, "last_found": step, "changed_at": BEGUN + 9, **told}
-    return rule(configuration, status=RuleStatus.ISSUES_FOUND, reason=reason, **told)
+    fields = {"issue_since": step, "last_found": step, "changed_at": BEGUN + 9, **fields}
+    return rule(configuration, status=RuleStatus.ISSUES_FOUND, reason=reason, **fields)
 
 
 def finding(configuration: RuleConfiguration, step: int, **more: Any) -> Mapping[str, Any]:
@@ -144,8 +144,8 @@ def finding(configuration: RuleConfiguration, step: int, **more: Any) -> Mapping
     }
 
 
-def ill_run() -> Stock:
-    """A debugger that watches an ill training with two workers: what `docs/asking.md` talks about."""
+def failing_run() -> Stock:
+    """A debugger that watches a failing run with two workers: the example of `docs/asking.md`."""
     stock = Stock()
     run = "my-bucket/resnet"
     stock.begin(run, num_workers=2, job="resnet-2026-11-21")
@@ -154,7 +154,7 @@ def ill_run() -> Stock:
     for step in (0, 10):
         stock.wrote(step, "worker_0", "worker_1", run=run)
     stock.wrote(20, "worker_0", run=run)
-    stock.group(ill(VANISHING, 10, last_good=0), rule(LOSS, last_good=10), run=run, cursor=10)
+    stock.group(failing(VANISHING, 10, last_good=0), rule(LOSS, last_good=10), run=run, cursor=10)
     detail = {**finding(VANISHING, 10), "run": run}
     stock.index.put_finding(run, 10, "id-10", detail)
     stock.events = [lambda: stock.become(RunState.FINISHED, run)]

@@ -27,7 +27,7 @@ from smdebug.exceptions import (
 )
 from smdebug.service import connect
 from smdebug.service.aws import Logs, filter_pattern, find_deployment, output_of
-from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, ill, rule
+from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, failing, rule
 
 TABLE = {
     "Type": "AWS::DynamoDB::Table",
@@ -79,25 +79,25 @@ def aws() -> Iterator[None]:
         stacks.create_stack(StackName="website", TemplateBody=json.dumps(other))
         stock = Stock(DynamoItems("smdebug-steps", boto3.client("dynamodb")))
         stock.begin(first_seen=BEGUN)
-        stock.group(ill(VANISHING, 3), rule(LOSS, last_good=3), cursor=3)
+        stock.group(failing(VANISHING, 3), rule(LOSS, last_good=3), cursor=3)
         stock.wrote(3)
         for step in range(3):
             stock.found(VANISHING, step)
         yield
 
 
-def test_a_stack_is_found_by_its_name_and_tells_where_everything_is(aws):
+def test_a_stack_is_found_by_its_name_and_names_its_resources(aws):
     debugger = connect(stack="smdebug")
     assert debugger.bucket == "my-bucket"
     assert debugger.outputs["TopicArn"].endswith(":alerts")
     assert repr(debugger) == "<the debugger of the runs in s3://my-bucket, stack smdebug>"
     (run,) = debugger.runs()
     assert run.run == RUN
-    assert [one.name for one in debugger.run(f"s3://{RUN}").statuses()] == ["fc", "loss"]
+    assert [rule.name for rule in debugger.run(f"s3://{RUN}").statuses()] == ["fc", "loss"]
 
 
-def test_without_a_name_it_is_the_stack_called_smdebug(aws):
-    assert [one.run for one in connect().runs()] == [RUN]
+def test_the_default_stack_is_called_smdebug(aws):
+    assert [run.run for run in connect().runs()] == [RUN]
 
 
 def test_the_environment_names_another_stack_or_a_table(aws, monkeypatch):
@@ -112,18 +112,18 @@ def test_the_environment_names_another_stack_or_a_table(aws, monkeypatch):
     assert debugger.run(RUN).logs("loss") == []
 
 
-def test_what_is_said_in_the_call_counts_more_than_the_environment(aws, monkeypatch):
+def test_arguments_take_precedence_over_the_environment(aws, monkeypatch):
     monkeypatch.setenv("SMDEBUG_TABLE", "another")
-    assert [one.run for one in connect(stack="smdebug").runs()] == [RUN]
-    assert [one.run for one in connect(table="smdebug-steps").runs()] == [RUN]
+    assert [run.run for run in connect(stack="smdebug").runs()] == [RUN]
+    assert [run.run for run in connect(table="smdebug-steps").runs()] == [RUN]
 
 
-def test_a_stack_that_is_not_there_is_named_with_its_region(aws):
+def test_a_missing_stack_is_named_with_its_region(aws):
     with pytest.raises(StackUnknown, match="The stack smdbug in us-east-1: it does not exist"):
         connect(stack="smdbug")
 
 
-def test_a_table_that_is_not_there_is_named_with_its_region(aws):
+def test_a_missing_table_is_named_with_its_region(aws):
     with pytest.raises(StackUnknown, match="The table nope in us-east-1: it does not exist"):
         connect(table="nope").runs()
 
@@ -149,7 +149,7 @@ def test_each_client_is_made_once(aws):
     assert sorted(made) == ["cloudformation", "dynamodb", "logs", "s3"]
 
 
-def test_the_outputs_of_somebodys_own_stack_carry_a_path_and_a_digest():
+def test_the_outputs_of_a_users_own_stack_have_a_path_and_a_digest():
     outputs = {"WatchTable0A1B2C3D": "t", "WatchBucketDEADBEEF": "b", "TableauUrl": "x"}
     assert output_of(outputs, "Table") == "t"
     assert output_of(outputs, "Bucket") == "b"
@@ -158,14 +158,14 @@ def test_the_outputs_of_somebodys_own_stack_carry_a_path_and_a_digest():
     assert output_of({"ATable0A1B2C3D": "1", "Table": "2"}, "Table") == "2"
 
 
-def test_the_outputs_of_the_deployed_stack_are_those_that_are_looked_for():
+def test_the_outputs_of_the_deployed_stack_are_found():
     outputs_of_the_stack = ast.parse((ROOT / "infra" / "outputs.py").read_text(encoding="utf-8"))
-    told = [
+    names = [
         ast.literal_eval(node.args[0])
         for node in ast.walk(outputs_of_the_stack)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "self._tell"
     ]
-    outputs = {name: f"the {name}" for name in told}
+    outputs = {name: f"the {name}" for name in names}
     client = boto3.client("cloudformation", region_name="us-east-1")
     listed = [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]
     known = {"StackName": "s", "CreationTime": "2026-01-01", "StackStatus": "CREATE_COMPLETE"}
@@ -177,19 +177,19 @@ def test_the_outputs_of_the_deployed_stack_are_those_that_are_looked_for():
     assert set(found.log_groups) == {"the EvaluationLog", "the CustomRuleLogs"}
 
 
-def test_many_findings_come_page_by_page(aws):
+def test_many_findings_are_read_page_by_page(aws):
     found = connect().run(RUN).findings(limit=2)
-    assert [one.step for one in found] == [1, 2]
+    assert [finding.step for finding in found] == [1, 2]
     assert found[0].worst[0]["threshold"] == 1e-7
 
 
-def test_rules_and_the_stop_are_written_into_the_runs_own_prefix(aws):
+def test_rules_and_the_stop_request_are_written_below_the_run(aws):
     run = connect().run(RUN)
     run.set_rules([LOSS])
     run.stop("enough")
     read = boto3.client("s3").get_object
     rules = json.load(read(Bucket="my-bucket", Key="teams/resnet/rules.json")["Body"])
-    assert [one["name"] for one in rules["rules"]] == ["loss"]
+    assert [rule["name"] for rule in rules["rules"]] == ["loss"]
     stop = json.load(read(Bucket="my-bucket", Key="teams/resnet/control/stop")["Body"])
     assert stop["reason"] == "enough"
 
@@ -197,26 +197,26 @@ def test_rules_and_the_stop_are_written_into_the_runs_own_prefix(aws):
 # Logs
 
 
-def say(group: str, *lines: tuple[float, Any]) -> None:
+def log(group: str, *lines: tuple[float, Any]) -> None:
     client = boto3.client("logs")
     stream = f"stream-{len(client.describe_log_streams(logGroupName=group)['logStreams'])}"
     client.create_log_stream(logGroupName=group, logStreamName=stream)
     events = [
         {
             "timestamp": int(at * 1000),
-            "message": told if isinstance(told, str) else json.dumps(told),
+            "message": line if isinstance(line, str) else json.dumps(line),
         }
-        for at, told in lines
+        for at, line in lines
     ]
     client.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
 
-def test_the_logs_of_a_rule_are_its_own_lines_of_this_run_in_order(aws):
+def test_the_logs_of_a_rule_are_its_lines_about_the_run_in_order(aws):
     import time
 
     now = time.time()
     line = {"run": RUN, "rule": "fc", "level": "INFO", "step": 3}
-    say(
+    log(
         "evaluate",
         (now - 50, {**line, "message": "second"}),
         (now - 40, {**line, "rule": "loss", "message": "of another rule"}),
@@ -224,7 +224,7 @@ def test_the_logs_of_a_rule_are_its_own_lines_of_this_run_in_order(aws):
         (now - 20, "START RequestId: 1"),
         (now - 10, {**line, "rule": VANISHING.id, "message": "third", "step": None}),
     )
-    say(
+    log(
         "custom",
         (now - 60, {**line, "message": "first"}),
         (now - 45, {**line, "message": "between"}),
@@ -232,20 +232,20 @@ def test_the_logs_of_a_rule_are_its_own_lines_of_this_run_in_order(aws):
     )
     run = connect().run(RUN)
     lines = run.logs("VanishingGradient")
-    assert [one.message for one in lines] == ["first", "second", "between", "third"]
+    assert [line.message for line in lines] == ["first", "second", "between", "third"]
     assert (lines[1].step, lines[1].level, lines[3].step) == (3, "INFO", None)
     assert lines[1].fields["run"] == RUN
-    assert [one.message for one in run.logs("fc", since=30)] == ["third"]
+    assert [line.message for line in run.logs("fc", since=30)] == ["third"]
     assert "second" in repr(lines)
     json.dumps(lines.to_dict())
 
 
-def test_a_log_group_that_is_gone_is_named(aws):
+def test_a_missing_log_group_is_named(aws):
     with pytest.raises(StackUnknown, match="The log group gone in us-east-1"):
         connect(log_groups=["gone"]).run(RUN).logs("fc")
 
 
-def test_what_cloudwatch_looks_for_is_quoted():
+def test_the_filter_pattern_is_quoted():
     assert filter_pattern('b/a "b" \\', ["fc"]) == (
         '{ ($.run = "b/a \\"b\\" \\\\") && ($.rule = "fc") }'
     )
@@ -254,11 +254,11 @@ def test_what_cloudwatch_looks_for_is_quoted():
     )
 
 
-def test_a_name_too_long_for_cloudwatch_is_looked_for_here():
+def test_names_too_long_for_a_filter_pattern_are_filtered_locally():
     assert filter_pattern("b/" + "x" * 1024, ["fc"]) == ""
 
 
-def test_logs_come_page_by_page():
+def test_logs_are_read_page_by_page():
     client = boto3.client("logs", region_name="us-east-1")
     event = {"timestamp": 1000, "message": json.dumps({"run": RUN, "rule": "fc", "message": "a"})}
     with Stubber(client) as stub:
@@ -270,7 +270,7 @@ def test_logs_come_page_by_page():
         stub.add_response("filter_log_events", {"events": [event], "nextToken": "2"}, asked)
         stub.add_response("filter_log_events", {"events": [event]}, {**asked, "nextToken": "2"})
         lines = list(Logs(["g"], lambda _: client).lines(RUN, ["fc"], 5.0))
-    assert [one.message for one in lines] == ["a", "a"]
+    assert [line.message for line in lines] == ["a", "a"]
 
 
 # What can go wrong
@@ -285,7 +285,7 @@ def answering(code: str, message: str = "") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "said"),
+    ("code", "error", "message"),
     [
         ("AccessDeniedException", AccessDenied, "the credentials lack dynamodb:Query on it"),
         ("ExpiredTokenException", AccessDenied, "renew them"),
@@ -295,13 +295,13 @@ def answering(code: str, message: str = "") -> Any:
         ("ValidationException", SMDebugRuntimeError, "AWS refuses dynamodb:Query"),
     ],
 )
-def test_what_aws_refuses_is_said_in_our_words(code, error, said):
+def test_errors_of_aws_become_typed_errors(code, error, message):
     with pytest.raises(error, match="The table steps in eu-west-1") as caught:
         answering(code, "User: arn:… is not authorized").runs()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_without_credentials_one_is_told_how_to_get_some(monkeypatch, tmp_path):
+def test_missing_credentials_are_reported_with_a_remedy(monkeypatch, tmp_path):
     for name in (*NAMED, "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -312,7 +312,7 @@ def test_without_credentials_one_is_told_how_to_get_some(monkeypatch, tmp_path):
         connect(client=session.client)
 
 
-def test_without_a_region_one_is_told_to_set_it(monkeypatch, tmp_path):
+def test_a_missing_region_is_reported_with_a_remedy(monkeypatch, tmp_path):
     for name in (*NAMED, "AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
@@ -320,7 +320,7 @@ def test_without_a_region_one_is_told_to_set_it(monkeypatch, tmp_path):
         connect(stack="smdebug")
 
 
-def test_who_cannot_be_reached_is_named():
+def test_an_unreachable_service_is_named():
     from botocore.config import Config
 
     def client(service: str) -> Any:
@@ -338,21 +338,21 @@ def test_who_cannot_be_reached_is_named():
         connect(table="steps", client=client).runs()
 
 
-def test_a_run_that_is_not_there_is_not_there_on_aws_either(aws):
+def test_an_unknown_run_is_refused_on_aws(aws):
     with pytest.raises(RunUnknown, match=f"Did you mean {RUN}"):
         connect().run("my-bucket/teams/resnot")
 
 
-def test_without_boto3_one_is_told_what_to_install(tmp_path: Path):
+def test_missing_boto3_is_reported_with_the_extra_to_install(tmp_path: Path):
     (tmp_path / "boto3.py").write_text("raise ImportError('no boto3')")
     script = "import smdebug.service as s\ntry: s.connect()\nexcept Exception as e: print(repr(e))"
     layer = ROOT / "layers" / "smdebug_core" / "python"
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-B", "-c", script],
         env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{layer}"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "SMDebugCustomerError" in said.stdout
-    assert "smdebug-serverless[aws]" in said.stdout
+    assert "SMDebugCustomerError" in result.stdout
+    assert "smdebug-serverless[aws]" in result.stdout

@@ -1,4 +1,4 @@
-"""What a run is said to cost is what the functions' own calls cost."""
+"""The estimated cost of a run matches the cost of the functions' calls."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ COUNTED = ("write unit", "read unit", "S3 GET", "SQS request", "invocation", "ex
 
 
 @pytest.mark.parametrize(("workers", "steps"), [(1, 20), (8, 20), (17, 10), (64, 4), (256, 2)])
-def test_a_step_uses_what_its_calls_use(workers, steps):
+def test_the_usage_of_a_step_matches_the_calls(workers, steps):
     with contextlib.redirect_stdout(io.StringIO()):
         bill, _ = measure(workers, steps, 10)
     counted = {what: bill[what] / steps for what in COUNTED}
-    told = usage_of_step(workers)
+    estimated = usage_of_step(workers)
     if workers <= 64:
         for what in COUNTED:
-            assert told[what] == pytest.approx(counted[what], rel=0.02, abs=0.3), what
+            assert estimated[what] == pytest.approx(counted[what], rel=0.02, abs=0.3), what
 
     def priced(used):
         return sum(PRICES[what] * used[what] for what in COUNTED)
 
-    assert priced(told) == pytest.approx(priced(counted), rel=0.03)
+    assert priced(estimated) == pytest.approx(priced(counted), rel=0.03)
 
 
-def test_the_whole_is_what_is_promised_of_a_million_steps():
+def test_a_million_steps_cost_what_is_promised():
     assert 9 < Cost(1_000_000, 1).dollars < 12
     assert 20 < Cost(1_000_000, 8).dollars < 25
     assert 1800 < Cost(1_000_000, 1024).dollars < 2300
     assert Cost(1200, 1).dollars == pytest.approx(1.2e-3 * Cost(1_000_000, 1).dollars)
 
 
-def test_a_cost_is_told_with_two_digits_that_count():
+def test_a_cost_has_two_significant_digits():
     assert str(Cost(1200, 1)) == "$0.012"
-    told = [dollars(one) for one in (0, 0.0000312, 0.0999, 0.25, 1.234, 12.3, 1880.4)]
-    assert told == ["$0.00", "$0.000031", "$0.10", "$0.25", "$1.23", "$12.30", "$1,880"]
+    texts = [dollars(amount) for amount in (0, 0.0000312, 0.0999, 0.25, 1.234, 12.3, 1880.4)]
+    assert texts == ["$0.00", "$0.000031", "$0.10", "$0.25", "$1.23", "$12.30", "$1,880"]

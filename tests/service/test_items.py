@@ -49,8 +49,8 @@ WORKERS = st.one_of(
 
 
 def built(kind: type, **strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Records with each field drawn: one that nobody thought of here is an error."""
-    assert strategies.keys() == {one.name for one in fields(kind)}
+    """Records with each field drawn; a field without a strategy is an error."""
+    assert strategies.keys() == {field.name for field in fields(kind)}
     return st.builds(kind, **strategies)
 
 
@@ -154,33 +154,37 @@ STEP_RECORDS = built(
 
 def through_the_table(item: dict[str, Any]) -> dict[str, Any]:
     """The item as it comes back from a table."""
-    told = json.loads(json.dumps(as_attributes(item), default=lambda raw: f"bytes:{raw.hex()}"))
-    return item_in(with_bytes(told))
+    attributes = json.loads(
+        json.dumps(as_attributes(item), default=lambda raw: f"bytes:{raw.hex()}")
+    )
+    return item_in(with_bytes(attributes))
 
 
 def with_bytes(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: bytes.fromhex(one[6:]) if key == "B" and isinstance(one, str) else with_bytes(one)
-            for key, one in value.items()
+            key: bytes.fromhex(item[6:])
+            if key == "B" and isinstance(item, str)
+            else with_bytes(item)
+            for key, item in value.items()
         }
-    return [with_bytes(one) for one in value] if isinstance(value, list) else value
+    return [with_bytes(item) for item in value] if isinstance(value, list) else value
 
 
 @given(RUN_RECORDS)
-def test_a_run_comes_back_as_it_was(record):
+def test_a_run_survives_a_round_trip(record):
     assert items.run_of(through_the_table(items.item_of_run(record))) == record
 
 
 @given(RUNS, GROUP_RECORDS)
-def test_a_group_comes_back_as_it_was(run, record):
+def test_a_group_survives_a_round_trip(run, record):
     item = through_the_table(items.item_of_group(run, record))
     assert items.group_of(item) == record
     assert item["pk"] == items.run_pk(run)
 
 
 @given(RUNS, GROUP_RECORDS, RULE_RECORDS)
-def test_what_a_commit_changes_holds_all_that_rules_have_become(run, record, rule):
+def test_a_commit_changes_everything_about_the_rules(run, record, rule):
     before = items.item_of_group(run, GroupRecord(record.group, rules=(rule,)))
     after = items.group_of({**before, **items.progress_of_group(record)})
     changed = ("rules", "cursor", "training_run", "passed", "late_done", "finished")
@@ -194,12 +198,12 @@ def test_what_a_commit_changes_holds_all_that_rules_have_become(run, record, rul
     st.lists(CONFIGURATIONS, max_size=2).map(tuple),
     TEXT,
 )
-def test_the_rules_of_a_run_come_back_as_they_were(run, wanted, detached, version):
+def test_the_rules_of_a_run_survive_a_round_trip(run, wanted, detached, version):
     rules = RulesOfRun(wanted, detached)
     item = through_the_table(items.item_of_rules(run, rules, version))
     back = items.rules_of(item)
     assert back == rules
-    assert [one.id for one in back.wanted] == [one.id for one in wanted]
+    assert [rule.id for rule in back.wanted] == [rule.id for rule in wanted]
     assert item["version"] == version
 
 
@@ -208,20 +212,21 @@ def test_a_run_without_rules_has_none():
 
 
 @given(RUNS, LAYOUTS)
-def test_a_layout_comes_back_as_it_was(run, layout):
+def test_a_layout_survives_a_round_trip(run, layout):
     assert items.layout_of(through_the_table(items.item_of_layout(run, layout))) == layout
 
 
 @given(RUNS, STEPS, NAMES, PLAIN)
-def test_a_finding_comes_back_as_it_was(run, step, id, detail):
+def test_a_finding_survives_a_round_trip(run, step, id, detail):
     item = through_the_table(items.item_of_finding(run, step, id, detail))
     assert items.finding_of(item) == detail
 
 
 @given(RUNS, STEP_RECORDS)
-def test_a_step_comes_back_as_it_was_noted_whatever_the_order(run, record):
+def test_a_step_survives_a_round_trip_whatever_the_order_of_its_files(run, record):
     index = StepIndex(MemoryItems(), kept_for=KEPT_FOR)
-    files = [(one, False) for one in record.with_event] + [(one, True) for one in record.with_index]
+    files = [(worker, False) for worker in record.with_event]
+    files += [(worker, True) for worker in record.with_index]
     for worker, is_index in sorted(files):
         index.note_arrivals(
             run,
@@ -256,22 +261,22 @@ def test_a_token_names_its_worker(worker, is_index):
 
 @given(st.lists(st.tuples(STEPS, st.integers(0, 9999)), min_size=2, unique=True))
 def test_steps_sort_by_attempt_and_number(steps):
-    by_key = sorted(steps, key=lambda one: items.step_sk(one[1], one[0]))
-    assert by_key == sorted(steps, key=lambda one: (one[1], one[0]))
+    by_key = sorted(steps, key=lambda step: items.step_sk(step[1], step[0]))
+    assert by_key == sorted(steps, key=lambda step: (step[1], step[0]))
 
 
 @pytest.mark.parametrize("body", [b"", b"no zlib", items.packed([])[:-3]])
-def test_a_damaged_record_is_said_to_be_damaged(body):
+def test_a_damaged_record_is_refused(body):
     with pytest.raises(DamagedRecord):
         items.finding_of({"pk": "RUN#b/r", "sk": "FINDING#1#a", "body": body})
 
 
-def test_a_finding_that_is_no_object_is_said_to_be_damaged():
+def test_a_finding_that_is_not_an_object_is_refused():
     with pytest.raises(DamagedRecord, match="is not a finding"):
         items.finding_of({"pk": "RUN#b/r", "sk": "FINDING#1#a", "body": items.packed([])})
 
 
-# Sizes: what every step writes is one write unit
+# Sizes: the writes of every step take one write unit
 
 LONG_RUN = (
     "sagemaker-eu-central-1-123456789012/teams/vision/experiments/"
@@ -286,14 +291,18 @@ BUILT_IN_RULES = (
 
 def state_of_a_rule(chance: random.Random) -> bytes:
     """What a rule such as Overfit remembers, as `save_state` tells it: numbers, with all their digits."""
-    told = {"best": chance.random(), "last": chance.random(), "patience": chance.randrange(10**3)}
-    state = b"smdebug-state 1 0000000073\n" + json.dumps(told, separators=(",", ":")).encode()
+    remembered = {
+        "best": chance.random(),
+        "last": chance.random(),
+        "patience": chance.randrange(10**3),
+    }
+    state = b"smdebug-state 1 0000000073\n" + json.dumps(remembered, separators=(",", ":")).encode()
     assert 80 <= len(state) <= 100
     return state
 
 
 @pytest.mark.parametrize("run", [SHORT_RUN, LONG_RUN])
-def test_ten_rules_that_found_nothing_and_remember_a_little_are_one_write_unit(run):
+def test_ten_rules_without_findings_and_with_small_states_take_one_write_unit(run):
     chance = random.Random(3)
     rules = tuple(
         RuleRecord(
@@ -312,7 +321,7 @@ def test_ten_rules_that_found_nothing_and_remember_a_little_are_one_write_unit(r
 
 
 @pytest.mark.parametrize("run", [SHORT_RUN, LONG_RUN])
-def test_the_step_of_96_workers_is_one_write_unit(run):
+def test_the_step_of_96_workers_takes_one_write_unit(run):
     index = StepIndex(store := MemoryItems(), kept_for=KEPT_FOR)
     for worker in range(items.WORKERS_A_SHARD):
         for is_index in (False, True):
@@ -354,7 +363,7 @@ def test_bytes_are_counted_as_dynamodb_does(item, size):
 
 
 @pytest.mark.parametrize("name", ["../../other/run", "a/b", "ü", "a#b", "", ".", "x" * 200])
-def test_the_folder_of_a_memory_is_one_folder_whatever_the_name(name):
+def test_the_folder_of_a_state_is_one_folder_whatever_the_name(name):
     folder = items.state_folder("builtin", name)
     assert re.fullmatch(r"state/builtin/[A-Za-z0-9_-]{1,80}/", folder)
     assert folder != items.state_folder("builtin", f"{name} ")
