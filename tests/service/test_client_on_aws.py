@@ -163,7 +163,7 @@ def test_the_outputs_of_the_deployed_stack_are_found():
     names = [
         ast.literal_eval(node.args[0])
         for node in ast.walk(outputs_of_the_stack)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "self._tell"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "self._add"
     ]
     outputs = {name: f"the {name}" for name in names}
     client = boto3.client("cloudformation", region_name="us-east-1")
