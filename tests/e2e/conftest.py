@@ -1,4 +1,4 @@
-"""One local stack for the session; each test has a prefix of its own in its bucket."""
+"""One local stack per session; each test has its own prefix in the bucket."""
 
 from local_aws.pytest_plugin import local_aws, local_debugger
 

@@ -1,4 +1,4 @@
-"""Who has subscribed is told of a finding once, however often its event comes."""
+"""Subscribers get one alert per finding, however often its event is delivered."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ EACH_STEP = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
 STEPS = 6
 
 
-def test_findings_that_come_many_times_are_told_once_each(local_debugger):
-    """Steps that come at once have executions that overlap, and the bus delivers each event again."""
+def test_each_finding_sends_one_alert(local_debugger):
+    """Executions of simultaneous steps overlap, and the bus delivers each event again."""
     aws, run = local_debugger.aws, f"{local_debugger.bucket}/{local_debugger.key('burst')}"
-    inbox = aws.inbox("told-once")
+    inbox = aws.inbox("alerted-once")
     local_debugger.attach("burst", [EACH_STEP])
     saver = Saver(local_debugger.storage("burst")).begin()
     for step in range(STEPS):
@@ -29,13 +29,13 @@ def test_findings_that_come_many_times_are_told_once_each(local_debugger):
         lambda: len({event["detail"]["id"] for event in events()}) == STEPS, what="events"
     )
     again = {event["detail"]["id"]: event for event in events()}.values()
-    with ThreadPoolExecutor(4) as at_once:
-        for done in at_once.map(lambda event: aws.invoke("notify", event), [*again, *again]):
+    with ThreadPoolExecutor(4) as workers:
+        for done in workers.map(lambda event: aws.invoke("notify", event), [*again, *again]):
             assert done.error is None, done.payload
 
     sent: Counter[int] = Counter()
 
-    def all_told():
+    def all_sent():
         for message in inbox.messages():
             if run in message["message"] and " found something " in message["subject"]:
                 sent.update(
@@ -45,10 +45,10 @@ def test_findings_that_come_many_times_are_told_once_each(local_debugger):
                 )
         return set(sent) == set(range(STEPS))
 
-    aws.wait_until(all_told, what="an alert for each finding")
+    aws.wait_until(all_sent, what="an alert for each finding")
     aws.wait_until(
         lambda: len(aws.invocations("notify")) >= len(events()) + 2 * STEPS,
         what="the last delivery to be handled",
     )
-    all_told()
+    all_sent()
     assert sent == dict.fromkeys(range(STEPS), 1)

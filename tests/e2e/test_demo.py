@@ -1,4 +1,4 @@
-"""The demo, whole and real, as a program would run it."""
+"""The whole demo, as a program runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.local_aws.test_local_aws import ROOT, environment
 
 
-def test_it_answers_with_one_document_and_leaves_the_runs_where_it_was_told(tmp_path):
+def test_it_prints_one_document_and_keeps_the_runs_in_the_folder(tmp_path):
     kept = tmp_path / "kept"
     done = subprocess.run(
         [sys.executable, "-m", "smdebug", "demo", "--json", "--keep", str(kept)],
@@ -24,21 +24,21 @@ def test_it_answers_with_one_document_and_leaves_the_runs_where_it_was_told(tmp_
     assert (done.returncode, done.stderr) == (0, "")
     results = json.loads(done.stdout)
     assert results["as_it_should_be"] is True
-    ill, healthy = results["runs"]
+    failing, healthy = results["runs"]
 
-    assert ill["ended"] == "stopped"
-    assert [(action["action"], action["rule"]) for action in ill["stopped_by"]] == [
+    assert failing["ended"] == "stopped"
+    assert [(action["action"], action["rule"]) for action in failing["stopped_by"]] == [
         ("stoptraining", "VanishingGradient")
     ]
-    assert 0 < len(ill["steps"]) < ill["steps_planned"] / 20
-    assert {rule["name"]: rule["status"] for rule in ill["rules"]} == {
+    assert 0 < len(failing["steps"]) < failing["steps_planned"] / 20
+    assert {rule["name"]: rule["status"] for rule in failing["rules"]} == {
         "VanishingGradient": "IssuesFound",
         "ExplodingTensor": "NoIssuesFound",
     }
-    (finding,) = ill["findings"]
+    (finding,) = failing["findings"]
     assert set(finding["seconds_after_upload"]) == {"indexed", "evaluated", "published"}
     assert "gradient/layer00_weight" in finding["messages"][0]
-    (alert,) = [alert for alert in ill["alerts"] if "finding" in alert]
+    (alert,) = [alert for alert in failing["alerts"] if "finding" in alert]
     assert (alert["finding"], alert["step"]) == (finding["id"], finding["step"])
     assert alert["seconds_after_upload"] > 0
 
@@ -51,7 +51,7 @@ def test_it_answers_with_one_document_and_leaves_the_runs_where_it_was_told(tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_where_it_may_not_write_it_says_so_before_it_begins(tmp_path):
+def test_a_folder_that_is_not_writable_is_reported_before_the_demo_begins(tmp_path):
     taken = tmp_path / "taken"
     taken.write_text("a file", encoding="utf-8")
     done = subprocess.run(

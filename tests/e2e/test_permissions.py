@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,12 @@ from tests.e2e.test_rules import COUNTING, custom
 from tests.functions.saver import ILL, WELL, Saver
 
 ROOT = Path(__file__).parents[2]
+TIMEOUT = 300.0  # seconds, for every wait: a busy machine must not change the result
 
-# What nobody shows here, and why it is in the template all the same.
+# Permissions that the test does not use, and why the template has them all the same.
 NOT_SHOWN = {
-    "UndeliveredQueue sqs:SendMessage": "EventBridge itself sends undeliverable events there; on this machine "
-    "every function can be reached.",
+    "UndeliveredQueue sqs:SendMessage": "EventBridge itself sends undeliverable events there; on this "
+    "machine every function can be reached.",
     "NotifyFunction lambda:InvokeFunction": "CloudWatch calls it for the stack's alarms; moto raises none.",
     "Act sagemaker:StopTrainingJob": "It stops the job of a run; moto does not support this call.",
     "Watch scheduler:UpdateSchedule": "A schedule that has fired may still exist on AWS; moto removes it "
@@ -75,14 +76,14 @@ class Waiting(Rule):
 
 
 def test_every_permission_is_needed_and_none_is_missing():
-    # A stack of its own: others may have things go wrong that are refused, or that nobody needs.
+    # A separate stack: other tests cause refusals, and calls that are not needed.
     with LocalAws({"alert_emails": "me@example.org"}) as aws:
-        everything_that_happens(LocalDebugger(aws))
+        run_everything(PatientDebugger(aws))
         assert aws.refused() == []
         report = aws.permissions()
     names = report["roles"]
     unused = {f"{short(names.get(owner, owner))} {action}" for owner, action, _ in report["unused"]}
-    # Each statement taken away in turn: something that was done would be refused.
+    # Without one of these statements, every call would still have been allowed.
     needless = {
         f"{short(names.get(statement['owner'], statement['owner']))} {action}"
         for statement in report["needless"]
@@ -90,16 +91,49 @@ def test_every_permission_is_needed_and_none_is_missing():
     }
     assert sorted((unused | needless) - set(NOT_SHOWN)) == []
     assert sorted(set(NOT_SHOWN) - unused - needless) == [], (
-        "it is shown, and need not be explained"
+        "it is used, so remove it from NOT_SHOWN"
     )
 
 
-def test_the_page_tells_what_is_not_shown_and_why():
+def test_the_docs_list_the_permissions_that_are_not_used_and_why():
     page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())
     rows = re.findall(
         r"\| (\w+) \| `(\w+:\w+)` \| ([^|]+) \|", page.split("never asked for there")[1]
     )
     assert {f"{role} {action}": why for role, action, why in rows} == NOT_SHOWN
+
+
+class PatientDebugger(LocalDebugger):
+    """A debugger whose waits end only if something is wrong, however busy the machine is."""
+
+    def wait(self, name, *, through, seconds=TIMEOUT):
+        return super().wait(name, through=through, seconds=seconds)
+
+    def finish(self, name, *, seconds=TIMEOUT):
+        return super().finish(name, seconds=seconds)
+
+    def end(self, name, *, seconds=TIMEOUT):
+        return super().end(name, seconds=seconds)
+
+    def run(self, name, *, seconds=TIMEOUT):
+        return super().run(name, seconds=seconds)
+
+
+def wait_until(aws, holds, what: str):
+    return aws.wait_until(holds, what=what, seconds=TIMEOUT)
+
+
+def wait_for_use(aws, role: str, action: str) -> None:
+    wait_until(aws, lambda: is_used(aws, role, action), f"{role} to need {action}")
+
+
+def is_used(aws, role: str, action: str) -> bool:
+    report = aws.permissions()
+    unused = {
+        (short(report["roles"].get(owner, owner)), unused_action)
+        for owner, unused_action, _ in report["unused"]
+    }
+    return (role, action) not in unused
 
 
 def short(name: str) -> str:
@@ -110,56 +144,164 @@ def short(name: str) -> str:
     return re.sub(r"^Debugger|Role[0-9A-F]{8}$", "", name)
 
 
-def source_of(name: str, debugger) -> str:
-    """The source lies at a place that both runs know."""
-    key = f"rule-sources/{name}.py"
+@contextmanager
+def killing(aws, function: str, call: str) -> Iterator[None]:
+    """Kill the function at that call."""
+    aws.kill_when(function, call, times=1000)
+    try:
+        yield
+    finally:
+        aws.kill_when(function, call, times=0)
+
+
+@contextmanager
+def failing_for_good(aws, role: str, call: str, sender: str = "") -> Iterator[None]:
+    """Kill a function at that call until it, or `sender`, has sent a message because of it."""
+    function = re.sub("([a-z])([A-Z])", r"\1_\2", role).lower()
+    with killing(aws, function, call):
+        yield
+        wait_for_use(aws, sender or role, "sqs:SendMessage")
+
+
+def remembering(debugger) -> dict:
+    """A custom rule with a source that two runs share."""
+    key = "rule-sources/Remembering.py"
     body = REMEMBERING.encode()
     debugger.aws.client("s3").put_object(Bucket=debugger.bucket, Key=key, Body=body)
-    return f"s3://{debugger.bucket}/{key}"
+    source = f"s3://{debugger.bucket}/{key}"
+    return {"rule": "Remembering", "name": "Remembering", "source": source}
 
 
-def everything_that_happens(debugger) -> None:
-    all_of_a_life(debugger)
-    a_run_at_the_root_of_the_bucket(LocalDebugger(debugger.aws))
-    a_finished_run_that_goes_on_unnoticed(debugger)
-    rules_that_ask_for_what_is_not_there(debugger)
+# What the application does
+
+
+def run_everything(debugger) -> None:
+    a_whole_run(debugger)
+    a_run_at_the_root_of_the_bucket(PatientDebugger(debugger.aws))
+    a_finished_run_that_resumes_unnoticed(debugger)
+    rules_that_ask_for_missing_objects(debugger)
     a_custom_rule_that_waits_alone(debugger)
     a_run_that_ends_while_its_rule_waits(debugger)
-    what_cannot_be_done_in_three_attempts(debugger)
+    functions_that_fail_in_every_attempt(debugger)
 
 
-def a_finished_run_that_goes_on_unnoticed(debugger) -> None:
-    """The sweeper sees it, alone, and before it takes the run for a past one."""
+def a_whole_run(debugger) -> None:
+    aws = debugger.aws
+    actions = [{"name": "stoptraining", "training_job_prefix": "nobody"}, "email"]
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": actions}
+    debugger.attach("all", [stop, custom(debugger, "Counting", COUNTING), remembering(debugger)])
+    saver = Saver(debugger.storage("all")).begin()
+    for step in range(4):
+        saver.save(step, WELL if step < 3 else {**WELL, **MANY})
+    run = debugger.wait("all", through=3)
+    end_a_training_job(aws)
+    wait_until(aws, run.actions, "the outcome of the action")
+    with aws.losing_notifications():
+        saver.save(4)
+    aws.forward(361)  # the sweeper finds step 4
+    debugger.wait("all", through=4)
+    aws.forward(1801)  # the run is silent
+    wait_until(aws, lambda: str(run.look().state) == "Silent", "the silence")
+    saver.save(5, ILL)
+    debugger.wait("all", through=5)
+    run.attach({"name": "later", "rule": "VanishingGradient"})
+    saver.save(6)
+    wait_until(
+        aws,
+        lambda: [rule for rule in run.statuses() if rule.name == "later" and rule.attached],
+        "the rule attached later",
+    )
+    debugger.wait("all", through=6)
+    merge_lanes(debugger, run, saver)
+    saver.end()
+    debugger.finish("all")
+    wait_for_report(debugger, "all")
+    aws.forward(301)  # the sweeper removes the run from the list of watched runs
+    wait_until(
+        aws,
+        lambda: run.run not in [watched.run for watched in aws.connect().runs(watched=True)],
+        "the run to be a past one",
+    )
+
+
+def merge_lanes(debugger, run, saver) -> None:
+    """Evaluate lanes while nothing else is evaluated, so that they find the other rules level.
+
+    A lane has to publish nothing at that step, hence further steps.
+    """
+
+    def lanes() -> list[str]:
+        return [group for group in run.look().record.groups if group.startswith("lane-")]
+
+    for step in range(7, 40):
+        saver.save(step)
+        debugger.wait("all", through=step)
+        for lane in lanes():
+            debugger.aws.invoke("evaluate", {"run": run.run, "group": lane, "step": step})
+        if not lanes():
+            return
+    raise AssertionError("a lane has never joined the other rules")
+
+
+def end_a_training_job(aws) -> None:
+    ended = {"TrainingJobName": "not-one-of-ours", "TrainingJobStatus": "Completed"}
+    aws.client("events").put_events(
+        Entries=[
+            {
+                "Source": "aws.sagemaker",
+                "DetailType": "SageMaker Training Job State Change",
+                "Detail": json.dumps(ended),
+            }
+        ]
+    )
+
+
+def a_run_at_the_root_of_the_bucket(debugger) -> None:
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]}
+    debugger.attach("", [stop, remembering(debugger)])
+    saver = Saver(debugger.storage("")).begin()
+    for step in range(4):
+        saver.save(step, WELL if step < 3 else {**WELL, **MANY})
+    run = debugger.wait("", through=3)
+    wait_until(debugger.aws, run.actions, "the outcome of the action at the root")
+    saver.end()
+    debugger.finish("")
+    wait_for_report(debugger, "")
+
+
+def wait_for_report(debugger, name: str) -> None:
+    storage = debugger.storage(name)
+    wait_until(debugger.aws, lambda: storage.exists("report/report.html"), "the report")
+
+
+def a_finished_run_that_resumes_unnoticed(debugger) -> None:
+    """The sweeper alone sees it, before it moves the run to the past ones."""
     aws = debugger.aws
     debugger.attach("again", ["ExplodingTensor"])
     saver = Saver(debugger.storage("again")).begin()
     saver.save(0)
     saver.end()
-    aws.kill_when("sweep", "dynamodb:Query", times=100)
-    debugger.finish("again")
-    with aws.losing_notifications():
-        resumed = Saver(debugger.storage("again"), run_id="run-2", training_run=1).begin()
-        debugger.attach("again", ["ExplodingTensor", "VanishingGradient"])
-        resumed.save(1)
-    aws.kill_when("ingest", "dynamodb:GetItem", times=100)
-    aws.kill_when("sweep", "dynamodb:Query", times=0)
-    aws.forward(361)
-    wait_for_use(aws, "Sweep", "scheduler:UpdateSchedule")
-    aws.kill_when("ingest", "dynamodb:GetItem", times=0)
+    with ExitStack() as stack:
+        with killing(aws, "sweep", "dynamodb:Query"):
+            debugger.finish("again")
+            stack.enter_context(killing(aws, "ingest", "dynamodb:GetItem"))
+            with aws.losing_notifications():
+                resumed = Saver(debugger.storage("again"), run_id="run-2", training_run=1).begin()
+                debugger.attach("again", ["ExplodingTensor", "VanishingGradient"])
+                resumed.save(1)
+        aws.forward(361)
+        wait_for_use(aws, "Sweep", "scheduler:UpdateSchedule")
     debugger.wait("again", through=1)
 
 
-def rules_that_ask_for_what_is_not_there(debugger) -> None:
-    """A source that was never uploaded, and a run to compare with that nobody knows."""
+def rules_that_ask_for_missing_objects(debugger) -> None:
+    """A source that was never uploaded, and a run to compare with that does not exist."""
     elsewhere = debugger.path("unknown")
+    missing = f"s3://{debugger.bucket}/rule-sources/no.py"
     debugger.attach(
         "asking",
         [
-            {
-                "rule": "Nowhere",
-                "name": "n",
-                "source": f"s3://{debugger.bucket}/rule-sources/no.py",
-            },
+            {"rule": "Nowhere", "name": "n", "source": missing},
             {
                 "rule": "SimilarAcrossRuns",
                 "name": "s",
@@ -171,28 +313,26 @@ def rules_that_ask_for_what_is_not_there(debugger) -> None:
     )
     Saver(debugger.storage("asking")).begin().save(0)
     run = debugger.run("asking")
-    debugger.aws.wait_until(lambda: str(run.status("n").status) == "Error", what="the error")
-    wait_for_use(debugger.aws, "Claim", "s3:ListBucket")
-    wait_for_use(debugger.aws, "Evaluate", "s3:ListBucket")
-    wait_for_use(debugger.aws, "CustomRulesAccess", "s3:ListBucket")
+    wait_until(debugger.aws, lambda: str(run.status("n").status) == "Error", "the error")
+    for role in ("Claim", "Evaluate", "CustomRulesAccess"):
+        wait_for_use(debugger.aws, role, "s3:ListBucket")
 
 
 def a_custom_rule_that_waits_alone(debugger) -> None:
-    """Nobody else notes what its step holds, and nobody else has it looked at later."""
+    """No other function records what its step holds, or sends a reminder for it."""
     aws = debugger.aws
     Saver(debugger.storage("slow")).begin().save(0)
     debugger.wait("slow", through=0)
     waiting = custom(debugger, "Waiting", WAITING)
     debugger.attach("alone", [{**waiting, "other_trials": [debugger.path("slow")]}])
-    aws.kill_when("evaluate", "dynamodb:PutItem", times=100)
-    Saver(debugger.storage("alone")).begin().save(1)
-    wait_for_use(aws, "Claim", "dynamodb:PutItem")
-    wait_for_use(aws, "Commit", "sqs:SendMessage")
-    aws.kill_when("evaluate", "dynamodb:PutItem", times=0)
+    with killing(aws, "evaluate", "dynamodb:PutItem"):
+        Saver(debugger.storage("alone")).begin().save(1)
+        wait_for_use(aws, "Claim", "dynamodb:PutItem")
+        wait_for_use(aws, "Commit", "sqs:SendMessage")
 
 
 def a_run_that_ends_while_its_rule_waits(debugger) -> None:
-    """The check that the rule has left is over, and nobody has heard it, when the run is to be finished."""
+    """The reminder of the rule is due, and not handled yet, when the run is to be finished."""
     aws = debugger.aws
     waiting = custom(debugger, "Waiting", WAITING)
     debugger.attach("ending", [{**waiting, "other_trials": [debugger.path("slow")]}])
@@ -200,156 +340,37 @@ def a_run_that_ends_while_its_rule_waits(debugger) -> None:
     saver.save(1)
     saver.end()
     run = debugger.end("ending")
-    aws.kill_when("ingest", "dynamodb:GetItem", times=100)
 
-    def has_left_one() -> bool:
+    def has_sent_a_reminder() -> bool:
         aws.forward(61)
         aws.invoke("finish_run", {"run": run.run})
         return is_used(aws, "FinishRun", "sqs:SendMessage")
 
-    aws.wait_until(has_left_one, what="FinishRun to leave a check")
-    aws.kill_when("ingest", "dynamodb:GetItem", times=0)
+    with killing(aws, "ingest", "dynamodb:GetItem"):
+        wait_until(aws, has_sent_a_reminder, "FinishRun to send a reminder")
 
 
-def wait_for_use(aws, role: str, action: str) -> None:
-    aws.wait_until(lambda: is_used(aws, role, action), what=f"{role} to need {action}", seconds=60)
-
-
-def is_used(aws, role: str, action: str) -> bool:
-    report = aws.permissions()
-    unused = {
-        (short(report["roles"].get(permission[0], permission[0])), permission[1])
-        for permission in report["unused"]
-    }
-    return (role, action) not in unused
-
-
-def what_cannot_be_done_in_three_attempts(debugger) -> None:
-    """It ends among the dead letters, or is looked at again because the workflow has left a check."""
+def functions_that_fail_in_every_attempt(debugger) -> None:
+    """Their events become dead letters, or the workflow sends a reminder to evaluate again."""
     aws = debugger.aws
     stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]}
     debugger.attach("failing", [stop])
     saver = Saver(debugger.storage("failing")).begin()
-    with dying(aws, "Act", "dynamodb:UpdateItem"), dying(aws, "Notify", "dynamodb:UpdateItem"):
+    with (
+        failing_for_good(aws, "Act", "dynamodb:UpdateItem"),
+        failing_for_good(aws, "Notify", "dynamodb:UpdateItem"),
+    ):
         saver.save(0, ILL)
     debugger.wait("failing", through=0)
-    with dying(aws, "Sweep", "dynamodb:Query"):
+    with failing_for_good(aws, "Sweep", "dynamodb:Query"):
         aws.forward(301)
-    with dying(aws, "MarkPublished", "dynamodb:UpdateItem", leaves="Evaluation"):
+    with failing_for_good(aws, "MarkPublished", "dynamodb:UpdateItem", sender="Evaluation"):
         saver.save(1, WELL)
     debugger.wait("failing", through=1)
-    with dying(aws, "Watch", "dynamodb:GetItem"):
+    with failing_for_good(aws, "Watch", "dynamodb:GetItem"):
         aws.forward(1801)
     saver.save(2, WELL)
     debugger.wait("failing", through=2)
     saver.end()
-    with dying(aws, "WriteReport", "dynamodb:Query"):
+    with failing_for_good(aws, "WriteReport", "dynamodb:Query"):
         debugger.finish("failing")
-
-
-@contextmanager
-def dying(aws, role: str, call: str, leaves: str = "") -> Iterator[None]:
-    """Within this a function dies at that call, until somebody had to leave a message because of it."""
-    function = re.sub("([a-z])([A-Z])", r"\1_\2", role).lower()
-    aws.kill_when(function, call, times=100)
-    yield
-    wait_for_use(aws, leaves or role, "sqs:SendMessage")
-    aws.kill_when(function, call, times=0)
-
-
-def a_training_that_is_resumed(debugger) -> None:
-    """Its run is woken up for already, and will be later now."""
-    Saver(debugger.storage("resumed")).begin().save(0)
-    run = debugger.wait("resumed", through=0)
-    again = Saver(debugger.storage("resumed"), training_run=1).begin()
-    debugger.aws.wait_until(
-        lambda: run.look().record.training_run == 1, what="the second attempt to be noticed"
-    )
-    again.save(1)
-    debugger.wait("resumed", through=1)
-
-
-def a_run_at_the_root_of_the_bucket(debugger) -> None:
-    rules = [
-        {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]},
-        {
-            "rule": "Remembering",
-            "name": "Remembering",
-            "source": source_of("Remembering", debugger),
-        },
-    ]
-    debugger.attach("", rules)
-    saver = Saver(debugger.storage("")).begin()
-    for step in range(4):
-        saver.save(step, WELL if step < 3 else {**WELL, **MANY})
-    run = debugger.wait("", through=3)
-    debugger.aws.wait_until(run.actions, what="the outcome of the action at the root")
-    saver.end()
-    debugger.finish("")
-    the_report_is_there(debugger, "")
-
-
-def the_report_is_there(debugger, name: str) -> None:
-    place = debugger.storage(name)
-    debugger.aws.wait_until(lambda: place.exists("report/report.html"), what="the report")
-
-
-def all_of_a_life(debugger) -> None:
-    aws = debugger.aws
-    actions = [{"name": "stoptraining", "training_job_prefix": "nobody"}, "email"]
-    stop = {"rule": "ExplodingTensor", "name": "x", "actions": actions}
-    debugger.attach(
-        "all",
-        [
-            stop,
-            custom(debugger, "Counting", COUNTING),
-            {
-                "rule": "Remembering",
-                "name": "Remembering",
-                "source": source_of("Remembering", debugger),
-            },
-        ],
-    )
-    saver = Saver(debugger.storage("all")).begin()
-    for step in range(4):
-        saver.save(step, WELL if step < 3 else {**WELL, **MANY})
-    run = debugger.wait("all", through=3)
-    ended = {"TrainingJobName": "not-one-of-ours", "TrainingJobStatus": "Completed"}
-    aws.client("events").put_events(
-        Entries=[
-            {
-                "Source": "aws.sagemaker",
-                "DetailType": "SageMaker Training Job State Change",
-                "Detail": json.dumps(ended),
-            }
-        ]
-    )
-    aws.wait_until(run.actions, what="the outcome of the action")
-    with aws.losing_notifications():
-        saver.save(4)
-    aws.forward(361)  # the sweeper finds it
-    debugger.wait("all", through=4)
-    aws.forward(1801)  # it is silent
-    aws.wait_until(lambda: str(run.look().state) == "Silent", what="the silence")
-    saver.save(5, ILL)
-    debugger.wait("all", through=5)
-    run.attach({"name": "later", "rule": "VanishingGradient"})
-    saver.save(6)
-    aws.wait_until(
-        lambda: [status for status in run.statuses() if status.name == "later" and status.attached],
-        what="the rule attached later",
-    )
-    debugger.wait("all", through=6)
-    for step in range(7, 40):  # a lane joins the others at a step at which it has nothing to tell
-        saver.save(step)
-        debugger.wait("all", through=step)
-        if not any(group.startswith("lane-") for group in run.look().record.groups):
-            break
-    saver.end()
-    debugger.finish("all")
-    the_report_is_there(debugger, "all")
-    aws.forward(301)  # the sweeper lists it no more
-    aws.wait_until(
-        lambda: run.run not in [run.run for run in aws.connect().runs(watched=True)],
-        what="the run to be a past one",
-    )

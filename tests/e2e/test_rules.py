@@ -1,4 +1,4 @@
-"""Rules that people bring, and what they do to themselves and others: on the deployed template."""
+"""Custom rules on the deployed template, and the effects of their failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Greedy(Rule):
 
 
 def custom(local_debugger, name, source, **more):
-    """A rule whose source lies where the bucket's own sources may."""
+    """A rule with its source below the bucket's prefix for sources."""
     key = f"rule-sources/{local_debugger.key(name)}.py"
     local_debugger.aws.client("s3").put_object(
         Bucket=local_debugger.bucket, Key=key, Body=source.encode()
@@ -53,7 +53,7 @@ def custom(local_debugger, name, source, **more):
     return {"name": name, "rule": name, "source": f"s3://{local_debugger.bucket}/{key}", **more}
 
 
-def test_a_custom_rule_keeps_what_it_remembers_from_step_to_step(local_debugger):
+def test_a_custom_rule_keeps_its_state_between_steps(local_debugger):
     rule = custom(local_debugger, "Counting", COUNTING, parameters={"limit": "4"})
     local_debugger.attach("counted", [rule])
     saver = Saver(local_debugger.storage("counted")).begin()
@@ -65,7 +65,7 @@ def test_a_custom_rule_keeps_what_it_remembers_from_step_to_step(local_debugger)
     ]
 
 
-def test_a_rule_that_raises_is_in_error_and_the_others_go_on(local_debugger):
+def test_a_rule_that_raises_is_in_error_and_the_others_continue(local_debugger):
     rules = [custom(local_debugger, "Raising", RAISING), "ExplodingTensor"]
     local_debugger.attach("raised", rules)
     saver = Saver(local_debugger.storage("raised")).begin()
@@ -78,7 +78,7 @@ def test_a_rule_that_raises_is_in_error_and_the_others_go_on(local_debugger):
     assert [(finding.step, finding.rule) for finding in run.findings()] == [(3, "ExplodingTensor")]
 
 
-def test_a_built_in_rule_that_cannot_be_made_says_so_and_the_others_go_on(local_debugger):
+def test_a_built_in_rule_with_bad_parameters_is_in_error_and_the_others_continue(local_debugger):
     bad = {"name": "bad", "rule": "ExplodingTensor", "parameters": {"no_such": "1"}}
     local_debugger.attach("misspelled", [bad, "ExplodingTensor"])
     saver = Saver(local_debugger.storage("misspelled")).begin()
@@ -89,7 +89,7 @@ def test_a_built_in_rule_that_cannot_be_made_says_so_and_the_others_go_on(local_
     assert [finding.rule for finding in run.findings()] == ["ExplodingTensor"]
 
 
-def test_what_a_rule_logs_can_be_read(local_debugger):
+def test_the_log_of_a_rule_can_be_read(local_debugger):
     rule = custom(
         local_debugger,
         "Counting",
@@ -105,7 +105,7 @@ def test_what_a_rule_logs_can_be_read(local_debugger):
     assert ("I see 0 1.0", 0) in [(line.message, line.step) for line in lines]
 
 
-def test_a_run_that_falls_silent_is_reported_and_goes_on_when_data_comes(local_debugger):
+def test_a_silent_run_is_reported_and_resumes_with_new_data(local_debugger):
     aws = local_debugger.aws
     local_debugger.attach("silent", ["ExplodingTensor"])
     saver = Saver(local_debugger.storage("silent")).begin()
@@ -118,7 +118,7 @@ def test_a_run_that_falls_silent_is_reported_and_goes_on_when_data_comes(local_d
     assert str(run.look().state) == "Running"
 
 
-def test_a_training_that_stalls_is_told_of_meanwhile_and_asked_to_stop(local_debugger):
+def test_a_stalled_training_is_reported_and_requested_to_stop(local_debugger):
     aws = local_debugger.aws
     parameters = {"threshold": "240", "stop_training_on_fire": "True"}
     parameters["training_job_name_prefix"] = "stalled"
@@ -134,7 +134,7 @@ def test_a_training_that_stalls_is_told_of_meanwhile_and_asked_to_stop(local_deb
     assert b"(StalledTrainingRule) found something at step 0" in place.read("control/stop")
 
 
-def test_the_sweeper_looks_every_five_minutes(local_debugger):
+def test_the_sweeper_runs_every_five_minutes(local_debugger):
     aws = local_debugger.aws
     before = len(aws.invocations("sweep"))
     aws.forward(301)
@@ -142,7 +142,7 @@ def test_the_sweeper_looks_every_five_minutes(local_debugger):
     assert aws.invocations("sweep")[-1].error is None
 
 
-def test_a_file_whose_notification_was_lost_is_found_by_the_sweeper(local_debugger):
+def test_the_sweeper_finds_a_file_whose_notification_was_lost(local_debugger):
     aws = local_debugger.aws
     local_debugger.attach("swept", ["ExplodingTensor"])
     saver = Saver(local_debugger.storage("swept")).begin()

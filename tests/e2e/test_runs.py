@@ -1,4 +1,4 @@
-"""Runs on the deployed template with the real handlers: from files that are put to what people hear."""
+"""Runs on the deployed template with the real handlers, from their files to the alerts."""
 
 from __future__ import annotations
 
@@ -28,32 +28,30 @@ def test_a_finding_becomes_an_event_and_an_alert(local_debugger):
     (finding,) = local_debugger.findings("mnist")
     assert (finding.step, finding.rule) == (1, "ExplodingTensor")
     assert finding.worst[0]["tensor"] == "gradient/fc"
-    event = local_debugger.events("mnist", FOUND)[0]  # it is published at least once
+    event = local_debugger.events("mnist", FOUND)[0]  # published at least once
     assert event["source"] == "smdebug"
     assert event["detail"]["step"] == 1
 
-    def alert():
+    def alerts():
         messages = [
             message
             for message in inbox.messages()
             if local_debugger.key("mnist") in message["message"]
         ]
-        return [
-            message for message in messages if "gradient/fc" in message["message"]
-        ]  # also resolved is told
+        return [message for message in messages if "gradient/fc" in message["message"]]
 
-    message = local_debugger.aws.wait_until(alert, what="the alert")[0]
+    message = local_debugger.aws.wait_until(alerts, what="the alert")[0]
     assert "ExplodingTensor" in message["message"]
 
 
-def test_no_call_was_refused_and_nothing_is_among_the_dead_letters(local_debugger):
+def test_no_call_is_refused(local_debugger):
     saver = Saver(local_debugger.storage("plain")).begin()
     saver.save(0)
     local_debugger.wait("plain", through=0)
     assert local_debugger.aws.refused() == []
 
 
-def test_a_step_is_looked_at_once_all_of_its_workers_have_written_it(local_debugger):
+def test_a_step_is_evaluated_once_all_of_its_workers_have_written_it(local_debugger):
     place = local_debugger.storage("wide")
     local_debugger.attach("wide", EXPLODING)
     workers = [Saver(place, f"worker_{rank}", num_workers=4) for rank in range(4)]
@@ -71,7 +69,7 @@ def test_a_step_is_looked_at_once_all_of_its_workers_have_written_it(local_debug
     assert [finding.step for finding in run.findings()] == [0]
 
 
-def test_order_and_repetition_of_notifications_change_nothing(local_debugger, tmp_path):
+def test_order_and_repetition_of_notifications_do_not_matter(local_debugger, tmp_path):
     saver = Saver(open_storage(str(tmp_path))).begin()
     for step in range(6):
         saver.save(step, ILL if step in (2, 5) else WELL)
@@ -86,7 +84,7 @@ def test_order_and_repetition_of_notifications_change_nothing(local_debugger, tm
     assert [finding.step for finding in local_debugger.findings("shuffled")] == [2, 5]
 
 
-def test_a_worker_that_dies_is_not_waited_for_when_the_run_ends(local_debugger):
+def test_a_dead_worker_is_not_waited_for_when_the_run_ends(local_debugger):
     place = local_debugger.storage("halved")
     local_debugger.attach("halved", EXPLODING)
     alive, dying = (Saver(place, f"worker_{rank}", num_workers=2).begin() for rank in (0, 1))
@@ -101,7 +99,7 @@ def test_a_worker_that_dies_is_not_waited_for_when_the_run_ends(local_debugger):
     assert str(run.status("ExplodingTensor").status) == "NoIssuesFound"
 
 
-def test_the_end_of_a_run_gives_every_rule_its_last_status_and_a_summary(local_debugger):
+def test_every_rule_has_a_last_status_when_the_run_ends(local_debugger):
     local_debugger.attach("ended", ["ExplodingTensor", "VanishingGradient"])
     saver = Saver(local_debugger.storage("ended")).begin()
     saver.save(0, ILL)
@@ -113,7 +111,7 @@ def test_the_end_of_a_run_gives_every_rule_its_last_status_and_a_summary(local_d
     assert [event["detail"]["state"] for event in events][-1] == "Finished"
 
 
-def test_whoever_waits_for_rules_waits_for_their_events_too(local_debugger, monkeypatch):
+def test_waiting_for_rules_waits_for_their_events(local_debugger, monkeypatch):
     aws = local_debugger.aws
     client = aws.client("stepfunctions")
     deployed = client.describe_state_machine(stateMachineArn=aws.outputs["Workflow"])
@@ -142,7 +140,7 @@ def test_whoever_waits_for_rules_waits_for_their_events_too(local_debugger, monk
     assert client.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] == []
 
 
-def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
+def test_rules_attached_to_a_live_run_start_at_its_first_step(local_debugger):
     local_debugger.attach("live", ["VanishingGradient"])
     saver = Saver(local_debugger.storage("live")).begin()
     for step in range(3):
@@ -157,11 +155,11 @@ def test_rules_attached_to_a_live_run_begin_at_its_first_step(local_debugger):
     saver.save(3, ILL)
     local_debugger.wait("live", through=3)
     found = [(finding.step, finding.rule, finding.detail["catch_up"]) for finding in run.findings()]
-    # What is found again at the first new step is told again: now actions may follow.
+    # The issue is published again at the first new step, because actions may now follow.
     assert found == [(0, "ExplodingTensor", True), (3, "ExplodingTensor", False)]
 
 
-def test_rules_attached_to_a_run_that_has_ended_look_at_all_of_it(local_debugger):
+def test_rules_attached_to_an_ended_run_evaluate_all_of_it(local_debugger):
     local_debugger.attach("past", ["VanishingGradient"])
     saver = Saver(local_debugger.storage("past")).begin()
     for step in range(3):
@@ -173,25 +171,25 @@ def test_rules_attached_to_a_run_that_has_ended_look_at_all_of_it(local_debugger
     assert [(finding.step, finding.rule) for finding in run.findings()] == [(1, "ExplodingTensor")]
 
 
-def test_of_five_hundred_files_none_is_lost(local_debugger):
+def test_none_of_five_hundred_files_is_lost(local_debugger):
     local_debugger.attach(
         "many", [{"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}]
     )
     place = local_debugger.storage("many")
     workers = [Saver(place, f"worker_{rank}", num_workers=5).begin() for rank in range(5)]
-    ill = {7: 0, 30: 4, 49: 2}
+    failing = {7: 0, 30: 4, 49: 2}
     for step in range(50):  # five workers, two files each
         for rank, worker in enumerate(workers):
-            worker.save(step, ILL if ill.get(step) == rank else WELL)
+            worker.save(step, ILL if failing.get(step) == rank else WELL)
     run = local_debugger.wait("many", through=49)
     assert {finding.step: finding.worst[0]["worker"] for finding in run.findings()} == {
-        step: f"worker_{rank}" for step, rank in ill.items()
+        step: f"worker_{rank}" for step, rank in failing.items()
     }
     assert all(step.evaluated and len(step.workers) == 5 for step in run.steps())
 
 
 @pytest.mark.parametrize("kind", ["index", "rules"])
-def test_a_file_that_makes_no_sense_stops_nobody_else(local_debugger, kind):
+def test_a_malformed_file_does_not_stop_the_others(local_debugger, kind):
     place = local_debugger.storage("good")
     local_debugger.attach("good", EXPLODING)
     saver = Saver(place).begin()
@@ -208,7 +206,7 @@ def test_a_file_that_makes_no_sense_stops_nobody_else(local_debugger, kind):
     )
 
 
-def test_a_message_that_nobody_understands_ends_among_the_dead_letters(local_debugger):
+def test_a_malformed_message_becomes_a_dead_letter(local_debugger):
     aws = local_debugger.aws
     sqs = aws.client("sqs")
     (queue,) = [
@@ -229,13 +227,13 @@ def test_a_message_that_nobody_understands_ends_among_the_dead_letters(local_deb
     aws.wait_until(is_dead, what="the dead letter", seconds=30, pause=0.5)
 
 
-def test_a_handler_that_is_killed_while_it_evaluates_is_tried_again(local_debugger):
+def test_a_handler_that_is_killed_during_an_evaluation_is_retried(local_debugger):
     aws = local_debugger.aws
     local_debugger.attach("killed", EXPLODING)
     saver = Saver(local_debugger.storage("killed")).begin()
     saver.save(0)
     local_debugger.wait("killed", through=0)
-    aws.kill_when("evaluate", "dynamodb:PutItem")  # it has found something, and is about to keep it
+    aws.kill_when("evaluate", "dynamodb:PutItem")  # when it is about to commit a finding
     before = len(aws.invocations())
     saver.save(1, ILL)
     aws.wait_until(
@@ -245,7 +243,7 @@ def test_a_handler_that_is_killed_while_it_evaluates_is_tried_again(local_debugg
         ),
         what="the death of the handler",
     )
-    aws.forward(131)  # its lease is over
+    aws.forward(131)  # its lease has expired
     local_debugger.wait("killed", through=1)
     assert [finding.step for finding in local_debugger.findings("killed")] == [1]
     events = aws.wait_until(lambda: local_debugger.events("killed", FOUND), what="the event")
@@ -254,7 +252,7 @@ def test_a_handler_that_is_killed_while_it_evaluates_is_tried_again(local_debugg
     }
 
 
-def test_a_hook_saves_to_the_local_bucket_and_hears_that_it_is_to_stop(local_debugger):
+def test_a_hook_saves_to_the_local_bucket_and_stops_on_request(local_debugger):
     import smdebug
     from smdebug.exceptions import TrainingStopped
 
@@ -271,13 +269,13 @@ def test_a_hook_saves_to_the_local_bucket_and_hears_that_it_is_to_stop(local_deb
         for step in range(1000):
             with hook.step(smdebug.modes.TRAIN):
                 hook.record("gradient/fc", np.array([np.nan if step == 2 else 1.0]))
-            time.sleep(0.05 if step < 20 else 0.3)  # as long as a step takes
+            time.sleep(0.05 if step < 20 else 0.3)  # the duration of a step
     (finding,) = local_debugger.findings("stopped")
     assert stopped.value.finding_id == finding.id
     assert "gradient/fc" in stopped.value.reason
 
 
-def test_a_run_that_has_finished_gets_a_page_that_tells_of_it(local_debugger):
+def test_a_finished_run_gets_a_report(local_debugger):
     local_debugger.attach("told", EXPLODING)
     place = local_debugger.storage("told")
     saver = Saver(place).begin()
@@ -291,7 +289,7 @@ def test_a_run_that_has_finished_gets_a_page_that_tells_of_it(local_debugger):
     assert "ExplodingTensor detected a problem at step 1." in page
     assert "gradient/fc" in page
     assert aws.refused() == []
-    # What was written has not woken anybody: no step, no rule and no run has come of it.
+    # The report itself has triggered nothing: no step, no rule and no run.
     run = local_debugger.run("told")
     assert [step.step for step in run.steps()] == [0, 1, 2]
     assert run.state is RunState.FINISHED
