@@ -1,12 +1,15 @@
-"""`python -m infra.app` synthesizes the stack; `cdk deploy` also deploys it."""
+"""`python -m infra.app` synthesizes the stack into `cdk.out`; `cdk deploy` also deploys it."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from typing import Any
 
 import aws_cdk as cdk
 
+from infra.assets import ROOT
 from infra.settings import Settings, SettingsError
 from infra.stack import DebuggerStack
 
@@ -22,10 +25,21 @@ def app_with(settings: Settings | None = None, *, name: str = NAME, **options: A
 
 def main() -> None:
     try:
-        app = app_with()
+        app = app_with(**_options_without_cli(os.environ))
     except SettingsError as error:
         sys.exit(str(error))
     app.synth()
+
+
+def _options_without_cli(environ: Any) -> dict[str, Any]:
+    """What the CDK CLI passes in the environment, for a run without it: folder and `cdk.json`."""
+    options: dict[str, Any] = {}
+    if "CDK_OUTDIR" not in environ:
+        options["outdir"] = "cdk.out"
+    if "CDK_CONTEXT_JSON" not in environ:
+        configuration = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
+        options["context"] = configuration["context"]
+    return options
 
 
 if __name__ == "__main__":

@@ -12,21 +12,22 @@ import aws_cdk as cdk
 import pytest
 from cdk_nag import AwsSolutionsChecks
 
+from infra import app
 from infra.app import NAME, app_with
 from infra.assets import ROOT
 from infra.settings import Settings
-from tests.infra.conftest import UNBUNDLED, Stack
+from tests.infra.conftest import CONTEXT, UNBUNDLED, Stack
 
 
 def violations(settings: Settings, folder: Path, *, unacknowledged: bool = False) -> list[str]:
-    app = app_with(
+    synthesized = app_with(
         settings, context=UNBUNDLED, outdir=str(folder), builtin_cloud_formation_validation=False
     )
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    cdk.Validations.of(synthesized).add_plugins(AwsSolutionsChecks(synthesized))
     if unacknowledged:
-        cdk.aws_sqs.CfnQueue(app.node.find_child(NAME), "Unacknowledged")
+        cdk.aws_sqs.CfnQueue(synthesized.node.find_child(NAME), "Unacknowledged")
     with suppress(RuntimeError):  # the report has the reason of the failure
-        app.synth()
+        synthesized.synth()
     report = json.loads((folder / "validation-report.json").read_text(encoding="utf-8"))
     return [
         f"{violation['ruleName']} {where['constructPath']}"
@@ -75,6 +76,27 @@ def test_the_app_synthesizes_in_a_process(tmp_path: Path, default_stack: Stack):
     )
     written = json.loads((tmp_path / f"{NAME}.template.json").read_text(encoding="utf-8"))
     assert written["Resources"].keys() == default_stack.resources.keys()
+
+
+def test_make_synth_writes_the_template_into_cdk_out(tmp_path: Path, default_stack: Stack):
+    subprocess.run(
+        [sys.executable, "-m", "infra.app"],
+        cwd=tmp_path,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(ROOT),
+            "CDK_CONTEXT_JSON": json.dumps(UNBUNDLED),
+        },
+        check=True,
+        timeout=300,
+    )
+    written = json.loads((tmp_path / "cdk.out" / f"{NAME}.template.json").read_text("utf-8"))
+    assert written["Resources"].keys() == default_stack.resources.keys()
+
+
+def test_without_the_cdk_cli_the_context_is_that_of_cdk_json():
+    assert app._options_without_cli({}) == {"outdir": "cdk.out", "context": CONTEXT}
+    assert app._options_without_cli({"CDK_OUTDIR": "x", "CDK_CONTEXT_JSON": "{}"}) == {}
 
 
 def test_an_invalid_setting_ends_the_app_with_one_sentence(tmp_path: Path):
