@@ -1,7 +1,7 @@
-"""`make bench-cold`: how long a handler takes to be imported, with the layer and its own files alone.
+"""`make bench-cold`: the import time of each handler, with only the layer and the function asset.
 
-Each handler is imported by a fresh interpreter of Lambda's version, isolated from everything that is
-installed here. Clients are made on first use, so boto3 is no part of it.
+Each handler is imported by a new interpreter of Lambda's version, isolated from the packages installed here.
+Clients are made on first use, so boto3 is not included.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from infra.core_layer import LayerBuildError, build, lambdas_python
+from infra.core_layer import LayerBuildError, build, find_lambda_python
 from infra.settings import Architecture
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ print(json.dumps([took, len(sys.modules), "boto3" in sys.modules]))
 
 
 def handlers() -> list[str]:
-    """The modules of `functions` that hold a handler."""
+    """The names of the handlers."""
     sources = sorted((ROOT / "functions" / "handlers").glob("*.py"))
     return [
         source.stem for source in sources if "\ndef handler(" in source.read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def handlers() -> list[str]:
 
 
 def seconds_to_import(python: str, module: str, paths: list[str]) -> tuple[float, bool]:
-    """In a fresh interpreter, and whether that brought boto3 along."""
+    """Return the import time in a new interpreter, and whether it loaded boto3."""
     program = _IMPORT.format(paths=paths, module=module)
     command = [python, "-I", "-S", "-B", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -50,7 +50,7 @@ def seconds_to_import(python: str, module: str, paths: list[str]) -> tuple[float
 
 
 def main() -> None:
-    python = lambdas_python() or sys.executable
+    python = find_lambda_python() or sys.executable
     machine = Architecture.ARM64 if platform.machine() == "aarch64" else Architecture.X86_64
     failed = []
     with tempfile.TemporaryDirectory() as folder:

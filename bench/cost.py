@@ -1,8 +1,8 @@
-"""`make bench-cost`: what a saved step costs, counted from the calls that the real handlers make.
+"""`make bench-cost`: the cost of a saved step, counted from the calls of the real handlers.
 
-The handlers run here over a table, buckets and queues in memory that count as AWS bills: write and read
-units by the size of the items, requests, invocations. What cannot be counted here, how long a call takes
-over there, is assumed, and printed with the table.
+The handlers run over a table, buckets and queues in memory that count as AWS bills: write and read
+units by the size of the items, requests, invocations. The duration of AWS's own calls is assumed, and printed
+with the table.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ RULES = [*_TINY, *_OTHERS, *_OF_TENSORS]
 
 @dataclass
 class Bill:
-    """What was used."""
+    """The billed usage."""
 
     used: Counter[str] = field(default_factory=Counter)
     writes_by_key: Counter[str] = field(default_factory=Counter)
@@ -79,12 +79,12 @@ class Bill:
 
 
 def size_of(item: Item | None) -> int:
-    """The bytes of an item, none of none."""
+    """The bytes of an item; 0 for None."""
     return item_size(item) if item else 0
 
 
 class BilledItems(MemoryItems):
-    """A table that counts what its writes and reads cost."""
+    """A table that bills its writes and reads."""
 
     def __init__(self, bill: Bill):
         super().__init__()
@@ -127,7 +127,7 @@ class BilledItems(MemoryItems):
 
 
 class BilledStorage:
-    """Counts what a run's functions ask of S3."""
+    """The storage of a run, which bills its requests."""
 
     concurrency = AT_A_TIME
 
@@ -140,11 +140,11 @@ class BilledStorage:
         what = {"read": "S3 GET", "view": "S3 GET", "size": "S3 GET", "exists": "S3 GET"}
         billed = what.get(name) or {"write": "S3 PUT", "list": "S3 LIST"}[name]
 
-        def asked(*arguments: Any) -> Any:
+        def request(*arguments: Any) -> Any:
             self._bill.used[billed] += 1
             return getattr(self._storage, name)(*arguments)
 
-        return asked
+        return request
 
 
 class BilledWorld(SmallWorld):
@@ -163,21 +163,21 @@ class BilledWorld(SmallWorld):
 
     @contextmanager
     def invocation(self, gigabytes: float) -> Iterator[None]:
-        """One invocation of a function: its own time, and that of what it waits for."""
+        """Bill one invocation of a function: its own time, and that of its calls."""
         before = Counter(self.bill.used)
         begin = time.process_time()
         yield
         seconds = (time.process_time() - begin) / (CPU_OF_A_GB * gigabytes)
-        asked = self.bill.used - before
-        seconds += asked["table call"] * DYNAMODB_CALL
-        requests = asked["S3 GET"] + asked["S3 PUT"] + asked["S3 LIST"]
+        calls = self.bill.used - before
+        seconds += calls["table call"] * DYNAMODB_CALL
+        requests = calls["S3 GET"] + calls["S3 PUT"] + calls["S3 LIST"]
         seconds += math.ceil(requests / AT_A_TIME) * S3_CALL
         self.bill.used["invocation"] += 1
         self.bill.used["GB-second"] += seconds * gigabytes
         self.bill.used["seconds"] += seconds
 
     def ingest(self, batches: list[list[str]]) -> None:
-        """Hand over batches of messages as Lambda receives them from the queue."""
+        """Deliver batches of messages as Lambda receives them from the queue."""
         for batch in batches:
             calls = math.ceil(len(batch) / 10)
             self.bill.used["SQS request"] += len(batch) + 2 * calls  # sent, received, deleted
@@ -186,7 +186,7 @@ class BilledWorld(SmallWorld):
                 self.deliver(batch=len(batch))
 
     def evaluate(self) -> None:
-        """Run what was started, as the state machine does."""
+        """Execute the started workflows, as the state machine does."""
         for started in list(self.workflow.started.values()):
             before = self.bill["seconds"]
             with self.invocation(EVALUATE_GB):
@@ -203,7 +203,7 @@ class BilledWorld(SmallWorld):
 
 
 def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bill, int]:
-    """The bill of so many steps, once the run is under way, and the most writes of one key at a step."""
+    """Return the bill of `steps` steps of a run in progress, and the most writes of one key per step."""
     chance = random.Random(workers)
     world = BilledWorld()
     place = world.place("experiments/2026-11-21/mnist")
@@ -221,7 +221,7 @@ def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bi
     }
     hottest = 0
     for step in range(steps + 3):
-        if step == 3:  # the first steps make what the others find
+        if step == 3:  # the first steps create what later ones reuse
             world.bill.used.clear()
         world.bill.writes_by_key.clear()
         for name, value in tensors.items():
@@ -240,7 +240,7 @@ def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bi
 
 
 def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> None:
-    """A step index that knows of so many steps before, all evaluated."""
+    """Fill the step index with the steps before `first`, all evaluated."""
     if first == 0:
         return
     run = "runs/experiments/2026-11-21/mnist"
@@ -262,7 +262,7 @@ def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> Non
 
 
 def cut(tokens: list[str], workers: int, chance: random.Random) -> list[list[str]]:
-    """The messages of a step in batches: one by one without a window, by poller with one of 2 s."""
+    """Return the messages of a step in batches: single without a window, per poller with 2 s."""
     if workers == 1:
         return [[message] for message in tokens]
     tokens = list(tokens)
@@ -276,10 +276,10 @@ BUDGETS = {1: (6, 12), 8: (None, 25), 1024: (120, 2300)}
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--rules", type=int, default=10)
-    asked = arguments.parse_args()
-    print(f"\nA saved step, {asked.rules} rules, nothing found; counted, per step:\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rules", type=int, default=10)
+    arguments = parser.parse_args()
+    print(f"\nA saved step, {arguments.rules} rules, no findings; counted, per step:\n")
     columns = (
         "workers",
         "write units",
@@ -295,7 +295,7 @@ def main() -> None:
     bills = {}
     for workers, steps in ((1, 60), (8, 40), (1024, 4)):
         with contextlib.redirect_stdout(io.StringIO()):
-            bill, hottest = measure(workers, steps, asked.rules)
+            bill, hottest = measure(workers, steps, arguments.rules)
         bills[workers] = (bill, steps)
         row = [
             str(workers),

@@ -23,11 +23,11 @@ _UNBUNDLED: dict[str, Any] = {"aws:cdk:bundling-stacks": []}
 
 @dataclass(frozen=True)
 class Item:
-    """Something that AWS bills by the month."""
+    """A resource that AWS bills monthly."""
 
     name: str
     price: float
-    free: float  # of it, in every month of every account
+    free: float  # per month and account
     used: float = 0.0
 
     @property
@@ -88,13 +88,13 @@ def bill_of(resources: dict[str, Any]) -> list[Item]:
 
 
 def minutes_between(expression: str) -> float:
-    """Of `rate(5 minutes)`."""
+    """`rate(5 minutes)` -> 5."""
     count, unit = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression).groups()  # type: ignore[union-attr]
     return int(count) * {"minute": 1, "hour": 60, "day": 1440}[unit]
 
 
 def report() -> list[str]:
-    """Print the table; the promises that do not hold."""
+    """Print the table; return the promises that do not hold."""
     bill = bill_of(template()["Resources"])
     print("\nA month in which nothing is saved, of the default stack:\n")
     print("".join(column.rjust(20) for column in ("", "used", "without free tier", "beyond it")))

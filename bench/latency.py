@@ -1,10 +1,10 @@
-"""How long our part takes: from the upload of a step's last file to the event that tells of it.
+"""The latency of the debugger: from the upload of a step's last file to the event about it.
 
     make bench-latency                     100 steps at one a second, warm, and 5 cold starts
     make bench-latency ARGS="--steps 20 --cold 1"
 
-Measured on the local stack: the real handlers, under AWS's own runtime client, on this machine. What AWS adds
-(S3's notifications, mostly) comes on top, and what moto adds is in it.
+Measured on the local stack: the real handlers under AWS's own runtime client, on this machine. This includes
+moto's own time, and excludes AWS's (mostly S3's notifications).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ RULE = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--steps", type=int, default=100, help="at one a second")
-    arguments.add_argument("--cold", type=int, default=5, help="how many stacks to start anew")
-    asked = arguments.parse_args()
-    cold = [first_step() for _ in range(asked.cold)]
-    warm = each_step(asked.steps)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=100, help="at one a second")
+    parser.add_argument("--cold", type=int, default=5, help="number of stacks to start")
+    arguments = parser.parse_args()
+    cold = [first_step() for _ in range(arguments.cold)]
+    warm = each_step(arguments.steps)
     print("\nPUT to event, in seconds         p50      p99      worst")
-    tell("warm, one step a second", warm, "p50 at most 0.4, p99 at most 1.5")
-    tell("first step of a cold stack", cold, "at most 4")
+    report("warm, one step a second", warm, "p50 at most 0.4, p99 at most 1.5")
+    report("first step of a cold stack", cold, "at most 4")
 
 
 def each_step(steps: int) -> list[float]:
-    """The latency of each step of a run that saves once a second, after a few to warm up."""
+    """Return the latency of each step of a run that saves once a second, after warming up."""
     with LocalAws() as aws:
         run = Measured(aws)
         for step in range(5):
@@ -50,13 +50,13 @@ def each_step(steps: int) -> list[float]:
 
 
 def first_step() -> float:
-    """The latency of the first step that a stack sees: every function has to start."""
+    """Return the latency of a stack's first step, for which every function has to start."""
     with LocalAws() as aws:
         return Measured(aws).save(0)
 
 
 class Measured:
-    """A run of one worker that has something to tell at every step."""
+    """A run of one worker with a finding at every step."""
 
     def __init__(self, aws: LocalAws):
         self._debugger = LocalDebugger(aws)
@@ -64,10 +64,10 @@ class Measured:
         self._saver = Saver(self._debugger.storage("run")).begin()
 
     def save(self, step: int) -> float:
-        """Seconds from the upload of the step until its event came over the bus."""
+        """Save a step; return the seconds from its upload until its event is on the bus."""
         self._saver.save(step, ILL)
 
-        def told() -> float | None:
+        def latency() -> float | None:
             for event in self._debugger.events("run", FOUND):
                 if event["detail"]["step"] == step:
                     uploaded = datetime.fromisoformat(event["detail"]["times"]["uploaded"])
@@ -75,11 +75,11 @@ class Measured:
             return None
 
         what = f"the event of step {step}"
-        took: float = self._debugger.aws.wait_until(told, what=what, seconds=30)
+        took: float = self._debugger.aws.wait_until(latency, what=what, seconds=30)
         return took
 
 
-def tell(what: str, took: Sequence[float], promised: str) -> None:
+def report(what: str, took: Sequence[float], promised: str) -> None:
     if took:
         p50, p99 = np.percentile(took, [50, 99])
         print(f"{what:<30}{p50:7.2f}  {p99:7.2f}  {max(took):9.2f}   (promised: {promised})")
