@@ -51,7 +51,7 @@ def runs():
     _bucket.cache_clear()
 
 
-def test_a_local_file_is_seen_when_it_is_closed(tmp_path):
+def test_a_local_file_appears_on_close(tmp_path):
     path = str(tmp_path / "new" / "f.txt")
     assert get_temp_path(path) == path + SMDEBUG_TEMP_PATH_SUFFIX
     with TSAccessFile(path, "wb") as file:
@@ -71,7 +71,7 @@ def test_a_local_file_is_seen_when_it_is_closed(tmp_path):
     reader.close()
 
 
-def test_what_a_killed_writer_left_is_not_appended_to(tmp_path):
+def test_a_new_writer_does_not_append_to_the_file_of_a_killed_one(tmp_path):
     (tmp_path / "f.txt.tmp").write_text("stale")
     file = TSAccessFile(str(tmp_path / "f.txt"), "a+")
     file.write("fresh")
@@ -79,14 +79,14 @@ def test_what_a_killed_writer_left_is_not_appended_to(tmp_path):
     assert (tmp_path / "f.txt").read_text() == "fresh"
 
 
-def test_the_base_says_what_to_use():
+def test_the_base_class_names_its_subclasses():
     base = TSAccessBase()
     for ask in (base.open, base.flush, base.close, base.ingest_all, lambda: base.write(b"")):
         with pytest.raises(SMDebugNotImplementedError, match="TSAccessFile"):
             ask()
 
 
-def test_a_training_has_ended_when_it_was_said_to(tmp_path, monkeypatch):
+def test_a_training_has_ended_once_it_has_an_end_marker(tmp_path, monkeypatch):
     assert not has_training_ended(str(tmp_path))
     assert not check_dir_exists(str(tmp_path / "nowhere"))
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
@@ -99,7 +99,7 @@ def test_a_training_has_ended_when_it_was_said_to(tmp_path, monkeypatch):
     assert (tmp_path / "training_job_end.ts").read_bytes() == b""
 
 
-def test_a_rule_is_stopped_after_its_time_of_grace(tmp_path, monkeypatch):
+def test_a_rule_is_stopped_after_its_grace_time(tmp_path, monkeypatch):
     run = str(tmp_path)
     assert not is_rule_signalled_gracetime_passed(run)
     monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", "stop")
@@ -114,7 +114,7 @@ def test_a_rule_is_stopped_after_its_time_of_grace(tmp_path, monkeypatch):
         assert is_rule_signalled_gracetime_passed(run)
 
 
-def test_files_are_there_or_not(tmp_path):
+def test_file_exists_knows_files_folders_and_objects(tmp_path):
     assert file_exists(str(tmp_path))
     assert not file_exists(str(tmp_path / "x"))
 
@@ -133,7 +133,7 @@ def test_an_object_is_uploaded_on_close(runs):
         reader.open("runs", "w")
 
 
-def test_a_bucket_is_not_made_in_passing(runs):
+def test_a_missing_bucket_is_not_created(runs):
     file = TSAccessS3("not-there", "a")
     file.write(b"x")
     with pytest.raises(StorageError, match="bucket does not exist"):
@@ -146,7 +146,7 @@ def test_an_end_marker_on_s3_is_seen(runs):
     assert not has_training_ended("s3://runs/other")
 
 
-def test_keys_are_listed_read_and_deleted(runs, tmp_path):
+def test_objects_are_listed_read_and_deleted(runs, tmp_path):
     for key in ("h/a/1", "h/a/2", "h/b", "h/c/3"):
         runs.put_object(Bucket="runs", Key=key, Body=key.encode())
     assert S3Handler.list_prefix(ListRequest("runs", "h/", StartAfter="h/a/1")) == [
@@ -179,7 +179,7 @@ def test_keys_are_listed_read_and_deleted(runs, tmp_path):
     assert S3Handler.list_prefix(ListRequest("runs", "h/")) == []
 
 
-def test_requests_come_as_lists_of_their_kind():
+def test_only_lists_of_requests_are_accepted():
     for ask in (S3Handler.list_prefixes, S3Handler.get_objects, S3Handler.delete_prefixes):
         with pytest.raises(SMDebugTypeError, match="list of"):
             ask("s3://runs/x")

@@ -138,13 +138,13 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize("module", ADDRESSES)
-def test_every_name_is_found_where_the_old_library_kept_it(module):
+def test_every_name_has_its_old_address(module):
     found = importlib.import_module(module)
     missing = [name for name in ADDRESSES[module].split() if not hasattr(found, name)]
     assert not missing
 
 
-def test_the_old_classes_are_the_new_ones_not_copies():
+def test_the_old_addresses_lead_to_the_same_classes():
     import smdebug
     from smdebug.core.modes import ModeKeys
     from smdebug.core.save_config import SaveConfig
@@ -163,7 +163,7 @@ def test_reading_and_rules_load_neither_boto3_nor_protobuf_nor_a_framework():
         "heavy = {'boto3', 'botocore', 'google.protobuf', 'torch', 'tensorflow', 'mxnet', 'xgboost'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert said.stdout.strip() == "[]"
+    assert completed.stdout.strip() == "[]"

@@ -48,7 +48,7 @@ def test_a_name_is_included_if_any_pattern_occurs_in_it():
     assert not match_inc("conv0_relu_output_0", [])
 
 
-def test_lists_are_flattened_and_tuples_stay_whole():
+def test_flatten_keeps_tuples_whole():
     assert flatten([1, [2, [3, (4, [5])]], []]) == [1, 2, 3, (4, [5])]
 
 
@@ -57,11 +57,11 @@ def test_a_comma_separated_string_is_split_and_stripped():
     assert split("") == [""]
 
 
-def test_of_two_dictionaries_the_second_wins():
+def test_the_second_of_two_merged_dictionaries_wins():
     assert merge_two_dicts({"a": 1, "b": 1}, {"b": 2}) == {"a": 1, "b": 2}
 
 
-def test_json_is_read_from_text_dictionaries_and_nothing():
+def test_json_is_read_from_text_dictionaries_and_none():
     assert load_json_as_dict(None) is None
     assert load_json_as_dict("None") is None
     assert load_json_as_dict({"a": 1}) == {"a": 1}
@@ -72,7 +72,7 @@ def test_json_is_read_from_text_dictionaries_and_nothing():
         load_json_as_dict("{")
 
 
-def test_only_lower_case_s3_addresses_are_s3():
+def test_only_lower_case_s3_paths_are_on_s3():
     assert is_s3("s3://bucket/a/b") == (True, "bucket", "a/b")
     assert is_s3("s3://bucket") == (True, "bucket", "")
     assert is_s3("S3://bucket/a") == (False, None, None)
@@ -85,13 +85,13 @@ def test_folders_of_a_run_end_with_a_slash():
 
 
 @pytest.mark.parametrize("worker", ["worker_0", DEVICE, "a__b"])
-def test_workers_are_read_back_from_file_names(worker):
+def test_workers_are_parsed_from_file_names(worker):
     location = TensorFileLocation(12, worker)
     assert parse_worker_name_from_file(location.get_file_location("run__x")) == worker
     assert TensorFileLocation.load_filename(location.get_filename()) == location
 
 
-def test_a_worker_is_found_in_the_path_of_its_collections_file():
+def test_a_worker_is_parsed_from_the_path_of_its_collections_file():
     path = "run/collections/000000000/worker_3_collections.json"
     assert get_worker_name_from_collection_file(path) == "worker_3"
     with pytest.raises(SMDebugValueError, match=r"elsewhere/worker_3_collections\.json"):
@@ -108,12 +108,12 @@ def test_devices_are_written_without_slashes_and_colons():
     assert deserialize_tf_device(serialize_tf_device(DEVICE)) == DEVICE
 
 
-def test_a_range_holds_its_begin_and_not_its_end():
+def test_a_range_includes_its_begin_and_excludes_its_end():
     assert [s for s in range(6) if step_in_range((2, 4), s)] == [2, 3]
     assert step_in_range((None, None), 10**12)
 
 
-def test_values_become_arrays_as_they_would_be_saved():
+def test_values_become_arrays_as_saved():
     assert make_numpy_array(3).shape == (1,)
     assert make_numpy_array("text").shape == (1,)
     assert make_numpy_array([1, 2]).tolist() == [1, 2]
@@ -126,13 +126,13 @@ def test_values_become_arrays_as_they_would_be_saved():
     assert size_and_shape("four") == (4, [4])
 
 
-def test_a_member_of_a_sorted_list_is_found_by_place():
+def test_index_returns_the_place_in_a_sorted_list():
     assert index([1, 3, 5], 3) == 1
     with pytest.raises(ValueError, match="4"):
         index([1, 3, 5], 4)
 
 
-def test_the_path_of_an_event_file_starts_at_the_run():
+def test_the_path_of_an_event_file_is_relative_to_the_run():
     assert (
         get_relative_event_file_path("/data/run/events/1/1_w.tfevents") == "events/1/1_w.tfevents"
     )
@@ -155,7 +155,7 @@ def test_files_are_listed_below_a_folder(tmp_path):
     assert len(list_files_in_directory(str(tmp_path), r".*\.json$")) == 1
 
 
-def test_a_claim_can_be_taken_and_given_up(tmp_path):
+def test_a_claim_can_be_taken_and_removed(tmp_path):
     assert is_first_process(str(tmp_path))
     assert (tmp_path / "claim.smd").exists()
     assert not is_first_process(str(tmp_path))
@@ -164,7 +164,7 @@ def test_a_claim_can_be_taken_and_given_up(tmp_path):
     assert is_first_process("s3://nobody/asks")
 
 
-def test_index_files_lie_a_thousand_to_a_folder():
+def test_a_folder_holds_a_thousand_index_files():
     where = IndexFileLocationUtils
     assert where.get_index_prefix_for_step(1999) == "000000001"
     assert where.next_index_prefix_for_step(1999) == "000000002"
@@ -176,12 +176,12 @@ def test_index_files_lie_a_thousand_to_a_folder():
         where.parse_step_from_index_file_name("run/index/readme")
 
 
-def test_tensorboard_files_lie_in_a_folder_for_their_mode():
+def test_tensorboard_files_are_in_a_folder_for_their_mode():
     location = TensorboardFileLocation(7, "12_host", ModeKeys.EVAL)
     assert location.get_file_location("tb") == "tb/EVAL/000000000007_12_host.tfevents"
 
 
-def test_a_simulated_job_is_configured_by_its_json_and_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_a_simulated_job_has_its_json_configuration_and_leaves_no_files(tmp_path, monkeypatch):
     out_dir = tmp_path / "out"
     config = tmp_path / "hook.json"
     contents = f'{{"LocalPath": "{out_dir}", "HookParameters": {{"save_interval": "7"}}}}'

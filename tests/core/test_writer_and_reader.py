@@ -18,7 +18,7 @@ EVENTS = "events/000000000003/000000000003_worker_0.tfevents"
 INDEX = "index/000000000/000000000003_worker_0.json"
 
 
-def test_a_step_is_written_on_close_under_the_names_of_the_old_library(tmp_path):
+def test_close_writes_a_step_under_the_old_file_names(tmp_path):
     writer = FileWriter(str(tmp_path), "worker_0", step=3)
     writer.write_tensor(np.arange(3.0), "x")
     writer.flush()
@@ -34,7 +34,7 @@ def test_a_step_is_written_on_close_under_the_names_of_the_old_library(tmp_path)
     assert index["shape_payload"] == [{"tensorname": "y", "originalname": "y", "shape": [1, 2]}]
 
 
-def test_the_first_tensor_gives_the_step_its_mode(tmp_path):
+def test_the_first_tensor_decides_the_mode_of_the_step(tmp_path):
     with FileWriter(str(tmp_path), "worker_0", step=3, write_checksum=True) as writer:
         writer.write_tensor(5, "five", mode=ModeKeys.TRAIN, mode_step=9)
         writer.write_tensor("word", "s")
@@ -59,19 +59,19 @@ def test_a_writer_has_no_name_before_its_file(tmp_path):
     assert writer.name() == str(tmp_path / EVENTS)
 
 
-def test_a_tensor_may_stay_out_of_the_index(tmp_path):
+def test_a_tensor_can_be_left_out_of_the_index(tmp_path):
     with FileWriter(str(tmp_path), "worker_0", step=3) as writer:
         writer.write_tensor(1, "x", write_index=False)
     assert files_below(tmp_path) == [EVENTS]
 
 
-def test_nothing_written_is_no_file(tmp_path):
+def test_a_writer_without_data_leaves_no_file(tmp_path):
     with FileWriter(str(tmp_path / "run"), "worker_0"):
         pass
     assert files_below(tmp_path) == []
 
 
-def test_summaries_go_to_tensorboards_file_of_the_mode(tmp_path):
+def test_summaries_are_written_to_the_tensorboard_file_of_their_mode(tmp_path):
     with FileWriter(
         str(tmp_path), "worker_7", step=3, wtype="tensorboard", mode=ModeKeys.TRAIN
     ) as writer:
@@ -88,7 +88,7 @@ def test_summaries_go_to_tensorboards_file_of_the_mode(tmp_path):
     assert b"a_scalar" in data
 
 
-def test_summaries_may_stand_beside_tensors(tmp_path):
+def test_summaries_and_tensors_can_share_a_file(tmp_path):
     with FileWriter(str(tmp_path), "worker_0", step=3) as writer:
         writer.write_scalar_summary("s", 1.5, 3)
         writer.write_tensor(1, "x")
@@ -97,7 +97,7 @@ def test_summaries_may_stand_beside_tensors(tmp_path):
     assert entry["start_idx"] + entry["length"] == (tmp_path / EVENTS).stat().st_size
 
 
-def test_a_closed_writer_takes_no_more(tmp_path):
+def test_a_closed_writer_refuses_data(tmp_path):
     for wtype in ("events", "tensorboard"):
         writer = FileWriter(str(tmp_path), "worker_0", wtype=wtype)
         writer.close()
@@ -105,7 +105,7 @@ def test_a_closed_writer_takes_no_more(tmp_path):
             writer.write_scalar_summary("s", 1.5, 3)
 
 
-def test_what_it_was_not_made_for_is_refused(tmp_path):
+def test_other_types_of_files_are_refused(tmp_path):
     with pytest.raises(SMDebugValueError, match="wtype"):
         FileWriter(str(tmp_path), "worker_0", wtype="other")
     with pytest.raises(SMDebugValueError, match=r"modes\.TRAIN"):
@@ -116,15 +116,15 @@ def test_what_it_was_not_made_for_is_refused(tmp_path):
         FileReader("x", wtype="other")
 
 
-def test_events_are_read_as_dictionaries_and_chosen_by_name(tmp_path, monkeypatch):
+def test_events_are_dictionaries_selected_by_name(tmp_path, monkeypatch):
     with FileWriter(str(tmp_path), "worker_0", step=3) as writer:
         writer.write_tensor(1, "one", timestamp=5.0)
         writer.write_tensor(2, "two")
     monkeypatch.chdir((tmp_path / EVENTS).parent)
     with FileReader("000000000003_worker_0.tfevents") as reader:
         assert [event["name"] for event in reader.read_events()] == ["one", "two"]
-        (one,) = reader.read_events(check=True, regex_list=["^o"])
-    assert (one["timestamp"], one["step"], one["value"].tolist()) == (5.0, 3, [1])
+        (event,) = reader.read_events(check=True, regex_list=["^o"])
+    assert (event["timestamp"], event["step"], event["value"].tolist()) == (5.0, 3, [1])
 
 
 @pytest.mark.parametrize("check", ["minimal", "full", True])
@@ -148,7 +148,7 @@ def test_damage_is_a_runtime_error(tmp_path, check):
         ([(b"mode_step", b"3")], (ModeKeys.GLOBAL, 3)),
     ],
 )
-def test_a_record_without_a_mode_is_of_the_global_step(tmp_path, plugins, expected):
+def test_a_record_without_a_mode_belongs_to_the_global_step(tmp_path, plugins, expected):
     tensor = b"\x08\x01" + delimited(b"\x12", b"") + delimited(b"\x22", bytes(4))
     metadata = b"".join(
         delimited(b"\x0a", delimited(b"\x0a", name) + delimited(b"\x12", content))

@@ -30,18 +30,18 @@ SAME = {
 
 
 @pytest.mark.parametrize("address", SAME)
-def test_the_older_name_is_the_same_thing(address):
+def test_the_older_name_is_the_same_object(address):
     module, _, name = address.rpartition(".")
     assert getattr(importlib.import_module(module), name) is SAME[address]
 
 
-def test_all_exceptions_come_with_a_star():
+def test_a_star_import_has_all_exceptions():
     names: dict = {}
     exec("from tornasole.exceptions import *", names)  # as the documentation has it
     assert names["StepNotYetAvailable"] is smdebug.exceptions.StepNotYetAvailable
 
 
-def test_a_rule_that_never_was_is_an_attribute_error():
+def test_an_unknown_rule_is_an_attribute_error():
     generic = importlib.import_module("tornasole.rules.generic")
     with pytest.raises(AttributeError, match="NoSuchRule"):
         generic.NoSuchRule

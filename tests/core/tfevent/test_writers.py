@@ -43,7 +43,7 @@ def summary_of(array, tag="t"):
     return summary_pb2.Summary(value=[value])
 
 
-def test_a_summary_is_written_as_the_old_library_did_and_indexed(tmp_path):
+def test_a_summary_is_written_in_the_old_form_and_indexed(tmp_path):
     index_writer = IndexWriter(str(tmp_path / INDEX))
     writer = EventFileWriter(str(tmp_path / EVENTS), index_writer=index_writer)
     summary = summary_of(np.arange(3.0))
@@ -107,7 +107,7 @@ def test_an_events_writer_takes_messages_only(tmp_path):
     assert (tmp_path / "e.tfevents").stat().st_size == 66
 
 
-def test_an_index_writer_writes_what_it_was_told(tmp_path):
+def test_an_index_writer_writes_its_entries(tmp_path):
     path = tmp_path / "i.json"
     with IndexWriter(str(path)) as writer:
         writer.add_shape(TensorShape("b", ModeKeys.TRAIN, 3, (2,), "c"))
@@ -126,7 +126,7 @@ def test_an_index_without_entries_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_index_is_its_json():
+def test_an_index_converts_to_json():
     index = Index(meta={"mode": "TRAIN"}, tensor_payload=[])
     assert json.loads(index.to_json()) == {
         "meta": {"mode": "TRAIN"},
@@ -147,7 +147,7 @@ def test_an_index_is_its_json():
         (np.array([1], np.float16), "0813120b1209080112057461675f312202003c"),
     ],
 )
-def test_tensor_messages_are_the_old_librarys_and_lead_back(array, message):
+def test_tensor_messages_equal_those_of_the_old_library_and_round_trip(array, message):
     tensor = make_tensor_proto(array, "tag")
     assert tensor.SerializeToString().hex() == message
     back = get_tensor_data(tensor)
@@ -155,12 +155,12 @@ def test_tensor_messages_are_the_old_librarys_and_lead_back(array, message):
     assert back.shape == array.shape
 
 
-def test_a_tensor_message_that_lies_is_refused():
+def test_a_tensor_message_of_another_size_is_refused():
     with pytest.raises(DamagedFile):
         get_tensor_data(tensor_pb2.TensorProto(dtype=1, tensor_content=b"abc"))
 
 
-def test_dtypes_have_tensorflows_names():
+def test_dtypes_have_the_names_of_tensorflow():
     assert _get_proto_dtype(np.dtype("float32")) == (True, "DT_FLOAT")
     assert _get_proto_dtype(np.dtype("U3")) == (False, "DT_STRING")
     with pytest.raises(SMDebugTypeError):
@@ -182,12 +182,12 @@ def test_a_scalar_summary_has_one_value(scalar):
     assert (value.tag, value.simple_value) == ("a_b", 1.5)
 
 
-def test_a_scalar_of_two_is_none():
+def test_a_scalar_summary_of_two_values_is_refused():
     with pytest.raises(SMDebugRuntimeError, match="scalar should be 0D"):
         scalar_summary("a", np.zeros(2))
 
 
-def test_histograms_have_the_bins_that_are_asked_for():
+def test_histograms_have_the_requested_bins():
     (value,) = histogram_summary("w/x:0", np.arange(3.0), [0, 1, 5]).value
     assert value.tag == "w/x_0"
     assert list(value.histo.bucket_limit) == [0, 1, 5]
@@ -204,12 +204,12 @@ def test_bins_are_joined_until_there_are_few_enough():
     assert sum(histogram.bucket) == 100
 
 
-def test_nothing_has_no_histogram():
+def test_an_empty_array_has_no_histogram():
     with pytest.raises(SMDebugValueError, match="no element"):
         histogram_summary("w", [])
 
 
-def test_trace_events_are_chromes(tmp_path):
+def test_trace_events_have_the_form_of_chrome(tmp_path):
     parser = SimpleNamespace(config=SimpleNamespace(local_path=str(tmp_path)))
     writer = TimelineFileWriter(parser)
     writer.write_trace_events(

@@ -16,7 +16,7 @@ WRITTEN = (
 )
 
 
-def test_records_are_written_where_the_writer_says_and_seen_on_close(tmp_path):
+def test_records_are_at_the_returned_places_after_close(tmp_path):
     path = tmp_path / "a/r.tfrecords"
     writer = RecordWriter(str(path))
     assert writer.write_record(b"abc") == [0, 19]
@@ -28,13 +28,13 @@ def test_records_are_written_where_the_writer_says_and_seen_on_close(tmp_path):
     assert path.read_bytes() == WRITTEN
 
 
-def test_checksums_are_the_old_librarys():
+def test_checksums_equal_those_of_the_old_library():
     assert CHECKSUM_MAGIC_BYTES == b"0x12345678"
     assert masked_crc32c(b"abc") == 0x21F1576E
     assert crc32c(b"abc") == 0x364B3FB7
 
 
-def test_records_are_read_one_after_the_other(tmp_path):
+def test_records_are_read_in_order(tmp_path):
     path = tmp_path / "r.tfrecords"
     path.write_bytes(WRITTEN)
     with RecordReader(path) as reader:
@@ -64,7 +64,7 @@ def test_a_damaged_header_is_a_runtime_error():
         TensorReader(b"\x04" + WRITTEN[1:]).read_record()
 
 
-def test_tensors_come_with_mode_and_mode_step():
+def test_tensors_have_mode_and_mode_step():
     old = records_of_the_old_library()[:3]
     reader = TensorReader(b"".join(record.record for record in old))
     for record, (name, step, value, mode, mode_step) in zip(
@@ -85,7 +85,7 @@ def test_events_and_summaries_are_messages():
     assert [summary for _, summary in summaries] == [event.summary for event in events]
 
 
-def test_what_is_no_event_is_damaged(tmp_path):
+def test_a_record_that_is_not_an_event_is_damaged(tmp_path):
     reader = TensorReader(WRITTEN, "some.tfevents")
     with pytest.raises(DamagedFile, match=r"some\.tfevents.*byte 0"):
         list(reader.read_events())

@@ -1,4 +1,4 @@
-"""For code written against tornasole, smdebug's first form: everything here is smdebug's."""
+"""For code written against tornasole, the first name of smdebug: every module imports from smdebug."""
 
 from smdebug.mode_keys import ModeKeys as modes
 

@@ -1,3 +1,3 @@
-"""For code written against tornasole: the exceptions of `smdebug.exceptions`, the same classes."""
+"""For code written against tornasole: the exceptions live in `smdebug.exceptions`."""
 
 from smdebug.exceptions import *

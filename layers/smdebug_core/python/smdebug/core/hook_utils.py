@@ -1,4 +1,4 @@
-"""For code written against smdebug: where a hook saves to is said by `smdebug.saving.places`."""
+"""For code written against smdebug: `smdebug.saving.places` decides where a hook saves."""
 
 from smdebug.saving.places import get_tensorboard_dir, verify_and_get_out_dir
 

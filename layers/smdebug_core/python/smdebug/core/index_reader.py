@@ -1,4 +1,4 @@
-"""For code that imports index readers from where the old library kept them."""
+"""For code written against smdebug: index readers live in `smdebug.trials.index_reader`."""
 
 from smdebug.trials.index_reader import (
     IndexReader,

@@ -1,4 +1,4 @@
-"""For code written against smdebug: a hook's JSON is read by `smdebug.config.json_config`."""
+"""For code written against smdebug: `smdebug.config.json_config` reads a hook's JSON."""
 
 from smdebug.config.constants import (
     CONFIG_FILE_PATH_ENV_STR,

@@ -1,4 +1,4 @@
-"""For code written against smdebug: the names of a run's files are decided by `smdebug.files.names`."""
+"""For code written against smdebug: `smdebug.files.names` names the files of a run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TensorFileLocation:
 
     @classmethod
     def load_filename(cls, s: str) -> TensorFileLocation:
-        """The location that a file name means; the step ends at the first underscore."""
+        """Return the location for a file name; the step ends at the first underscore."""
         found = names.step_file(s)
         if found is None:
             raise SMDebugValueError(
@@ -65,7 +65,7 @@ class TensorFileLocation:
 
     @classmethod
     def get_step_dirs(cls, base_dir: str) -> list[str]:
-        """The folders of steps below a local `<base_dir>/events`, by name."""
+        """Return the names of the step folders in a local `<base_dir>/events`, sorted."""
         events = Path(cls.get_dir(base_dir))
         folders = (entry.name for entry in events.iterdir()) if events.is_dir() else ()
         return sorted(folder for folder in folders if _STEP_FOLDER.match(folder))
@@ -85,7 +85,7 @@ class TensorboardFileLocation:
         self.type = "tensorboard"
 
     def get_file_location(self, base_dir: str = "") -> str:
-        """`<base_dir>/<MODE>/<step>_<worker>.tfevents`."""
+        """Return `<base_dir>/<MODE>/<step>_<worker>.tfevents`."""
         folder = _joined(base_dir, self.mode.name) if self.mode is not None else base_dir
         return _joined(folder, self.get_filename())
 
@@ -107,20 +107,20 @@ class TraceFileLocation:
     def get_file_location(
         cls, timestamp: float, base_dir: str = "", suffix: str = "pythontimeline"
     ) -> str:
-        """`<base_dir>/framework/pevents/<YYYYMMDDHH>/<microseconds>_<pid>_<suffix>.json`."""
+        """Return `<base_dir>/framework/pevents/<YYYYMMDDHH>/<microseconds>_<pid>_<suffix>.json`."""
         hour = time.strftime("%Y%m%d%H", time.gmtime(timestamp))
         name = f"{int(timestamp * 1e6)}_{os.getpid()}_{suffix}.json"
         return _joined(base_dir, f"{cls.TRACE_FOLDER}/{hour}/{name}")
 
 
 class IndexFileLocationUtils:
-    """Where index files are: a folder for each thousand steps."""
+    """The places of index files: a folder for each thousand steps."""
 
     MAX_INDEX_FILE_NUM_IN_INDEX_PREFIX = names.STEPS_PER_INDEX_FOLDER
 
     @staticmethod
     def get_index_prefix_for_step(step_num: int) -> str:
-        """The name of the folder that holds this step."""
+        """Return the name of the folder that holds this step."""
         return f"{int(step_num) // names.STEPS_PER_INDEX_FOLDER:09}"
 
     @classmethod
@@ -147,7 +147,7 @@ class IndexFileLocationUtils:
 
     @staticmethod
     def get_prefix_from_index_file(index_file: str) -> str:
-        """The run that an index file belongs to: the path before `/index/`."""
+        """Return the run of an index file: the path before `/index/`."""
         return index_file.rpartition("/index/")[0]
 
 

@@ -1,4 +1,4 @@
-"""For code written against smdebug that reads event files by itself, without their index."""
+"""For code written against smdebug that reads event files without their index."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FileReader:
     def read_tensors(
         self, check: str | bool | None = "minimal"
     ) -> Iterator[tuple[str, int, Any, ModeKeys, int]]:
-        """Name, step, value, mode and mode step of each tensor; without a mode, GLOBAL and the step."""
+        """Yield name, step, value, mode and mode step of each tensor; without a mode, GLOBAL and the step."""
         for event in self._events(check):
             mode = ModeKeys.GLOBAL if event.mode is None else event.mode
             mode_step = event.step if event.mode_step is None else event.mode_step
@@ -53,7 +53,7 @@ class FileReader:
     def read_events(
         self, check: str | bool | None = "minimal", regex_list: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Timestamp, step, name and value of each tensor whose name matches one of the regexes."""
+        """Return timestamp, step, name and value of each tensor whose name matches one of the regexes."""
         return [
             {
                 "timestamp": event.wall_time,

@@ -1,4 +1,4 @@
-"""For code written against smdebug: what the environment says is asked of `smdebug.config.environment`."""
+"""For code written against smdebug: `smdebug.config.environment` reads the environment."""
 
 from smdebug.config.environment import is_sagemaker_job
 

@@ -1,4 +1,4 @@
-"""For code that imports tensors and step states from where the old library kept them."""
+"""For code written against smdebug: tensors live in `smdebug.trials.tensor`."""
 
 from smdebug.trials.older import ModeSteps, Step
 from smdebug.trials.progress import StepState

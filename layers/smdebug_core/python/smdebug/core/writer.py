@@ -26,8 +26,8 @@ __all__ = ["FileWriter"]
 class FileWriter:
     """Writes one worker's files of one step: tensors ("events") or summaries ("tensorboard").
 
-    Files are there under their names after `close`. The step's mode and mode step are those of the first
-    tensor or shape. `max_queue`, `flush_secs` and `verbose` are accepted and mean nothing any more.
+    Files appear on `close`. The step has the mode and mode step of the first tensor or shape. `max_queue`,
+    `flush_secs` and `verbose` are accepted and have no effect.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class FileWriter:
         self.close()
 
     def name(self) -> str:
-        """The path of the file that is being written, once something was written."""
+        """Return the path of the file; `SMDebugRuntimeError` before the first tensor or summary."""
         if not self._name:
             raise SMDebugRuntimeError(
-                "This writer has no file yet: it begins one with the first tensor or summary"
+                "This writer has no file yet: it begins with the first tensor or summary"
             )
         return self._name
 
@@ -115,7 +115,7 @@ class FileWriter:
     def write_histogram_summary(
         self, tdata: Any, tname: str, global_step: int, bins: str = "default"
     ) -> None:
-        """Write how the values of a tensor are distributed, in TensorBoard's default buckets."""
+        """Write the distribution of a tensor's values, in TensorBoard's default buckets."""
         array = as_saved_array(tdata)
         self._write_summary(encode_histogram(tname, array, step=global_step, wall_time=time.time()))
 
@@ -131,10 +131,10 @@ class FileWriter:
         self._write_summary(encode_graph(graph, wall_time=time.time()))
 
     def flush(self) -> None:
-        """Nothing: what was written is seen by readers after `close`, and not in parts."""
+        """Do nothing: readers see the whole file after `close`."""
 
     def close(self) -> None:
-        """Make the files visible: the event file, then the index file. Twice is once."""
+        """Make the event file visible, then the index file. A second call does nothing."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""For code written against tornasole: the built-in rules, as `smdebug.rules.generic` has them."""
+"""For code written against tornasole: the built-in rules of `smdebug.rules.generic`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""For code written against smdebug that reads and writes files of a run by itself."""
+"""For code written against smdebug that reads and writes the files of a run itself."""
 
 from smdebug.core.access_layer.file import TSAccessFile
 from smdebug.core.access_layer.s3 import TSAccessS3

@@ -1,4 +1,4 @@
-"""For code written against smdebug that writes local files which are seen whole or not at all."""
+"""For code written against smdebug that writes local files, which appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRITE_MODES = ["w", "w+", "wb", "wb+", "a", "a+", "ab", "ab+"]
 
 
 def get_temp_path(file_path: str) -> str:
-    """Where a file is while it is being written."""
+    """Return the path of a file while it is being written."""
     return file_path + SMDEBUG_TEMP_PATH_SUFFIX
 
 
@@ -45,13 +45,13 @@ class TSAccessFile(TSAccessBase):
         path, mode = arguments
         if mode in WRITE_MODES:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            # Always from the beginning: what a killed writer left there is not part of the file.
+            # Always from the beginning: the rest of a killed writer is not part of the file.
             mode = mode.replace("a", "w")
             path = self.temp_path
         self._accessor = Path(path).open(mode)  # noqa: SIM115 - `close` closes it
 
     def write(self, _data: bytes | str) -> list[int]:
-        """Append, and say where: [start, length]."""
+        """Append the data and return its place: [start, length]."""
         start = self._accessor.tell()
         self._accessor.write(_data)
         return [start, len(_data)]
@@ -60,7 +60,7 @@ class TSAccessFile(TSAccessBase):
         self._accessor.flush()
 
     def close(self) -> None:
-        """Make the file visible under its name, if it was written."""
+        """Make a written file visible under its name."""
         if self._accessor.closed:
             return
         self._accessor.close()
@@ -68,6 +68,6 @@ class TSAccessFile(TSAccessBase):
             Path(self.temp_path).rename(self.path)
 
     def ingest_all(self) -> None:
-        """Take the whole file in, for `read`."""
+        """Load the whole file, for `read`."""
         self._data = self._accessor.read()
         self._position = 0

@@ -13,7 +13,7 @@ __all__ = ["TSAccessS3"]
 
 
 class TSAccessS3(TSAccessBase):
-    """An object on S3, gathered in memory and uploaded on `close`. A bucket is never made."""
+    """An object on S3, held in memory and uploaded on `close`. No bucket is created."""
 
     def __init__(
         self,
@@ -44,26 +44,26 @@ class TSAccessS3(TSAccessBase):
         self.close()
 
     def open(self, *arguments: str) -> None:
-        raise SMDebugNotImplementedError("An object on S3 is opened by making a TSAccessS3 for it")
+        raise SMDebugNotImplementedError("Create a TSAccessS3 to open an object on S3")
 
     def write(self, _data: bytes | str) -> list[int]:
-        """Append, and say where: [start, length]."""
+        """Append the data and return its place: [start, length]."""
         start = self.current_len
         self._gathered.append(_data.encode() if isinstance(_data, str) else bytes(_data))
         self.current_len += len(_data)
         return [start, len(_data)]
 
     def flush(self) -> None:
-        """Nothing: an object is uploaded whole."""
+        """Do nothing: the whole object is uploaded on `close`."""
 
     def close(self) -> None:
-        """Upload what was written, once."""
+        """Upload what was written. A second call does nothing."""
         if not self.flushed and self._gathered:
             self._storage.write(self.key_name, b"".join(self._gathered))
             self.flushed = True
 
     def ingest_all(self) -> None:
-        """Fetch the whole object, for `read`."""
+        """Load the whole object, for `read`."""
         data = self._storage.read(self.key_name)
         self._data = data if self.binary else data.decode()
         self._position = 0

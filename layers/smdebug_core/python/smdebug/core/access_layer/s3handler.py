@@ -14,7 +14,7 @@ __all__ = ["DeleteRequest", "ListRequest", "ReadObjectRequest", "S3Handler"]
 
 
 class ListRequest:
-    """Which keys of a bucket to list."""
+    """A request for the keys of a bucket."""
 
     def __init__(self, Bucket: str, Prefix: str = "", Delimiter: str = "", StartAfter: str = ""):
         self.bucket = Bucket
@@ -24,7 +24,7 @@ class ListRequest:
 
 
 class ReadObjectRequest:
-    """Which object or local file to read, or which bytes of it."""
+    """A request for an object or a local file, or a part of it."""
 
     def __init__(self, path: str, start: int | None = None, length: int | None = None):
         self.is_s3 = path.startswith(SCHEME)
@@ -37,7 +37,7 @@ class ReadObjectRequest:
 
 
 class DeleteRequest:
-    """Which keys of a bucket to delete: all that begin with a prefix."""
+    """A request to delete all keys of a bucket that begin with a prefix."""
 
     def __init__(self, Bucket: str, Prefix: str = ""):
         self.bucket = Bucket
@@ -45,22 +45,22 @@ class DeleteRequest:
 
 
 class S3Handler:
-    """Lists, reads and deletes, each for one request or for a list of them."""
+    """Lists, reads and deletes objects, for one request or a list of requests."""
 
     @staticmethod
     def list_prefix(lr: ListRequest) -> list[str]:
-        """The keys, in order; with a delimiter, what is behind its first occurrence is left off."""
+        """Return the keys in order; with a delimiter, each is cut behind its first occurrence."""
         keys = _bucket(lr.bucket).list(lr.prefix, lr.start_after or None)
         return list(dict.fromkeys(_cut(keys, len(lr.prefix), lr.delimiter)))
 
     @staticmethod
     def list_prefixes(list_requests: Sequence[ListRequest]) -> list[list[str]]:
-        """The keys of each request."""
+        """Return the keys of each request."""
         return [S3Handler.list_prefix(each) for each in _checked(list_requests, ListRequest)]
 
     @staticmethod
     def get_object(object_request: ReadObjectRequest) -> bytes | None:
-        """The bytes, or None if there is no such object."""
+        """Return the bytes, or None if there is no such object."""
         storage, key = _place(object_request)
         start, length = object_request.start, object_request.length
         if length is not None:
@@ -80,7 +80,7 @@ class S3Handler:
         use_multiprocessing: bool = True,
         n_process: int | None = None,
     ) -> list[bytes | None]:
-        """The bytes of each request, fetched side by side."""
+        """Return the bytes of each request, fetched in parallel."""
         from concurrent.futures import ThreadPoolExecutor
 
         requests = _checked(object_requests, ReadObjectRequest)
@@ -89,7 +89,7 @@ class S3Handler:
 
     @staticmethod
     def delete_prefix(path: str | None = None, delete_request: DeleteRequest | None = None) -> None:
-        """Delete what begins with the path `s3://bucket/prefix`, or with the request's prefix."""
+        """Delete all objects below the path `s3://bucket/prefix`, or with the request's prefix."""
         if (path is None) == (delete_request is None):
             raise SMDebugValueError("Give either a path or a delete_request")
         if path is not None:
@@ -101,7 +101,7 @@ class S3Handler:
 
     @staticmethod
     def delete_prefixes(delete_requests: Sequence[DeleteRequest]) -> None:
-        """Delete what begins with the prefix of each request."""
+        """Delete all objects with the prefix of each request."""
         for request in _checked(delete_requests, DeleteRequest):
             storage = _bucket(request.bucket)
             for key in [*storage.list(request.prefix)]:
@@ -110,9 +110,7 @@ class S3Handler:
 
 def _checked(requests: Any, kind: type) -> Any:
     if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
-        raise SMDebugTypeError(
-            f"A list of {kind.__name__} objects is needed, and this is {requests!r}"
-        )
+        raise SMDebugTypeError(f"Expected a list of {kind.__name__} objects, not {requests!r}")
     return requests
 
 

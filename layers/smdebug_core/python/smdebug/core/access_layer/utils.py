@@ -1,4 +1,4 @@
-"""For code written against smdebug that asks whether a training or a rule has come to its end."""
+"""For code written against smdebug: whether a training has ended, or a rule has to stop."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ DEFAULT_GRACETIME_FOR_RULE_STOP_SEC = 60
 
 
 def training_has_ended(trial_prefix: str) -> None:
-    """Write the end marker into the run. Not in a SageMaker job, where the job's end is the end."""
+    """Write the end marker of a run; in a SageMaker job do nothing, as the job's end counts."""
     if not is_sagemaker_job():
         open_storage(trial_prefix).write(END_MARKER, b"")
 
 
 def has_training_ended(trial_prefix: str) -> bool:
-    """Is there an end marker in the run?"""
-    # Listed, not asked for by name: a missing key is a denial to those who may not list.
+    """Return whether the run has an end marker."""
+    # Listed, because a missing key returns 404 only to callers with ListBucket.
     return END_MARKER in open_storage(trial_prefix).list(END_MARKER)
 
 
 def check_dir_exists(path: str) -> bool:
-    """Is there a run at `path` that has ended, so that nothing can be saved to it?"""
+    """Return whether the run at `path` has ended, so that nothing can be saved there."""
     return has_training_ended(path)
 
 
 def file_exists(file_path: str) -> bool:
-    """Is there a file, a folder or an object of that name?"""
+    """Return whether there is a file, a folder or an object of that name."""
     if not file_path.startswith("s3://"):
         return os.path.exists(file_path)  # noqa: PTH110
     folder, _, name = file_path.rpartition("/")
@@ -61,10 +61,10 @@ def delete_s3_prefixes(bucket: str, keys: list[str]) -> None:
 
 
 def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
-    """Has SageMaker asked rules to stop, longer ago than the time of grace?
+    """Return whether SageMaker requested rules to stop, and the grace time has passed.
 
-    The file that `SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE` names holds the second of the request. What is
-    there but cannot be understood counts as a request long past.
+    The file that `SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE` names holds the time of the request in seconds. A
+    file that cannot be parsed counts as an old request.
     """
     name = os.environ.get(ENV_RULE_STOP_SIGNAL_FILENAME)
     if not name:
@@ -77,6 +77,6 @@ def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
         grace = int(os.environ.get(GRACETIME_ENV) or DEFAULT_GRACETIME_FOR_RULE_STOP_SEC)
         passed = time.time() > int(text) + grace
     except ValueError as error:
-        get_logger().info("The request to stop in %s is not understood (%s): stopping", name, error)
+        get_logger().info("Cannot parse the stop request in %s (%s): stopping", name, error)
         return True
     return passed

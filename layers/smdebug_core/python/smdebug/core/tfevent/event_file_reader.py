@@ -21,7 +21,7 @@ __all__ = ["EventFileReader", "EventsReader", "get_tensor_data"]
 
 
 def get_tensor_data(tensor: TensorProto) -> npt.NDArray[Any]:
-    """The array in a tensor message."""
+    """Return the array in a tensor message."""
     return decode_tensor(tensor.SerializeToString(), file="the given message")
 
 
@@ -61,13 +61,13 @@ class EventFileReader:
     def read_tensors(
         self, check: object = "minimal"
     ) -> Iterator[tuple[str, int, Any, ModeKeys, int]]:
-        """Name, step, value, mode and mode step of each tensor."""
+        """Yield name, step, value, mode and mode step of each tensor."""
         return self._reader.read_tensors(check)
 
     def read_summaries(self, check: object = "minimal") -> Iterator[tuple[int, Summary]]:
-        """Step and summary of each event that has one."""
+        """Yield step and summary of each event that has a summary."""
         return self._reader.read_summaries(check)
 
     def read_events(self, check: object = "minimal") -> Iterator[Event]:
-        """Each event as a protobuf message."""
+        """Yield each event as a protobuf message."""
         return self._reader.read_events(check)

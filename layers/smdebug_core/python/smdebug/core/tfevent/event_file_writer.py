@@ -24,7 +24,7 @@ __all__ = ["EventFileWriter"]
 class EventFileWriter:
     """Writes summaries, graphs and events to one file, at once and in order.
 
-    `max_queue`, `flush_secs` and `verbose` are accepted and mean nothing any more: there is no thread.
+    `max_queue`, `flush_secs` and `verbose` are accepted and have no effect: there is no thread.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class EventFileWriter:
         mode_step: int,
         timestamp: float | None = None,
     ) -> list[int]:
-        """Append a summary, and note in the index where it is: [start, length]."""
+        """Append a summary, add it to the index and return its place: [start, length]."""
         event = _event(summary, step, timestamp)
         return self.write_event(EventWithIndex(event, tname, mode, mode_step))
 
     def write_event(self, event: Event | EventWithIndex) -> list[int]:
-        """Append an event, and say where its record is: [start, length]."""
+        """Append an event and return the place of its record: [start, length]."""
         if not isinstance(event, EventWithIndex):
             return self._writer.write_event(event)
         start, length = self._writer.write_event(event.event)
@@ -86,7 +86,7 @@ class EventFileWriter:
         return [start, length]
 
     def flush(self) -> None:
-        """Nothing: a file is seen whole, on `close`."""
+        """Do nothing: readers see the whole file after `close`."""
 
     def close(self) -> None:
         """Make the event file visible, then its index file."""

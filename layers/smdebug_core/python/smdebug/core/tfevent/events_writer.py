@@ -13,7 +13,7 @@ __all__ = ["EventsWriter"]
 
 
 class EventsWriter:
-    """Writes events to one file, which is there after `close`, and its index file after that."""
+    """Writes events to one file. It appears on `close`, and its index file after it."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class EventsWriter:
         self.close()
 
     def init(self) -> None:
-        """Begin the file; the first event does it too."""
+        """Begin the file, as the first event does."""
         if self.tfrecord_writer is None:
             self.tfrecord_writer = RecordWriter(self._filename, self.write_checksum)
 
     def write_event(self, event: Event) -> list[int]:
-        """Append the event, and say where its record is: [start, length]."""
+        """Append the event and return the place of its record: [start, length]."""
         if not isinstance(event, Event):
             raise SMDebugTypeError(f"expected an event_pb2.Event proto, but got {type(event)}")
         self.init()
@@ -48,7 +48,7 @@ class EventsWriter:
         return self.tfrecord_writer.write_record(event.SerializeToString())
 
     def flush(self) -> None:
-        """Nothing: a file is seen whole, on `close`."""
+        """Do nothing: readers see the whole file after `close`."""
 
     def close(self) -> None:
         """Make the event file visible, then its index file."""

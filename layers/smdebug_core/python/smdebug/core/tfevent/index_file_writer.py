@@ -17,7 +17,7 @@ __all__ = ["EventWithIndex", "Index", "IndexWriter"]
 
 
 class IndexWriter:
-    """Gathers what was written where, and writes the index file on `close`."""
+    """Collects the places of tensors, and writes the index file on `close`."""
 
     def __init__(self, file_path: str):
         self.file_path = file_path
@@ -32,7 +32,7 @@ class IndexWriter:
         self.close()
 
     def add_index(self, tensorlocation: TensorLocation, crc32c: int | None = None) -> None:
-        """Note where the record of a tensor is."""
+        """Add the place of a tensor's record."""
         self._belongs(tensorlocation, tensorlocation.event_file_name)
         where = tensorlocation.to_dict()
         self._tensors.append(
@@ -40,7 +40,7 @@ class IndexWriter:
         )
 
     def add_shape(self, tensorshape: TensorShape) -> None:
-        """Note the shape of a tensor."""
+        """Add the shape of a tensor."""
         self._belongs(tensorshape)
         shape = tensorshape.to_dict()
         self._shapes.append(
@@ -48,10 +48,10 @@ class IndexWriter:
         )
 
     def flush(self) -> None:
-        """Nothing: an index file is seen whole, on `close`."""
+        """Do nothing: readers see the whole file after `close`."""
 
     def close(self) -> None:
-        """Write the file, if there is anything to say, and once."""
+        """Write the file once, if it has an entry."""
         if self._meta is not None:
             storage, key = place_of(self.file_path)
             storage.write(key, encode_index(self._meta, self._tensors, self._shapes))
@@ -60,7 +60,7 @@ class IndexWriter:
     def _belongs(
         self, entry: TensorLocation | TensorShape, event_file_name: str | None = None
     ) -> None:
-        """Mode and mode step of the file are those of what was first added to it."""
+        """Give the file the mode and mode step of its first entry."""
         if self._meta is None:
             mode = entry.mode if isinstance(entry.mode, ModeKeys) else ModeKeys[entry.mode]
             self._meta = IndexMeta(mode, entry.mode_step, event_file_name)
@@ -69,7 +69,7 @@ class IndexWriter:
 
 
 class Index:
-    """The content of an index file, as it stands there."""
+    """The content of an index file."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Index:
 
 
 class EventWithIndex:
-    """An event, and what the index file is to say of it."""
+    """An event, with its entry for the index file."""
 
     def __init__(
         self, event: Event, tensorname: str, mode: ModeKeys | str | None, mode_step: int | None
@@ -97,5 +97,5 @@ class EventWithIndex:
         self.mode_step = mode_step
 
     def get_mode(self) -> str:
-        """The mode's name."""
+        """Return the mode's name."""
         return self.mode.name if isinstance(self.mode, ModeKeys) else str(self.mode)

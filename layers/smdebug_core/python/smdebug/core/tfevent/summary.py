@@ -17,7 +17,7 @@ __all__ = ["histogram_summary", "scalar_summary"]
 
 
 def scalar_summary(tag: str, scalar: Any) -> Summary:
-    """One point of a curve."""
+    """Return a summary with one point of a curve."""
     array = as_saved_array(scalar)
     if array.size != 1:
         raise SMDebugRuntimeError(f"scalar should be 0D, and {tag} has shape {array.shape}")

@@ -1,4 +1,4 @@
-"""For code written against smdebug that records trace events: Chrome's trace format, one file a writer."""
+"""For code written against smdebug that records trace events: Chrome's format, one file per writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["TimelineFileWriter", "TimelineRecord"]
 
 
 class TimelineRecord:
-    """Something that happened, and how long it took (seconds)."""
+    """An event and its duration in seconds."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class TimelineRecord:
 
 
 class TimelineFileWriter:
-    """Gathers trace events, and writes them on `close` below the profiler's local path.
+    """Collects trace events, and writes them on `close` below the profiler's local path.
 
     `<local_path>/framework/pevents/<YYYYMMDDHH>/<end in microseconds>_<pid>-<host>_<suffix>`; nothing is
     written without a profiler configuration, or without events.
@@ -77,7 +77,7 @@ class TimelineFileWriter:
         duration: float = 0,
         **kwargs: Any,
     ) -> None:
-        """Note an event; what else is given stands in its arguments."""
+        """Add an event; other keywords become its arguments."""
         self.write_event(
             TimelineRecord(
                 timestamp, self._base_start_time, training_phase, phase, op_name, kwargs, duration
@@ -89,7 +89,7 @@ class TimelineFileWriter:
             self._records.append(event)
 
     def flush(self) -> None:
-        """Nothing: a file is seen whole, on `close`."""
+        """Do nothing: readers see the whole file after `close`."""
 
     def close(self) -> None:
         """Write the file, once."""

@@ -19,13 +19,13 @@ __all__ = ["make_tensor_proto"]
 
 
 def _get_proto_dtype(npdtype: np.dtype[Any]) -> tuple[bool, str]:
-    """Is it a dtype of numbers, and what is it called? (True, "DT_FLOAT")"""
+    """Return whether a dtype is numeric, and its name: (True, "DT_FLOAT")."""
     number = dtype_number(npdtype)
     return number != STRING, DataType.Name(number)
 
 
 def make_tensor_proto(nparray_data: npt.NDArray[Any], tag: str) -> TensorProto:
-    """The array as the message that an event file holds under that tag."""
+    """Return the message that holds the array under that tag in an event file."""
     record = encode_event(tag, nparray_data, step=0, wall_time=0, mode=ModeKeys.GLOBAL, mode_step=0)
     event = Event.FromString(b"".join(record.pieces)[HEADER_SIZE:-FOOTER_SIZE])
     return event.summary.value[0].tensor

@@ -30,7 +30,7 @@ class RecordReader(TensorReader):
         self.close()
 
     def flush(self) -> None:
-        """Nothing: a reader has nothing to flush."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing: the file was read on opening."""
+        """Do nothing: the constructor read the file."""

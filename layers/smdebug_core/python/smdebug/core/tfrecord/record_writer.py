@@ -13,17 +13,17 @@ __all__ = ["CHECKSUM_MAGIC_BYTES", "RecordWriter", "crc32c", "masked_crc32c", "u
 
 
 def u32(x: int) -> int:
-    """The lower 32 bits of `x`."""
+    """Return the lower 32 bits of `x`."""
     return x & 0xFFFFFFFF
 
 
 def masked_crc32c(data: Buffer) -> int:
-    """The checksum of `data` as files of records store it."""
+    """Return the checksum of `data` as files of records store it."""
     return masked(crc32c(data))
 
 
 class RecordWriter:
-    """Writes records to one file or object, which is there after `close`."""
+    """Writes records to one file or object, which appears on `close`."""
 
     def __init__(self, path: str | os.PathLike[str], write_checksum: bool = False):
         self.write_checksum = write_checksum
@@ -40,14 +40,14 @@ class RecordWriter:
         self.close()
 
     def write_record(self, event_str: bytes) -> list[int]:
-        """Append a record of those bytes, and say where it is: [start, length]."""
+        """Append a record of those bytes and return its place: [start, length]."""
         record = frame(event_str, self._checksum)
         self._sink.write(record.pieces)
         start, self._position = self._position, self._position + record.length
         return [start, record.length]
 
     def flush(self) -> None:
-        """Nothing: a file is seen whole, on `close`."""
+        """Do nothing: readers see the whole file after `close`."""
 
     def close(self) -> None:
         """Make the file visible under its name."""

@@ -31,11 +31,11 @@ class TensorReader:
         self._file = file
 
     def has_data(self) -> bool:
-        """Is there another record?"""
+        """Return whether there is another record."""
         return self.position < self.max_pos
 
     def read_record(self, check: object = "minimal") -> bytes:
-        """The content of the next record."""
+        """Return the content of the next record."""
         rest = memoryview(self.data)[self.position :]
         start, stop = next(record_spans(rest, file=self._file, check=_CHECKS.get(check, "none")))
         self.position += stop + 4
@@ -44,7 +44,7 @@ class TensorReader:
     def read_tensors(
         self, check: object = "minimal"
     ) -> Iterator[tuple[str, int, Any, ModeKeys, int]]:
-        """Name, step, value, mode and mode step of each tensor; without a mode, GLOBAL and the step."""
+        """Yield name, step, value, mode and mode step of each tensor; without a mode, GLOBAL and the step."""
         while self.has_data():
             event = decode_event(self.read_record(check), file=self._file)
             mode = ModeKeys.GLOBAL if event.mode is None else event.mode
@@ -52,7 +52,7 @@ class TensorReader:
             yield event.name, event.step, event.value, mode, mode_step
 
     def read_events(self, check: object = "minimal") -> Iterator[Event]:
-        """Each record as a protobuf message."""
+        """Yield each record as a protobuf message."""
         from google.protobuf.message import DecodeError
 
         from smdebug.exceptions import DamagedFile
@@ -69,7 +69,7 @@ class TensorReader:
             yield event
 
     def read_summaries(self, check: object = "minimal") -> Iterator[tuple[int, Summary]]:
-        """Step and summary of each record that has one."""
+        """Yield step and summary of each record that has a summary."""
         for event in self.read_events(check):
             if event.HasField("summary"):
                 yield event.step, event.summary
