@@ -1,4 +1,4 @@
-"""What the functions ask of the world, in our words. Each method is one call.
+"""What the functions need from outside, in our words. Each method is one call.
 
 AWS and memory, in `functions.adapters`, keep the same promises.
 """
@@ -13,16 +13,16 @@ from smdebug.service.item_reader import Item, ItemReader
 
 
 class Refused(Exception):
-    """The condition of a write did not hold: somebody else was there in between. Look again."""
+    """The condition of a write did not hold, as another process wrote first: read again."""
 
 
 class TooMuch(Exception):
-    """The service asks to slow down, or was not there; the same call may succeed later."""
+    """The service throttles or cannot be reached; the same call may succeed later."""
 
 
 @dataclass(frozen=True)
 class Only:
-    """What has to hold for a write to happen, all of it."""
+    """The conditions of a write; all have to hold."""
 
     absent: bool = False  # there is no such item yet
     present: bool = False
@@ -80,11 +80,11 @@ class Workflow(Protocol):
     """The state machine that evaluates a step."""
 
     def start(self, name: str, request: Mapping[str, Any]) -> None:
-        """Start an execution; one of that name that runs already will do."""
+        """Start an execution; one of that name that is running will do."""
 
 
 class CheckQueue(Protocol):
-    """Messages to ourselves, seen after a while."""
+    """Delayed messages to ourselves."""
 
     def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
         """Leave a message that is delivered no sooner than that (900 s at most)."""
@@ -98,7 +98,7 @@ class Schedules(Protocol):
 
 
 class Listed(Protocol):
-    """An object as a listing tells of it."""
+    """An object in a listing."""
 
     @property
     def key(self) -> str: ...
@@ -117,10 +117,10 @@ class Objects(Protocol):
 
 
 class Lender(Protocol):
-    """Credentials for those who are not trusted."""
+    """Credentials for functions that are not trusted."""
 
     def lend(self, name: str, policy: Mapping[str, Any], *, seconds: int) -> Mapping[str, str]:
-        """Credentials which allow no more than the policy, for so long, by their names in an environment."""
+        """Return credentials limited to the policy, for `seconds`, by environment variable."""
 
 
 class Clock(Protocol):
@@ -130,41 +130,41 @@ class Clock(Protocol):
 
 
 class NotDone(Exception):
-    """The service will not do it, and says why in a sentence; asking again will not help."""
+    """The service refuses, for the reason in the text; a repeated call will not help."""
 
 
 class TrainingJobs(Protocol):
     """The training jobs of SageMaker."""
 
     def in_progress(self, prefix: str) -> list[str]:
-        """The names of the jobs in progress that begin so, 100 at most. `TooMuch`, `NotDone`."""
+        """Return the names of up to 100 jobs in progress with that prefix. `TooMuch`, `NotDone`."""
 
     def stop(self, name: str) -> None:
-        """Have the job stop; one that is stopping will do. `TooMuch`, `NotDone`."""
+        """Stop the job; one that is stopping already will do. `TooMuch`, `NotDone`."""
 
 
 class ControlObjects(Protocol):
-    """What a run is told, beside it."""
+    """Control objects stored beside a run."""
 
     def write_stop(self, run: str, body: bytes) -> None:
-        """Ask the hook of the run to stop the training. `TooMuch`, `NotDone`."""
+        """Request the hook of the run to stop the training. `TooMuch`, `NotDone`."""
 
 
 class Topic(Protocol):
-    """Where people are told by e-mail and SMS, as far as they have subscribed."""
+    """Messages to the subscribers, by e-mail and SMS."""
 
     def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
-        """Tell everybody, or just the subscriber with that address or number. `TooMuch`, `NotDone`."""
+        """Send to all subscribers, or to the one with that address or number. `TooMuch`, `NotDone`."""
 
 
 class ActionOutcomes(Protocol):
-    """What became of the actions of findings, kept with the rule that found them."""
+    """The outcomes of actions, kept with the rule whose findings requested them."""
 
     def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
-        """May this invocation do it? Nobody else may until then, unless it comes again itself."""
+        """Claim the action for this invocation; return False while another one holds it."""
 
     def settled(self, run: str, group: str, rule_id: str, finding_id: str) -> frozenset[str]:
-        """The ids of the outcomes of that finding that need not be tried again."""
+        """Return the ids of the finding's actions that are not to be tried again."""
 
     def record_action(
         self,
@@ -174,4 +174,4 @@ class ActionOutcomes(Protocol):
         outcome: Mapping[str, Any],
         outbox: Mapping[str, Mapping[str, Any]],
     ) -> None:
-        """Keep the outcome, in place of one of the same id, and what is to be published of it."""
+        """Store the outcome, replacing one of the same id, and the event that reports it."""

@@ -1,4 +1,4 @@
-"""Changing the record of a run, and saying what is wrong with the run."""
+"""Changing the record of a run, and reporting problems with the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smdebug.service.records import RunRecord
 def change(
     world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]
 ) -> RunRecord:
-    """Change the record of a run, however many others do so at the same time."""
+    """Change the record of a run, also while others change it; return it as written."""
     while True:
         changed = how(record)
         if changed is None or changed == record:
@@ -25,7 +25,7 @@ def change(
 
 
 def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> RunRecord:
-    """Say once what is wrong with the run's files, and forget what was; the rest goes on."""
+    """Report a problem with the run's files, once; an empty one removes what was reported before."""
     now = world.clock.now()
 
     def troubled(known: RunRecord) -> RunRecord:
@@ -38,5 +38,5 @@ def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> Run
 
 
 def with_news(record: RunRecord, cause: str, now: float) -> RunRecord:
-    """The run with an event about its state in its outbox."""
+    """Return the run with an event about its state in its outbox."""
     return replace(record, outbox={**record.outbox, **dict([run_entry(record, cause, now)])})

@@ -1,4 +1,4 @@
-"""What the functions say: log lines as JSON, and metrics in CloudWatch's embedded format."""
+"""Log lines as JSON, and metrics in CloudWatch's embedded format."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _about: ContextVar[Mapping[str, Any] | None] = ContextVar("about", default=None)
 
 
 def log(message: str, **fields: Any) -> None:
-    """One line of JSON: what happened, to which run, step and rule."""
+    """Print one line of JSON: what happened, to which run, step and rule."""
     line = {"level": "INFO", "message": message, "timestamp": round(time.time(), 3), **fields}
     print(json.dumps(line, default=str), flush=True)
 
 
 def log_problem(message: str, problem: BaseException, **fields: Any) -> None:
-    """The same for something that went wrong, with where it did."""
+    """Print a problem with its traceback."""
     trace = "".join(traceback.format_exception(problem))[-4000:]
-    said = f"{type(problem).__name__}: {problem}"[:2000]
-    log(message, **{"level": "ERROR", "problem": said, "trace": trace, **fields})
+    text = f"{type(problem).__name__}: {problem}"[:2000]
+    log(message, **{"level": "ERROR", "problem": text, "trace": trace, **fields})
 
 
 def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
-    """Numbers with their units, for alarms and the dashboard."""
+    """Print metrics, for the alarms and the dashboard."""
     # Not at the top: most invocations measure nothing, and a rule's own process never does.
     from aws_lambda_powertools.metrics import EphemeralMetrics
 
@@ -43,7 +43,7 @@ def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
 
 @contextmanager
 def about_rule(run: str, rule: str, step: int, level: str | None = None) -> Iterator[None]:
-    """What a rule logs in this block is told with its run, its name and the step."""
+    """Add the run, the rule and the step to everything logged in this block."""
     from smdebug.logger import get_logger
 
     logger = get_logger()
@@ -61,7 +61,7 @@ def about_rule(run: str, rule: str, step: int, level: str | None = None) -> Iter
 
 
 class _AsJson(logging.Handler):
-    """Log records as lines of JSON, with whatever they are about."""
+    """Log records as lines of JSON, with the fields of `about_rule`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         line: dict[str, Any] = {

@@ -14,19 +14,19 @@ RUN_ITSELF = "run"
 def start_evaluation(
     world: World, run: str, step: int, *, attempt: str = "", evaluate: bool = True
 ) -> None:
-    """Have all groups of rules look at a step of the run, and have somebody check later that they did.
+    """Start the evaluation of a step by all groups of rules, and leave a check that it happened.
 
-    A run that has ended is finished after it, as often as there is something new. Without `evaluate`
-    nothing else is done.
+    A run that has ended is finished afterwards, as often as there is something new; without `evaluate`
+    it is only finished.
 
-    The record of the run is read here, after what made the step complete was written: whoever checks
-    takes the mark of the waiting check away before looking, so either this sees no mark and leaves a
-    check, or that check sees the step.
+    The run's record is read here, after the step was written as complete. A check removes its mark from
+    the record before it reads the steps: so either no mark is seen here and a check is left, or that
+    check sees the step.
     """
     record = world.index.run(run)
     if record is None:
         return
-    groups = [told_of_group(world, group) for group in record.groups if evaluate]
+    groups = [workflow_group(group) for group in record.groups if evaluate]
     finish = record.has_ended
     if record.outbox and evaluate:
         groups.append({"group": RUN_ITSELF, "kind": "builtin"})
@@ -36,7 +36,7 @@ def start_evaluation(
 
 
 def leave_check(world: World, record: RunRecord, *, after: float | None = None) -> None:
-    """Have the run checked after a while, unless a check is waiting already."""
+    """Leave a check of the run for later, unless one is waiting."""
     now = world.clock.now()
     delay = int(min(max(1, world.settings.check_delay if after is None else after), 900))
     if now < record.check_until <= now + delay:
@@ -45,12 +45,12 @@ def leave_check(world: World, record: RunRecord, *, after: float | None = None) 
     world.index.note_check(record.run, now + delay)
 
 
-def told_of_group(world: World, group: str) -> dict[str, Any]:
-    """What the workflow has to know of a group of rules."""
+def workflow_group(group: str) -> dict[str, Any]:
+    """Return a group of rules as the workflow takes it."""
     return {"group": group, "kind": "custom" if group.startswith("custom-") else "builtin"}
 
 
 def name_of(run: str, step: int, attempt: str, *, finish: bool = False) -> str:
-    """The name of an execution: the same for the same cause."""
+    """Return the name of an execution: the same for the same cause."""
     cause = f"{run}\n{step}\n{attempt}\n{finish}"
     return f"{step}-{sha256(cause.encode()).hexdigest()[:40]}"

@@ -1,7 +1,7 @@
-"""What is to be done because of a finding, and what may not: a run can stop itself, and nobody else.
+"""Which actions of a finding to carry out, and which to refuse: a run can stop only itself.
 
-A `rules.json` comes from outside. It may stop only the training job of its own run, and tell only those
-whom the stack was deployed to tell; what it asks for beyond that becomes an outcome that says so.
+A `rules.json` comes from outside. It may stop only the training job of its own run, and notify only the
+addresses that the stack was deployed with; anything else becomes an outcome that names the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Detail = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Whom the stack was deployed to tell."""
+    """The addresses and numbers that the stack was deployed with."""
 
     emails: tuple[str, ...] = ()
     phones: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class _Planned:
-    """One thing to do, for one action of one finding."""
+    """One thing to do for one action of one finding."""
 
     id: str
     action: Mapping[str, Any]
@@ -42,7 +42,7 @@ class _Planned:
 
 @dataclass(frozen=True)
 class StopJob(_Planned):
-    """Stop the run's own training job: of that name, or the only one in progress that begins so."""
+    """Stop the run's own training job: of that name, or the only one in progress with that prefix."""
 
     effect = JOB
     name: str | None
@@ -51,7 +51,7 @@ class StopJob(_Planned):
 
 @dataclass(frozen=True)
 class RequestStop(_Planned):
-    """Put the control object beside the run, for the hook to see."""
+    """Request a stop from the hook, by the control object beside the run."""
 
     effect = CONTROL_OBJECT
     body: bytes
@@ -59,7 +59,7 @@ class RequestStop(_Planned):
 
 @dataclass(frozen=True)
 class Notify(_Planned):
-    """Send a message to somebody."""
+    """Send a message to one address or number."""
 
     effect = MESSAGE
     to: str
@@ -67,7 +67,7 @@ class Notify(_Planned):
 
 @dataclass(frozen=True)
 class Refuse(_Planned):
-    """Do nothing, for a reason."""
+    """Do nothing, for the given reason."""
 
     effect = NOTHING
     reason: str
@@ -77,14 +77,14 @@ PlannedAction = StopJob | RequestStop | Notify | Refuse
 
 
 def plan(detail: Detail, endpoints: Endpoints) -> tuple[PlannedAction, ...]:
-    """What to do for a finding, by the detail of its event. The same event gives the same plan."""
+    """Return what to do for a finding, given its event's detail. The same event gives the same plan."""
     return tuple(
         deed for action in detail.get("actions") or () for deed in _deeds(detail, action, endpoints)
     )
 
 
 def own_job(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[str | None, str]:
-    """The run's own job among those in progress, or why there is none to stop."""
+    """Return the run's own job among those in progress, or None and the reason."""
     names = [name for name in in_progress if name.startswith(prefix)]
     # SageMaker saves a job's tensors below a folder of its name.
     own = [name for name in names if name in run.split("/")]
@@ -94,8 +94,8 @@ def own_job(run: str, prefix: str, in_progress: Iterable[str]) -> tuple[str | No
         return None, f"No training job in progress has a name that begins with {prefix!r}."
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     return None, (
-        f"Of the training jobs in progress that begin with {prefix!r} ({shown}) none is known to save to "
-        f"s3://{run}: a run may stop only its own job, which has its name in the run's prefix."
+        f"None of the training jobs in progress that begin with {prefix!r} ({shown}) is known to save to "
+        f"s3://{run}. A run may stop only its own job, whose name is part of the run's prefix."
     )
 
 
@@ -119,14 +119,14 @@ def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
         )
         yield Refuse(_id(detail, action, NOTHING), action, reason)
         return
-    # Our hook saves what is on its way and lets a checkpoint be made; a job is stopped within minutes.
+    # The hook finishes writing and leaves time for a checkpoint; stopping the job takes minutes.
     yield RequestStop(_id(detail, action, CONTROL_OBJECT), action, control_object(detail, action))
     if job or prefix:
         yield StopJob(_id(detail, action, JOB), action, str(job) if job else None, prefix)
 
 
 def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:
-    """What the hook is told: why, and which attempt of which run is meant."""
+    """Return the control object: the reason, and the attempt of the run that it is for."""
     body = {
         "reason": str(detail.get("text") or detail.get("reason") or ""),
         "finding_id": detail["id"],
@@ -140,14 +140,14 @@ def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:
 def _tell(
     detail: Detail, action: Mapping[str, Any], known: Sequence[str]
 ) -> Iterator[PlannedAction]:
-    kind = {"email": "e-mail address", "sms": "phone number"}[str(action["name"])]
+    kind = {"email": "an e-mail address", "sms": "a phone number"}[str(action["name"])]
     wanted = str(action.get("endpoint") or "")
     recipients = [address for address in known if not wanted or address.lower() == wanted.lower()]
     for to in recipients:
         yield Notify(_id(detail, action, f"{MESSAGE} to {to}"), action, to)
     if not recipients:
-        whom = f"{wanted} is no {kind}" if wanted else f"There is no {kind}"
-        reason = f"{whom} that this stack was deployed to tell: nobody was told."
+        whom = f"{wanted} is not {kind}" if wanted else f"There is no {kind.partition(' ')[2]}"
+        reason = f"{whom} that this stack was deployed with: no message was sent."
         yield Refuse(_id(detail, action, NOTHING), action, reason)
 
 

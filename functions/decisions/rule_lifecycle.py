@@ -1,11 +1,10 @@
-"""What becomes of a rule by what it saw: its status, its issue, and what the world is told.
+"""The transitions of a rule: its status, its issue, and the events that report them.
 
-    verdict = judge(rule, configuration, Found(findings), moment)
-    group = group.with_rule(verdict.rule); outbox |= as_outbox(verdict.outbox)
+    transition = judge(rule, configuration, Found(findings), moment)
+    group = group.with_rule(transition.rule); outbox |= as_outbox(transition.outbox)
 
-A rule that finds something opens an issue, and says so once. While the issue is open nothing is repeated
-(unless the configuration wants every step), and only a step at which the rule looked and found nothing
-resolves it: one at which there was nothing to look at says nothing.
+A finding opens an issue, which is reported once. While the issue is open nothing is repeated (unless the
+configuration requests every step), and only a step that the rule checked without a finding resolves it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from smdebug.service.rules_file import EVERY_STEP
 
 
 class Transition(NamedTuple):
-    """The rule as it is now, and what is to be published."""
+    """A rule's new record, and the events to publish."""
 
     rule: RuleRecord
     outbox: tuple[OutboxEntry, ...] = ()
@@ -32,7 +31,7 @@ class Transition(NamedTuple):
 def judge(
     rule: RuleRecord, configuration: RuleConfiguration, outcome: Outcome, moment: Moment
 ) -> Transition:
-    """What becomes of the rule by what it saw at this moment. One that has ended stays as it is."""
+    """Return the rule after this outcome. A rule with a final status does not change."""
     if rule.status.is_final:
         return Transition(rule)
     match outcome:
@@ -47,17 +46,16 @@ def judge(
 
 
 def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
-    """The run has ended and the rule has seen all of it: what found something stays so."""
+    """Give the rule its last status after a run has ended; IssuesFound stays."""
     if rule.status is RuleStatus.STOPPING:
         return stop(rule, configuration, rule.reason, moment)
     if rule.status is not RuleStatus.IN_PROGRESS:
         return Transition(rule)
     looked = rule.last_good is not None
     reason = (
-        "The run ended without the rule having found anything."
+        "The run ended and the rule passed at every step."
         if looked
-        else "The run ended, and at none of its steps was there anything for this rule to look at: "
-        "check which tensors are saved."
+        else "The run ended, and no step held anything for this rule to check: see which tensors are saved."
     )
     return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
 
@@ -65,7 +63,7 @@ def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
 def stop(
     rule: RuleRecord, configuration: RuleConfiguration, reason: str, moment: Moment
 ) -> Transition:
-    """The rule is not wanted any more. What was found stays found, and is not looked at again."""
+    """Stop a rule that was detached. Its findings stay."""
     if rule.status.is_final:
         return Transition(rule)
     return _with_status(rule, configuration, RuleStatus.STOPPED, reason, moment)
@@ -74,25 +72,25 @@ def stop(
 def fail(
     rule: RuleRecord, configuration: RuleConfiguration, message: str, moment: Moment
 ) -> Transition:
-    """The rule cannot be evaluated, from now on; the others go on."""
+    """Set the rule to Error; the other rules continue."""
     if rule.status.is_final:
         return Transition(rule)
     return _with_status(rule, configuration, RuleStatus.ERROR, message, moment)
 
 
 def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
-    """The run goes on after its end: what was finished without an issue looks again."""
+    """Evaluate a rule again that was finished without an issue, as the run continues after its end."""
     if rule.status is not RuleStatus.NO_ISSUES_FOUND:
         return Transition(rule)
-    reason = "The run goes on after its end."
+    reason = "The run continued after its end."
     return _with_status(rule, configuration, RuleStatus.IN_PROGRESS, reason, moment)
 
 
 def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
-    """The training was started again and counts its steps anew, so the rule forgets those it saw.
+    """Forget the steps of the previous attempt, as the training was resumed and writes them again.
 
-    An open issue stays open: only a clear step resolves it. One that failed has another chance: it may have
-    read what was just being written anew.
+    An open issue stays open: only a clear step resolves it. A rule in Error is evaluated again: it may
+    have read files that were being rewritten.
     """
     opened = rule.issue_since is not None
     forgetful = replace(
@@ -114,7 +112,7 @@ def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Mome
 def attach_again(
     rule: RuleRecord, configuration: RuleConfiguration, through: int, moment: Moment
 ) -> Transition:
-    """A rule that was detached is wanted again: it knows nothing, and catches up through that step."""
+    """Evaluate a detached rule again, without its old state, catching up through that step."""
     anew = RuleRecord(
         rule.id,
         rule.name,
@@ -133,9 +131,9 @@ def _found(
     moment: Moment,
 ) -> Transition:
     step = moment.step
-    # A step that came late and was followed by clear ones tells of an issue that is over.
+    # The issue of a late step is over if a later step was clear.
     is_over = moment.late and rule.last_good is not None and rule.last_good > step
-    # What was found before the rule was attached led to no actions: the first live step does.
+    # Findings of steps before the rule was attached led to no actions: the first live step does.
     is_news = not rule.has_open_issue or _was_open_before_attachment(rule, moment)
     seen = replace(
         rule,
@@ -160,7 +158,7 @@ def _found(
 def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     step = moment.step
     after = replace(rule, last_good=step if rule.last_good is None else max(rule.last_good, step))
-    # A step that came late does not resolve what a later one has found.
+    # A late step does not resolve a finding of a later step.
     is_newest = rule.last_found is None or step > rule.last_found
     if not rule.has_open_issue or not is_newest:
         return Transition(after)

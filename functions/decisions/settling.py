@@ -1,9 +1,12 @@
-"""Which steps are due, in which order, and for which one has to wait.
+"""Which steps are due, in which order, and which have to be waited for.
 
-A worker's index file names the step that this worker saved before. Following that from a complete step
-back to what was evaluated already shows every step in between that anybody saved: the step is due once
-all of those have shown themselves. What some workers skipped never becomes complete, and is passed over.
-Runs of the old library do not tell: there, order is the order of completion.
+A worker's index file names the step that this worker saved before. Following these from a complete step
+back to the cursor shows every step in between that any worker saved: the step is due once all of those
+have arrived. A step that some workers skipped never becomes complete and is passed over. Index files of
+the old library do not name the previous step: there, steps are evaluated as they become complete.
+
+A reader that lists a run decides otherwise (`smdebug.trials.progress`): a listing misses nothing, so a
+complete step settles every earlier one. Notifications arrive in any order, so here it does not.
 """
 
 from __future__ import annotations
@@ -20,20 +23,20 @@ PreviousStep = Callable[[int, str], int | None]
 
 @dataclass(frozen=True)
 class Settling:
-    """What decides how long a step may be waited for."""
+    """What decides whether to wait for a step."""
 
     num_workers: int
     cursor: int
     tells_previous_steps: bool
-    ended: bool  # nothing is on its way any more
+    ended: bool  # nothing more will arrive
     timeout: float
     now: float
 
 
 class Ready(NamedTuple):
-    """A step that is due, and the ones before it that are given up.
+    """A step that is due, and the steps before it that are given up.
 
-    Below `missing`, if there is such a step, nobody can tell which those are: only its own files could.
+    Below `missing`, if it is set, those are unknown: only that step's own files could name them.
     """
 
     step: StepRecord
@@ -42,7 +45,7 @@ class Ready(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A step that is complete and waits for another one, until then at the latest."""
+    """A complete step that waits for another one, until `until` at the latest."""
 
     step: StepRecord
     missing: int
@@ -52,7 +55,7 @@ class Waiting(NamedTuple):
 def next_step(
     steps: Collection[StepRecord], settling: Settling, previous: PreviousStep
 ) -> Ready | Waiting | None:
-    """The first complete step after the cursor: is it due? None if none is complete.
+    """Return the first complete step after the cursor, due or waiting; None if none is complete.
 
     `steps` are those after the cursor of which anything has arrived.
     """
@@ -73,7 +76,7 @@ def next_step(
 def _between(
     step: StepRecord, known: dict[int, StepRecord], settling: Settling, previous: PreviousStep
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps since the cursor that somebody saved before this one; and which have yet to come."""
+    """Return the steps since the cursor that any worker saved before this one, and the missing ones."""
     between: set[int] = set()
     missing: set[int] = set()
     if not settling.tells_previous_steps:
@@ -87,7 +90,7 @@ def _between(
                 missing.add(at)
                 break
             before = previous(at, worker)
-            if before is not None and before >= at:  # no order at all: do not follow it
+            if before is not None and before >= at:  # not in order: do not follow it
                 break
             at = before
     return frozenset(between), frozenset(missing)
@@ -99,7 +102,7 @@ def late_steps(
     *,
     group: GroupRecord,
 ) -> list[StepRecord]:
-    """Those of the steps up to the cursor that have become complete only after it had passed them."""
+    """Return the steps up to the cursor that became complete after the cursor had passed them."""
     late = []
     for step in sorted(steps, key=lambda record: record.step):
         if step.step > settling.cursor or not step.is_complete(settling.num_workers):
@@ -118,9 +121,9 @@ def late_steps(
 def never_came(
     steps: Collection[StepRecord], num_workers: int | None, *, timeout: float, now: float
 ) -> str:
-    """What is wrong with a run whose first step has been waiting for so long; "" if nothing is.
+    """Return the problem of a run whose first incomplete step has timed out, or "".
 
-    The sentence is the same for as long as the same is missing, so it is told once.
+    The text stays the same as long as the same files are missing, so that it is reported once.
     """
     waiting = [
         step
@@ -132,8 +135,8 @@ def never_came(
     first = waiting[0]
     if num_workers is None:
         return (
-            f"Step {first.step} was saved, and no collections file has come that says how many workers "
-            "there are: none of its rules can look at any step. Does the training write collections/?"
+            f"Step {first.step} was saved, but no collections file has come, which gives the number of "
+            "workers: no rule can be evaluated. Does the training write collections/?"
         )
     there = first.complete_workers
     names = [f"worker_{number}" for number in range(num_workers)]
@@ -143,6 +146,6 @@ def never_came(
     shown = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
     return (
         f"Step {first.step} was saved by {len(there)} of {num_workers} workers, and for {timeout:.0f} s "
-        f"nothing more of it has come: {shown} is missing. A step is looked at when all have saved it; "
-        "what never comes is passed over at a later step, or at the run's end."
+        f"no other has followed: {shown} is missing. A step is evaluated when all workers have saved it; "
+        "an incomplete one is passed over at a later step or at the end of the run."
     )

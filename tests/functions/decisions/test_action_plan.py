@@ -85,11 +85,11 @@ def test_only_those_are_told_whom_the_stack_was_deployed_to_tell():
     (stranger,) = planned({"name": "email", "endpoint": "mallory@example.org"})
     assert isinstance(stranger, Refuse)
     assert stranger.reason == (
-        "mallory@example.org is no e-mail address that this stack was deployed to tell: "
-        "nobody was told."
+        "mallory@example.org is not an e-mail address that this stack was deployed with: "
+        "no message was sent."
     )
     (phone,) = planned({"name": "sms", "endpoint": "+1999"})
-    assert "+1999 is no phone number" in phone.reason
+    assert "+1999 is not a phone number" in phone.reason
 
 
 def test_a_message_to_nobody_in_particular_goes_to_all_that_there_are():
