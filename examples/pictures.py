@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 COMMANDS = (
-    "smdebug inspect ill --no-values",
-    "smdebug evaluate ill --rule VanishingGradient --rule ExplodingTensor",
-    "smdebug verify ill",
+    "smdebug inspect failing --no-values",
+    "smdebug evaluate failing --rule VanishingGradient --rule ExplodingTensor",
+    "smdebug verify failing",
 )
 _QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -37,14 +37,14 @@ def main() -> None:
             sys.executable,
             str(ROOT / "examples" / "train_numpy.py"),
             "--out-dir",
-            "ill",
+            "failing",
             "--ill",
         ]
         call([*train, "--steps", "300", "--save-interval", "6"], folder)
-        report = [sys.executable, "-m", "smdebug", "report", "ill", "-o", "report.html"]
+        report = [sys.executable, "-m", "smdebug", "report", "failing", "-o", "report.html"]
         call(report, folder, may_fail=True)  # it ends with 1: a problem is detected
         page = (folder / "report.html").read_text(encoding="utf-8")
-        page = page.replace(f"{folder.resolve()}/ill", "s3://my-bucket/ill")
+        page = page.replace(f"{folder.resolve()}/failing", "s3://my-bucket/failing")
         (folder / "report.html").write_text(page, encoding="utf-8")
         of_page(folder / "report.html", IMAGES / "report.png")
         of_terminal(folder, IMAGES / "terminal.svg")
