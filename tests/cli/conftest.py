@@ -24,7 +24,7 @@ NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS
 
 
 class Answer(NamedTuple):
-    """How a command ended, and what it said."""
+    """How a command ended, and what it output."""
 
     code: int
     out: str
@@ -46,8 +46,8 @@ def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     def asked(*words: object) -> Answer:
         capsys.readouterr()
         code = main([str(word) for word in words])
-        said = capsys.readouterr()
-        return Answer(code, said.out, said.err)
+        output = capsys.readouterr()
+        return Answer(code, output.out, output.err)
 
     return asked
 

@@ -24,11 +24,11 @@ def test_every_command_is_listed_once():
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
 def test_every_command_has_help_with_examples_and_answers_in_json(name):
-    said = CliRunner().invoke(command_line, [name, "--help"])
-    assert said.exit_code == 0
-    assert "Examples:" in said.output
-    assert f"smdebug {name}" in said.output.split("Examples:")[1]
-    assert "--json" in said.output
+    result = CliRunner().invoke(command_line, [name, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:" in result.output
+    assert f"smdebug {name}" in result.output.split("Examples:")[1]
+    assert "--json" in result.output
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
@@ -44,7 +44,7 @@ def test_the_examples_of_a_command_can_be_parsed(name):
 
 
 def test_help_tells_the_exit_codes():
-    said = CliRunner().invoke(command_line, ["--help"]).output
+    result = CliRunner().invoke(command_line, ["--help"]).output
     for code in (
         exit_codes.PASSED,
         exit_codes.FOUND,
@@ -52,12 +52,12 @@ def test_help_tells_the_exit_codes():
         exit_codes.FAILED,
         exit_codes.INTERNAL_ERROR,
     ):
-        assert re.search(rf"^ +{code} +\w", said, re.MULTILINE)
+        assert re.search(rf"^ +{code} +\w", result, re.MULTILINE)
 
 
 def test_a_command_that_is_mistyped_is_recognized(ask):
-    said = ask("inspct", "x")
-    assert (said.code, "Did you mean inspect?" in said.err) == (2, True)
+    answer = ask("inspct", "x")
+    assert (answer.code, "Did you mean inspect?" in answer.err) == (2, True)
     assert ask("inspect").code == 2
     for name in ("export", "completion"):  # which list what there is to choose from
         assert len(ask(name).err.splitlines()) == 2
@@ -71,10 +71,10 @@ def test_a_defect_is_a_sentence_and_a_trace_only_on_request(ask, failing, monkey
         raise RuntimeError("it broke")
 
     monkeypatch.setattr(overview, "overview_of", broken)
-    said = ask("inspect", failing)
-    assert said.code == 4
-    assert "smdebug itself failed: RuntimeError: it broke" in said.err
-    assert "Traceback" not in said.err
+    answer = ask("inspect", failing)
+    assert answer.code == 4
+    assert "smdebug itself failed: RuntimeError: it broke" in answer.err
+    assert "Traceback" not in answer.err
     assert "Traceback" in ask("inspect", failing, "--debug").err
 
 
@@ -91,10 +91,10 @@ def test_a_defect_is_a_sentence_and_a_trace_only_on_request(ask, failing, monkey
     ],
 )
 def test_every_kind_of_failure_has_its_code_and_its_hint(error, code, hint):
-    told = message_for(error)
-    assert told.code == code
-    assert hint in told.hint
-    assert "\n" not in told.sentence
+    message = message_for(error)
+    assert message.code == code
+    assert hint in message.hint
+    assert "\n" not in message.sentence
 
 
 def test_ctrl_c_ends_with_130(ask, failing, monkeypatch):
@@ -104,14 +104,14 @@ def test_ctrl_c_ends_with_130(ask, failing, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(overview, "overview_of", interrupted)
-    said = ask("inspect", failing)
-    assert (said.code, said.err.strip()) == (130, "interrupted")
+    answer = ask("inspect", failing)
+    assert (answer.code, answer.err.strip()) == (130, "interrupted")
 
 
 def test_it_runs_as_a_module_and_tells_its_version():
-    said = in_a_shell("--version")
-    assert (said.returncode, said.stderr) == (0, "")
-    assert re.fullmatch(r"smdebug \d+\.\d+\.\d+\n", said.stdout)
+    result = in_a_shell("--version")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert re.fullmatch(r"smdebug \d+\.\d+\.\d+\n", result.stdout)
 
 
 def test_in_a_shell_answers_are_on_stdout_and_errors_on_stderr(failing):
@@ -137,26 +137,26 @@ def test_help_loads_neither_numpy_nor_boto3_and_the_library_no_click():
         "main(['--help'])\n"
         "print(sorted({'numpy', 'boto3', 'matplotlib', 'smdebug.trials'} & set(sys.modules)))"
     )
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script],
         check=True,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
     )
-    assert said.stdout.splitlines()[-1] == "[]"
+    assert result.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_closed_pipe_is_no_error(failing):
-    # `true` is gone before a word was said, whichever the command, and whatever it is about to say.
+    # `true` is gone before a word was output, whichever the command, and whatever it is about to say.
     for words in (
         f"inspect {failing} --json",
         f"inspect {failing}",
         "--help",
         f"inspect {failing} --json",
     ):
-        said = in_bash(f"set -o pipefail; {sys.executable} -m smdebug {words} | true")
-        assert (said.returncode, said.stderr) == (0, "")
+        result = in_bash(f"set -o pipefail; {sys.executable} -m smdebug {words} | true")
+        assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_the_code_is_told_even_if_nothing_else_can_be(failing):

@@ -20,15 +20,16 @@ def test_two_runs_part_at_the_first_difference(ask, failing, tmp_path):
     made_run(made, tmp_path / "other")
     made[20]["loss"] = [1.8]
     made_run({**made, 50: made[30]}, tmp_path / "longer")
-    said = ask("compare", tmp_path / "other", tmp_path / "longer", "--json")
-    assert said.code == 1
-    told = said.json
-    assert (told["first"]["step"], told["first"]["tensor"]) == (20, "loss")
-    assert told["first"]["largest"] == pytest.approx(0.7)
-    assert told["only_in_other"] == [50]
-    assert told["collections"]["losses"]["different"] == 1
+    answer = ask("compare", tmp_path / "other", tmp_path / "longer", "--json")
+    assert answer.code == 1
+    payload = answer.json
+    assert (payload["first"]["step"], payload["first"]["tensor"]) == (20, "loss")
+    assert payload["first"]["largest"] == pytest.approx(0.7)
+    assert payload["only_in_other"] == [50]
+    assert payload["collections"]["losses"]["different"] == 1
     assert (
-        "they part at step 20, loss" in ask("compare", tmp_path / "other", tmp_path / "longer").out
+        "they diverge at step 20, loss"
+        in ask("compare", tmp_path / "other", tmp_path / "longer").out
     )
     loose = ask("compare", tmp_path / "other", tmp_path / "longer", "--rtol", 1, "--json").json
     assert loose["number_different"] == 0
@@ -37,16 +38,16 @@ def test_two_runs_part_at_the_first_difference(ask, failing, tmp_path):
 def test_runs_of_several_workers_are_compared_worker_by_worker(ask, tmp_path):
     failing_run(tmp_path / "one", workers=2, steps=3)
     failing_run(tmp_path / "two", workers=2, steps=3)
-    told = ask("compare", tmp_path / "one", tmp_path / "two", "--json").json
-    assert (told["is_same"], told["compared"]) == (True, 3 * 3 * 2)
+    payload = ask("compare", tmp_path / "one", tmp_path / "two", "--json").json
+    assert (payload["is_same"], payload["compared"]) == (True, 3 * 3 * 2)
 
 
 def test_what_is_damaged_is_not_the_same_as_what_is_not(ask, failing, tmp_path):
     shutil.copytree(failing, tmp_path / "whole")
     flip_a_bit(failing)
     for pair in ((failing, tmp_path / "whole"), (tmp_path / "whole", failing)):
-        said = ask("compare", *pair)
-        assert (said.code, "Tensor loss in events" in said.err) == (3, True)
+        answer = ask("compare", *pair)
+        assert (answer.code, "Tensor loss in events" in answer.err) == (3, True)
 
 
 def test_a_value_and_a_reduction_are_not_called_the_same(ask, tmp_path):
@@ -56,8 +57,8 @@ def test_a_value_and_a_reduction_are_not_called_the_same(ask, tmp_path):
         options = {"include_collections": ["gradients"], "reduction_config": reduction}
         with smdebug.Hook(str(tmp_path / name), **options) as hook, hook.step():
             hook.record("gradient/fc", np.ones(3))
-    said = ask("compare", tmp_path / "whole", tmp_path / "reduced")
-    assert (said.code, "no value or reduction was saved in both runs" in said.out) == (1, True)
+    answer = ask("compare", tmp_path / "whole", tmp_path / "reduced")
+    assert (answer.code, "no value or reduction was saved in both runs" in answer.out) == (1, True)
     shapes_alone = ask("compare", tmp_path / "shapes", tmp_path / "shapes", "--json").json
     assert (shapes_alone["is_same"], shapes_alone["compared"]) == (True, 0)
 
@@ -66,5 +67,5 @@ def test_a_value_and_a_reduction_are_not_called_the_same(ask, tmp_path):
     "chosen", [("--collection", "nope"), ("--tensors", "nope"), ("--rtol", "nan"), ("--atol", "-1")]
 )
 def test_nothing_compared_is_not_the_same(ask, failing, chosen):
-    said = ask("compare", failing, failing, *chosen)
-    assert (said.code, said.out) == (2, "")
+    answer = ask("compare", failing, failing, *chosen)
+    assert (answer.code, answer.out) == (2, "")

@@ -15,20 +15,20 @@ from tests.cli.processes import PASSED_ON, in_a_shell, in_bash
 
 
 def test_the_shell_completes_commands_and_rules():
-    said = in_a_shell(
+    result = in_a_shell(
         _SMDEBUG_COMPLETE="bash_complete",
         COMP_WORDS="smdebug evaluate . --rule vanish",
         COMP_CWORD="4",
     )
-    assert (said.stdout.split(), said.stderr) == (["plain,VanishingGradient"], "")
+    assert (result.stdout.split(), result.stderr) == (["plain,VanishingGradient"], "")
     for words in ("inspect ./my", "compare one ot", "attach run ru", "evaluate r --other-run x"):
-        said = in_a_shell(
+        result = in_a_shell(
             _SMDEBUG_COMPLETE="bash_complete",
             COMP_WORDS=f"smdebug {words}",
             COMP_CWORD=str(len(words.split())),
         )
         # As the shell does it: with a completion of its own a command takes that away from it.
-        assert (said.stdout, said.stderr) == (f"file,{words.split()[-1]}\n", "")
+        assert (result.stdout, result.stderr) == (f"file,{words.split()[-1]}\n", "")
     for shell in ("bash", "zsh", "fish"):
         assert "_SMDEBUG_COMPLETE" in in_a_shell("completion", shell).stdout
 
@@ -40,28 +40,30 @@ IS_NO_PLACE = {("status", "run"), ("detach", "rules")}  # of a deployed debugger
 def offered_by(name: str, parameter: click.Parameter, incomplete: str) -> set[tuple[str, str]]:
     command = command_line.get_command(None, name)  # type: ignore[arg-type]
     found = parameter.shell_complete(click.Context(command, info_name=name), incomplete)
-    return {(one.type, one.value) for one in found}
+    return {(finding.type, finding.value) for finding in found}
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PASSED_ON))
 def test_whatever_takes_a_place_completes_paths_and_whatever_takes_a_rule_completes_rules(name):
     command = command_line.get_command(None, name)  # type: ignore[arg-type]
-    asks_a_stack = any(one.name == "stack" for one in command.params)
-    for one in command.params:
-        named = one.metavar if isinstance(one, click.Option) else (one.name or "").upper()
-        if named in NAMES_PLACES and (name, one.name) not in IS_NO_PLACE:
-            assert {kind for kind, _ in offered_by(name, one, "x")} <= {"file", "dir"}, one.name
-            assert offered_by(name, one, "x"), one.name
-        if "--rule" in one.opts and not (asks_a_stack and name != "report"):
-            assert ("plain", "AllZero") in offered_by(name, one, "al")
-            assert ("plain", "all") in offered_by(name, one, "al")
+    asks_a_stack = any(param.name == "stack" for param in command.params)
+    for param in command.params:
+        named = param.metavar or (
+            "" if isinstance(param, click.Option) else (param.name or "").upper()
+        )
+        if named in NAMES_PLACES and (name, param.name) not in IS_NO_PLACE:
+            assert {kind for kind, _ in offered_by(name, param, "x")} <= {"file", "dir"}, param.name
+            assert offered_by(name, param, "x"), param.name
+        if "--rule" in param.opts and not (asks_a_stack and name != "report"):
+            assert ("plain", "AllZero") in offered_by(name, param, "al")
+            assert ("plain", "all") in offered_by(name, param, "al")
 
 
 def completed(line: str, shell: str = "bash") -> list[str]:
     asked = {"COMP_WORDS": line, "COMP_CWORD": "0", "_SMDEBUG_COMPLETE": f"{shell}_complete"}
-    said = in_a_shell(**asked)
-    assert said.stderr == ""
-    return said.stdout.splitlines()
+    result = in_a_shell(**asked)
+    assert result.stderr == ""
+    return result.stdout.splitlines()
 
 
 def test_bash_hands_over_the_line_as_it_stands_since_it_parts_words_at_colons():
@@ -88,8 +90,8 @@ def test_bash_itself_completes_what_stands_behind_an_equals_sign():
         "try 'smdebug attach run Vani'\n"
         "try 'smdebug attach run ru'\n"
     )
-    said = in_bash(script)
-    assert said.stdout.splitlines() == [
+    result = in_bash(script)
+    assert result.stdout.splitlines() == [
         "VanishingGradient",
         *("compopt -o default", ""),
         *("compopt -o default", "VanishingGradient"),
@@ -110,5 +112,5 @@ def test_the_script_for_a_shell_is_one_of_that_shell(shell, tmp_path):
     place.write_text(in_a_shell("completion", shell).stdout)
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} here")
-    said = subprocess.run([shell, "-n", place], capture_output=True, text=True, check=False)
-    assert (said.returncode, said.stderr) == (0, "")
+    result = subprocess.run([shell, "-n", place], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")

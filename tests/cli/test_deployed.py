@@ -60,16 +60,16 @@ def stock(aws: None) -> Stock:
 
 def test_the_runs_of_a_stack_are_listed(ask, stock):
     assert RUN in ask("runs").out
-    (one,) = ask("runs", "--watched", "--json").json
-    assert (one["run"], one["state"], one["open_issues"]) == (RUN, "Running", 1)
+    (run,) = ask("runs", "--watched", "--json").json
+    assert (run["run"], run["state"], run["open_issues"]) == (RUN, "Running", 1)
 
 
 def test_the_status_of_a_run_says_by_its_code_whether_something_was_found(ask, stock):
-    said = ask("status", "teams/resnet")
-    assert said.code == 1
-    assert "IssuesFound" in said.out
-    told = ask("status", RUN, "--json").json
-    assert [one["name"] for one in told["statuses"]] == ["fc", "loss"]
+    answer = ask("status", "teams/resnet")
+    assert answer.code == 1
+    assert "IssuesFound" in answer.out
+    payload = ask("status", RUN, "--json").json
+    assert [status["name"] for status in payload["statuses"]] == ["fc", "loss"]
 
 
 def test_a_run_whose_rules_are_content_ends_with_0(ask, stock):
@@ -81,63 +81,68 @@ def test_a_run_whose_rules_are_content_ends_with_0(ask, stock):
 
 def test_watching_tells_news_line_by_line_until_the_end(ask, stock):
     stock.become(RunState.FINISHED)
-    said = ask("status", RUN, "--watch", "--json")
-    lines = [json.loads(line) for line in said.out.splitlines()]
-    assert said.code == 1
-    assert {one["what"] for one in lines} == {"state", "status"}
+    answer = ask("status", RUN, "--watch", "--json")
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    assert answer.code == 1
+    assert {line["what"] for line in lines} == {"state", "status"}
     assert ask("status", RUN, "--watch", "--until", "found").code == 1
     assert ask("status", RUN, "--watch", "--until", "3").code == 1
     assert ask("status", RUN, "--watch", "--until", "whenever").code == 2
 
 
 def test_waiting_has_an_end(ask, stock):
-    said = ask("status", RUN, "--watch", "--timeout", "0")
-    assert (said.code, "waited 0 s" in said.err) == (3, True)
+    answer = ask("status", RUN, "--watch", "--timeout", "0")
+    assert (answer.code, "waited 0 s" in answer.err) == (3, True)
 
 
 def test_findings_are_told_in_the_order_of_steps(ask, stock):
-    said = ask("findings", RUN, "--rule", "fc", "--since", "1", "--json")
-    assert (said.code, [one["step"] for one in said.json]) == (1, [1, 2])
+    answer = ask("findings", RUN, "--rule", "fc", "--since", "1", "--json")
+    assert (answer.code, [item["step"] for item in answer.json]) == (1, [1, 2])
     assert "gradient/fc" in ask("findings", RUN, "--last", "1").out
     assert ask("findings", RUN, "--since", "99").code == 0
 
 
 def test_rules_are_attached_and_detached(ask, stock, tmp_path):
     (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": ["AllZero"]}))
-    names = [one["name"] for one in ask("attach", RUN, tmp_path / "rules.json", "--json").json]
+    names = [item["name"] for item in ask("attach", RUN, tmp_path / "rules.json", "--json").json]
     assert names == ["fc", "loss", "AllZero"]
     assert "ExplodingTensor" in ask("attach", RUN, "explodingtensor").out
-    assert [one["name"] for one in ask("detach", RUN, "loss", "fc", "--json").json] == [
+    assert [item["name"] for item in ask("detach", RUN, "loss", "fc", "--json").json] == [
         "AllZero",
         "ExplodingTensor",
     ]
     wrong = ask("detach", RUN, "loss")
     assert (wrong.code, "smdebug status" in wrong.err) == (2, True)
-    assert [one["name"] for one in ask("attach", RUN, "AllZero", "--replace", "--json").json] == [
+    assert [item["name"] for item in ask("attach", RUN, "AllZero", "--replace", "--json").json] == [
         "AllZero"
     ]
 
 
 def test_a_rules_file_that_makes_no_sense_names_the_entry(ask, stock, tmp_path):
     (tmp_path / "rules.json").write_text('{"version": 1, "rules": [{"rule": "a b"}]}')
-    said = ask("attach", RUN, tmp_path / "rules.json")
-    assert (said.code, "rules[0]" in said.err) == (2, True)
+    answer = ask("attach", RUN, tmp_path / "rules.json")
+    assert (answer.code, "rules[0]" in answer.err) == (2, True)
     assert ask("attach", RUN, tmp_path / "none.json").code == 2
 
 
 def test_a_rule_or_parameter_that_is_misspelt_is_told_when_it_is_attached(ask, stock, tmp_path):
     wanted = [{"rule": "VanishingGradint"}, {"rule": "AllZero", "parameters": {"treshold": "1"}}]
     (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": wanted}))
-    said = ask("attach", RUN, tmp_path / "rules.json", "--json")
-    assert (said.code, len(said.json)) == (0, 4)  # the stack may have rules of its own
-    assert "Did you mean VanishingGradient?" in said.err
-    assert "AllZero takes no parameter 'treshold'" in said.err
+    answer = ask("attach", RUN, tmp_path / "rules.json", "--json")
+    assert (answer.code, len(answer.json)) == (0, 4)  # the stack may have rules of its own
+    assert "Did you mean VanishingGradient?" in answer.err
+    assert "AllZero takes no parameter 'treshold'" in answer.err
     assert ask("attach", RUN, "AllZero").err == ""
 
 
 def test_a_training_is_asked_to_stop(ask, stock):
-    told = ask("stop", RUN, "--reason", "NaN", "--at-step", "50", "--yes", "--json").json
-    assert told == {"run": f"s3://{RUN}", "reason": "NaN", "finding_id": None, "stop_at_step": 50}
+    payload = ask("stop", RUN, "--reason", "NaN", "--at-step", "50", "--yes", "--json").json
+    assert payload == {
+        "run": f"s3://{RUN}",
+        "reason": "NaN",
+        "finding_id": None,
+        "stop_at_step": 50,
+    }
     kept = boto3.client("s3").get_object(Bucket="my-bucket", Key="teams/resnet/control/stop")
     assert json.loads(kept["Body"].read())["stop_at_step"] == 50
     stock.become(RunState.ENDED)
@@ -150,29 +155,29 @@ def test_logs_of_a_rule_are_told(ask, stock):
     line = {"run": RUN, "rule": "fc", "level": "ERROR", "step": 7, "message": "it is\nodd"}
     event = {"timestamp": int((time.time() - 7200) * 1000), "message": json.dumps(line)}
     logs.put_log_events(logGroupName="evaluate", logStreamName="one", logEvents=[event])
-    (told,) = ask("logs", RUN, "fc", "--json").json
-    assert (told["step"], told["level"]) == (7, "ERROR")
+    (payload,) = ask("logs", RUN, "fc", "--json").json
+    assert (payload["step"], payload["level"]) == (7, "ERROR")
     assert "step 7  it is odd" in ask("logs", RUN, "fc").out
-    assert "has said nothing" in ask("logs", RUN, "fc", "--since", "1h").out
+    assert "has logged nothing" in ask("logs", RUN, "fc", "--since", "1h").out
     assert ask("logs", RUN, "fc", "--since", "soon").code == 2
 
 
 def test_a_run_a_rule_and_a_stack_that_are_not_known_are_told_with_the_nearest(ask, stock):
-    said = ask("status", "teams/resnat")
-    assert (said.code, "Did you mean" in said.err) == (3, True)
+    answer = ask("status", "teams/resnat")
+    assert (answer.code, "Did you mean" in answer.err) == (3, True)
     stock.begin("my-bucket/bert", first_seen=BEGUN)
-    said = ask("status", "brt")
-    assert (said.code, "Did you mean my-bucket/bert?" in said.err) == (3, True)
+    answer = ask("status", "brt")
+    assert (answer.code, "Did you mean my-bucket/bert?" in answer.err) == (3, True)
     assert "Did you mean" not in ask("status", "something-else").err
-    said = ask("logs", RUN, "los")
-    assert (said.code, "Did you mean loss?" in said.err) == (2, True)
+    answer = ask("logs", RUN, "los")
+    assert (answer.code, "Did you mean loss?" in answer.err) == (2, True)
     assert ask("runs", "--stack", "nope").code == 3
 
 
 def test_a_job_of_sagemaker_becomes_our_files(ask, tmp_path):
     (tmp_path / "job.json").write_text(json.dumps(JOB))
-    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--json")
-    assert said.code == 0
+    answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--json")
+    assert answer.code == 0
     hook = json.loads((tmp_path / "out" / "debughookconfig.json").read_text())
     assert hook["LocalPath"] == "s3://old-bucket/debug/resnet-2023/debug-output"
     assert hook["CollectionConfigurations"] == JOB["DebugHookConfig"]["CollectionConfigurations"]
@@ -182,8 +187,8 @@ def test_a_job_of_sagemaker_becomes_our_files(ask, tmp_path):
         "rule": "VanishingGradient",
         "parameters": {"threshold": "1e-6"},
     }
-    assert any("NoSuchRule" in note for note in said.json["notes"])
-    assert any("profiler" in note for note in said.json["notes"])
+    assert any("NoSuchRule" in note for note in answer.json["notes"])
+    assert any("profiler" in note for note in answer.json["notes"])
     again = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out")
     assert (again.code, "--force" in again.err) == (2, True)
     assert (
@@ -205,8 +210,8 @@ def test_the_imported_files_are_read_by_the_hook_and_the_rules(ask, tmp_path, mo
         hook.step(),
     ):
         hook.record("gradient/fc", 1.0)
-    (told,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
-    assert told["name"] == "gradient/fc"
+    (payload,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
+    assert payload["name"] == "gradient/fc"
 
 
 HOOK, FIRST_RULE = "DebugHookConfig", "DebugRuleConfigurations[0]"
@@ -254,11 +259,11 @@ def test_a_job_that_the_hook_would_refuse_is_refused_by_its_place(ask, tmp_path,
     else:
         put(job, place, value)
     (tmp_path / "job.json").write_text(json.dumps(job))
-    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out")
-    assert (said.code, said.out, (tmp_path / "out").exists()) == (2, "", False)
-    assert (said.err.startswith(f"error: {place}"), said.err.count("\n")) == (True, 1)
+    answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out")
+    assert (answer.code, answer.out, (tmp_path / "out").exists()) == (2, "", False)
+    assert (answer.err.startswith(f"error: {place}"), answer.err.count("\n")) == (True, 1)
     if why != "include":
-        assert why in said.err
+        assert why in answer.err
 
 
 def test_a_job_as_sagemaker_describes_it_is_imported(ask, tmp_path):
@@ -276,8 +281,12 @@ def test_a_job_as_sagemaker_describes_it_is_imported(ask, tmp_path):
     job |= {"CreationTime": 1684.5, "Tags": [], "ResourceConfig": {"InstanceCount": 1}}
     job["TensorBoardOutputConfig"] = {"S3OutputPath": "s3://b/tb", "LocalPath": "/opt/tb"}
     (tmp_path / "job.json").write_text(json.dumps(job))
-    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--json")
-    assert (said.code, len(said.json["files"]), said.json["rules"]) == (0, 3, ["vanishing", "odd"])
+    answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / "out", "--json")
+    assert (answer.code, len(answer.json["files"]), answer.json["rules"]) == (
+        0,
+        3,
+        ["vanishing", "odd"],
+    )
 
 
 def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
@@ -292,8 +301,8 @@ def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
         DebugHookConfig=JOB["DebugHookConfig"],
         DebugRuleConfigurations=JOB["DebugRuleConfigurations"],
     )
-    said = ask("import-sagemaker", "resnet-2023", "-o", tmp_path, "--json")
-    assert said.json["rules"] == ["vanishing", "odd"]
+    answer = ask("import-sagemaker", "resnet-2023", "-o", tmp_path, "--json")
+    assert answer.json["rules"] == ["vanishing", "odd"]
     missing = ask("import-sagemaker", "resnet-2024", "-o", tmp_path)
     assert (missing.code, "resnet-2024" in missing.err) == (3, True)
 
@@ -301,24 +310,24 @@ def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
 def test_a_folder_to_import_to_that_is_a_file_is_said_to_be_one(ask, tmp_path):
     (tmp_path / "job.json").write_text(json.dumps(JOB))
     for place, hint in (("job.json", "must be a folder"), ("job.json/x", "Part of that path")):
-        said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / place)
-        assert (said.code, hint in said.err) == (3, True)
+        answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / place)
+        assert (answer.code, hint in answer.err) == (3, True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "[" * 100_000])
 def test_a_file_that_is_no_job_is_said_to_be_none(ask, tmp_path, text):
     (Path(tmp_path) / "job.json").write_text(text)
-    said = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path)
-    assert (said.code, "job.json" in said.err) == (2, True)
+    answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path)
+    assert (answer.code, "job.json" in answer.err) == (2, True)
 
 
 def test_a_report_tells_what_the_deployed_debugger_has_found(ask, stock, tmp_path):
     failing_run(f"s3://{RUN}", steps=4)
     times = {"saved": "2026-11-21T12:00:00Z", "published": "2026-11-21T12:00:02.5Z"}
     stock.found(VANISHING, 30, times=times)
-    said = ask("report", "teams/resnet", "--deployed", "-o", tmp_path / "r.html", "--json")
-    assert said.code == 1
-    verdicts = {one["name"]: one for one in said.json["verdicts"]}
+    answer = ask("report", "teams/resnet", "--deployed", "-o", tmp_path / "r.html", "--json")
+    assert answer.code == 1
+    verdicts = {verdict["name"]: verdict for verdict in answer.json["verdicts"]}
     assert verdicts["fc"]["steps_found"] == [0, 1, 2, 30]
     assert verdicts["loss"]["status"] == "InProgress"
     page = (tmp_path / "r.html").read_text()

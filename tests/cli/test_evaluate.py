@@ -34,10 +34,10 @@ class Broken(LargeLoss):
 
 
 def test_rules_tell_what_they_find_and_the_exit_code_does_too(ask, failing):
-    said = ask("evaluate", failing, "--rule", "vanishinggradient")
-    assert said.code == 1
-    assert "detected a problem at 6 of 10 steps (40 to 90)" in said.out
-    assert "step 40: gradient/fc: the mean of |gradient| is 1e-09, below 1e-07" in said.out
+    answer = ask("evaluate", failing, "--rule", "vanishinggradient")
+    assert answer.code == 1
+    assert "detected a problem at 6 of 10 steps (40 to 90)" in answer.out
+    assert "step 40: gradient/fc: the mean of |gradient| is 1e-09, below 1e-07" in answer.out
     well = ask("evaluate", failing, "--rule", "VanishingGradient", "--set", "threshold=1e-12")
     assert (well.code, "✓" in well.out) == (0, True)
     (result,) = ask(
@@ -53,9 +53,9 @@ def test_several_processes_find_what_one_finds(failing):
     rules = ["VanishingGradient", "LossNotDecreasing"]
     alone = evaluate(failing, rules, jobs=1)
     together = evaluate(failing, rules, jobs=2, worth_a_process=4)
-    assert [one.processes for one in together] == [2, 1]
-    for one, other in zip(alone, together, strict=True):
-        assert one.to_dict() | {"seconds": 0, "processes": 0} == other.to_dict() | {
+    assert [item.processes for item in together] == [2, 1]
+    for item, other in zip(alone, together, strict=True):
+        assert item.to_dict() | {"seconds": 0, "processes": 0} == other.to_dict() | {
             "seconds": 0,
             "processes": 0,
         }
@@ -73,15 +73,15 @@ def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, t
     asked = ("evaluate", tmp_path / "run", "--rule", "Overfit", "-j", jobs)
     assert ask(*asked).code == 0  # it may go on
     run.end()
-    said = ask(*asked)
-    assert said.code == 1
-    assert "detected a problem at step 39 (1 of 40 steps)" in said.out
-    assert "step 39: validation loss 5 is 400.0% above training loss" in said.out
+    answer = ask(*asked)
+    assert answer.code == 1
+    assert "detected a problem at step 39 (1 of 40 steps)" in answer.out
+    assert "step 39: validation loss 5 is 400.0% above training loss" in answer.out
     assert ask(*asked, "--end-step", 39).code == 0
 
 
 def test_a_rule_that_begins_to_remember_late_is_asked_in_order(ask, failing, tmp_path):
-    """It is found out after processes have begun, and what they said of later steps does not count."""
+    """It is found out after processes have begun, and what they output of later steps does not count."""
     from smdebug.runs.evaluating import evaluate
 
     source = """
@@ -115,10 +115,10 @@ def test_rules_come_from_a_file_of_their_own(ask, failing, tmp_path):
 
 
 def test_rules_come_from_a_rules_json(ask, failing, tmp_path):
-    told = [
+    configurations = [
         {"RuleConfigurationName": "fc", "RuleParameters": {"rule_to_invoke": "VanishingGradient"}}
     ]
-    (tmp_path / "rules.json").write_text(json.dumps({"DebugRuleConfigurations": told}))
+    (tmp_path / "rules.json").write_text(json.dumps({"DebugRuleConfigurations": configurations}))
     (named,) = ask("evaluate", failing, "--rules", tmp_path / "rules.json", "--json").json
     assert (named["name"], named["status"]) == ("fc", "IssuesFound")
     without = ask("evaluate", failing)
@@ -129,30 +129,30 @@ def test_rules_come_from_a_rules_json(ask, failing, tmp_path):
 
 def test_all_means_every_rule_that_needs_nothing(ask, failing):
     results = ask("evaluate", failing, "--rule", "all", "--json").json
-    names = {one["rule"] for one in results}
+    names = {result["rule"] for result in results}
     assert {"VanishingGradient", "LossNotDecreasing"} <= names
     assert "SimilarAcrossRuns" not in names
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "complaint"),
     [
         (["--rule", "VanishingGradients"], "Did you mean VanishingGradient?"),
         (["--rule", "VanishingGradient", "--set", "treshold=1"], "Did you mean threshold?"),
         (["--rule", "VanishingGradient", "--set", "threshold"], "takes NAME=VALUE"),
         (
             ["--rule", "VanishingGradient", "--rule", "AllZero", "--set", "threshold=1"],
-            "Of which rule",
+            "--set needs the rule's name",
         ),
-        (["--set", "threshold=1"], "which rule is meant"),
+        (["--set", "threshold=1"], "--set requires --rule"),
         (["--rule", "SimilarAcrossRuns"], "compares with another run"),
         (["--rule", "VanishingGradient", "--end-step", "x"], "not a valid"),
     ],
 )
-def test_what_is_asked_wrongly_is_told_in_a_sentence(ask, failing, options, said):
+def test_a_usage_error_is_one_sentence(ask, failing, options, complaint):
     answer = ask("evaluate", failing, *options)
     assert answer.code == 2
-    assert said in answer.err
+    assert complaint in answer.err
     assert "Traceback" not in answer.err
 
 
@@ -170,11 +170,11 @@ def test_a_rule_can_be_told_another_run(ask, failing, tmp_path):
 
 
 def test_rules_are_listed_and_described(ask):
-    names = [one["name"] for one in ask("rules", "--json").json]
+    names = [item["name"] for item in ask("rules", "--json").json]
     assert names[:1] == ["VanishingGradient"]
-    said = ask("rules", "lossnotdecreasing")
-    assert (said.code, "increase_threshold_percent" in said.out) == (0, True)
-    assert "smdebug evaluate ./my-run --rule LossNotDecreasing" in said.out
+    answer = ask("rules", "lossnotdecreasing")
+    assert (answer.code, "increase_threshold_percent" in answer.out) == (0, True)
+    assert "smdebug evaluate ./my-run --rule LossNotDecreasing" in answer.out
     assert ask("rules", "Nope").code == 2
 
 
@@ -203,11 +203,11 @@ def test_a_rule_that_exits_has_failed_and_a_file_that_does_cannot_be_loaded(ask,
         "import sys\nfrom smdebug.rules import Rule\n"
         "class Exits(Rule):\n    def invoke_at_step(self, step):\n        sys.exit(0)\n"
     )
-    said = ask("evaluate", failing, "--rule-file", tmp_path / "exits.py")
-    assert (said.code, "Exits failed: SystemExit at step 0" in said.out) == (3, True)
+    answer = ask("evaluate", failing, "--rule-file", tmp_path / "exits.py")
+    assert (answer.code, "Exits failed: SystemExit at step 0" in answer.out) == (3, True)
     (tmp_path / "gone.py").write_text("import sys\nsys.exit(0)\n")
-    said = ask("evaluate", failing, "--rule-file", tmp_path / "gone.py")
-    assert (said.code, "gone.py cannot be loaded: SystemExit" in said.err) == (2, True)
+    answer = ask("evaluate", failing, "--rule-file", tmp_path / "gone.py")
+    assert (answer.code, "gone.py cannot be loaded: SystemExit" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -225,13 +225,13 @@ def test_what_a_rule_prints_is_not_in_the_document(failing, tmp_path, jobs):
         f"{str(tmp_path / 'prints.py')!r}, '--json', '-j', '{jobs}']))\n"
     )
     (tmp_path / "asks.py").write_text(script)
-    said = subprocess.run(
+    process = subprocess.run(
         [sys.executable, tmp_path / "asks.py"],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    (result,) = json.loads(said.stdout)
+    (result,) = json.loads(process.stdout)
     assert (result["looked"], result["processes"]) == (10, jobs)
-    assert {"loaded", "at 0", "at 90"} <= set(said.stderr.splitlines())
+    assert {"loaded", "at 0", "at 90"} <= set(process.stderr.splitlines())

@@ -93,11 +93,11 @@ NAMING_FILES = {
 @pytest.mark.parametrize("what", sorted(NAMING_FILES))
 @pytest.mark.parametrize("file", ["{}/none.json", "{}/failing", ""])
 def test_a_file_that_is_named_and_is_none_is_a_mistake_of_the_command_line(ask, folder, what, file):
-    said = ask(*filled((*NAMING_FILES[what], file), folder))
+    answer = ask(*filled((*NAMING_FILES[what], file), folder))
     (named,) = filled((file,), folder)
-    assert (said.code, (named or "''") in said.err) == (2, True)
+    assert (answer.code, (named or "''") in answer.err) == (2, True)
     wanted = "is a folder" if file == "{}/failing" else "There is no file"
-    assert wanted in said.err
+    assert wanted in answer.err
 
 
 def test_there_is_none_that_is_not_called_here():
@@ -107,15 +107,15 @@ def test_there_is_none_that_is_not_called_here():
 
 @pytest.mark.parametrize("name", sorted(PASSED))
 def test_it_answers_with_one_document(ask, folder, name):
-    said = ask(name, *filled(PASSED[name], folder), "--json")
-    assert (said.code, said.err) == (1 if name in FINDS_SOMETHING else 0, "")
-    assert said.json is not None
+    answer = ask(name, *filled(PASSED[name], folder), "--json")
+    assert (answer.code, answer.err) == (1 if name in FINDS_SOMETHING else 0, "")
+    assert answer.json is not None
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
 def test_what_is_wrong_is_told_on_the_other_channel_with_a_code(ask, folder, name):
     code, words = BAD[name]
-    said = ask(name, *filled(words, folder), "--json")
-    assert (said.code, said.out) == (code, "")
-    told = json.loads(said.err)
-    assert (told["exit_code"], told["error"] != "") == (code, True)
+    answer = ask(name, *filled(words, folder), "--json")
+    assert (answer.code, answer.out) == (code, "")
+    payload = json.loads(answer.err)
+    assert (payload["exit_code"], payload["error"] != "") == (code, True)

@@ -28,13 +28,13 @@ def test_exports_hold_the_values_of_the_run(ask, failing, tmp_path):
     assert np.array_equal(np.load(tmp_path / "w.npz")["fc.weight@90"], weight)
     ask("export", "safetensors", failing, "--step", 90, "-o", tmp_path / "w.safetensors")
     assert np.array_equal(load_file(tmp_path / "w.safetensors")["fc.weight"], weight)
-    said = ask("export", "parquet", failing, "--values", "-o", tmp_path / "w.parquet", "--json")
-    assert said.json["values"] == 30
+    answer = ask("export", "parquet", failing, "--values", "-o", tmp_path / "w.parquet", "--json")
+    assert answer.json["values"] == 30
     lines = pyarrow.read_table(tmp_path / "w.parquet").to_pylist()
-    (line,) = [one for one in lines if one["tensor"] == "fc.weight" and one["step"] == 90]
+    (line,) = [line for line in lines if line["tensor"] == "fc.weight" and line["step"] == 90]
     assert np.allclose(line["values"], weight.reshape(-1))
     assert line["maximum"] == pytest.approx(91)
-    assert sorted(one.name for one in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
         "failing",
         "w.npz",
         "w.parquet",
@@ -48,12 +48,12 @@ def test_tensorboard_itself_reads_what_is_exported(ask, failing, tmp_path):
     assert ask("export", "tensorboard", failing, "-o", tmp_path / "board").code == 0
     board = EventAccumulator(str(tmp_path / "board" / "TRAIN"))
     board.Reload()
-    assert [(one.step, round(one.value, 3)) for one in board.Scalars("loss")][:2] == [
+    assert [(point.step, round(point.value, 3)) for point in board.Scalars("loss")][:2] == [
         (0, 2.0),
         (10, 1.9),
     ]
     assert {"fc.weight", "gradient/fc"} <= set(board.Tags()["histograms"])
-    assert [one.name for one in (tmp_path / "board" / "TRAIN").iterdir()] == ["export.tfevents"]
+    assert [path.name for path in (tmp_path / "board" / "TRAIN").iterdir()] == ["export.tfevents"]
 
 
 def test_a_running_tensorboard_shows_what_is_exported(ask, failing, tmp_path):
@@ -65,8 +65,10 @@ def test_a_running_tensorboard_shows_what_is_exported(ask, failing, tmp_path):
         text=True,
     ) as board:
         try:
-            said = iter(board.stderr or ())
-            address = next(found[0] for line in said if (found := re.search(r"http://\S+/", line)))
+            output = iter(board.stderr or ())
+            address = next(
+                found[0] for line in output if (found := re.search(r"http://\S+/", line))
+            )
 
             def shown(query: str) -> Any:
                 with direct.open(f"{address}data/plugin/{query}") as answer:
@@ -86,19 +88,23 @@ def test_a_running_tensorboard_shows_what_is_exported(ask, failing, tmp_path):
 
 
 def test_an_export_without_a_tensor_leaves_no_file(ask, failing, tmp_path):
-    said = ask("export", "npz", failing, "--tensors", "nope", "-o", tmp_path / "none.npz")
-    assert (said.code, "nothing to export" in said.err) == (2, True)
+    answer = ask("export", "npz", failing, "--tensors", "nope", "-o", tmp_path / "none.npz")
+    assert (answer.code, "nothing to export" in answer.err) == (2, True)
     assert not (tmp_path / "none.npz").exists()
     assert ask("export", "npz", failing, "--step", 11, "-o", tmp_path / "none.npz").code == 2
-    assert [one.name for one in tmp_path.iterdir()] == ["failing"]
+    assert [path.name for path in tmp_path.iterdir()] == ["failing"]
 
 
 @pytest.mark.parametrize("form", ["npz", "safetensors", "parquet", "tensorboard"])
 def test_an_export_of_what_is_damaged_is_not_silently_smaller(ask, failing, tmp_path, form):
     flip_a_bit(failing)
-    said = ask("export", form, failing, "-o", tmp_path / "out")
-    assert (said.code, "is damaged" in said.err, "smdebug verify" in said.err) == (3, True, True)
-    assert not [one for one in tmp_path.glob("out/**/*") if one.is_file()]
+    answer = ask("export", form, failing, "-o", tmp_path / "out")
+    assert (answer.code, "is damaged" in answer.err, "smdebug verify" in answer.err) == (
+        3,
+        True,
+        True,
+    )
+    assert not [item for item in tmp_path.glob("out/**/*") if item.is_file()]
     assert not (tmp_path / "out").is_file()
     assert ask("export", form, failing, "--step", 30, "-o", tmp_path / "out").code == 0
 
@@ -109,12 +115,16 @@ def test_an_export_of_reductions_alone_is_refused_by_every_form(ask, tmp_path, f
     options = {"include_collections": ["gradients"], "reduction_config": reduced}
     with smdebug.Hook(str(tmp_path / "run"), **options) as hook, hook.step():
         hook.record("gradient/fc", np.ones(3))
-    said = ask("export", form, tmp_path / "run", "-o", tmp_path / "out")
-    assert (said.code, "has a value" in said.err, (tmp_path / "out").exists()) == (2, True, False)
+    answer = ask("export", form, tmp_path / "run", "-o", tmp_path / "out")
+    assert (answer.code, "has a value" in answer.err, (tmp_path / "out").exists()) == (
+        2,
+        True,
+        False,
+    )
 
 
 def test_an_export_of_a_run_that_saved_nothing_says_so(ask, tmp_path):
     with smdebug.Hook(str(tmp_path / "run")):
         pass
-    said = ask("export", "npz", tmp_path / "run", "-o", tmp_path / "out.npz")
-    assert (said.code, "has saved no tensor: nothing to export" in said.err) == (2, True)
+    answer = ask("export", "npz", tmp_path / "run", "-o", tmp_path / "out.npz")
+    assert (answer.code, "has saved no tensor: nothing to export" in answer.err) == (2, True)

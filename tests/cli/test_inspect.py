@@ -17,18 +17,20 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
 
 
 def test_a_run_is_told_at_a_glance(ask, failing):
-    said = ask("inspect", failing)
-    assert said.code == 0
-    assert "ended, 1 worker, 10 steps, 3 tensors" in said.out
-    assert "TRAIN" in said.out
-    assert "█▇" in said.out  # the course of the loss
-    told = ask("inspect", failing, "--json").json
-    assert told["steps"] == [{"mode": "TRAIN", "count": 10, "first": 0, "last": 90, "interval": 10}]
-    (weight,) = [one for one in told["tensors"] if one["name"] == "fc.weight"]
+    answer = ask("inspect", failing)
+    assert answer.code == 0
+    assert "ended, 1 worker, 10 steps, 3 tensors" in answer.out
+    assert "TRAIN" in answer.out
+    assert "█▇" in answer.out  # the course of the loss
+    payload = ask("inspect", failing, "--json").json
+    assert payload["steps"] == [
+        {"mode": "TRAIN", "count": 10, "first": 0, "last": 90, "interval": 10}
+    ]
+    (weight,) = [tensor for tensor in payload["tensors"] if tensor["name"] == "fc.weight"]
     assert (weight["steps"], weight["last_step"], weight["latest"]["shape"]) == (10, 90, [2, 3])
     assert weight["latest"]["maximum"] == pytest.approx(91.0)
-    assert told["collections"]["gradients"] == 1
-    assert told["bytes"] == sum(
+    assert payload["collections"]["gradients"] == 1
+    assert payload["bytes"] == sum(
         (failing / event_key(step, "worker_0")).stat().st_size for step in range(0, 100, 10)
     )
 
@@ -54,39 +56,39 @@ def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, failing, bucket, tmp_
     )
 
 
-@pytest.mark.parametrize("run", sorted(one.name for one in GOLDEN.iterdir() if one.is_dir()))
+@pytest.mark.parametrize("run", sorted(path.name for path in GOLDEN.iterdir() if path.is_dir()))
 def test_runs_of_the_old_library_are_read_and_sound(ask, run):
-    told = ask("inspect", GOLDEN / run, "--json").json
+    payload = ask("inspect", GOLDEN / run, "--json").json
     trial = create_trial(str(GOLDEN / run))
-    assert [one["name"] for one in told["tensors"]] == trial.tensor_names()
-    assert sum(one["count"] for one in told["steps"]) == len(trial.steps())
-    said = ask("verify", GOLDEN / run)
-    assert said.code == 0
-    assert "the old library wrote no checksum" in said.out
+    assert [tensor["name"] for tensor in payload["tensors"]] == trial.tensor_names()
+    assert sum(step["count"] for step in payload["steps"]) == len(trial.steps())
+    answer = ask("verify", GOLDEN / run)
+    assert answer.code == 0
+    assert "the old library wrote no checksum" in answer.out
 
 
 def test_a_file_is_said_to_be_one(ask, failing):
     file = failing / index_key(20, "worker_0")
     for words in (("inspect",), ("verify",), ("tensor", "loss"), ("evaluate", "--rule", "all")):
-        said = ask(words[0], file, *words[1:])
-        assert (said.code, "it is a file." in said.err) == (3, True)
-        assert "A run is the folder" in said.err
+        answer = ask(words[0], file, *words[1:])
+        assert (answer.code, "it is a file." in answer.err) == (3, True)
+        assert "A run is the folder" in answer.err
 
 
 def test_a_place_without_a_run_says_what_is_there(ask, failing, tmp_path):
-    said = ask("inspect", tmp_path)
-    assert said.code == 3
-    assert "but there are runs below it: failing" in said.err
-    assert said.err.count("\n") == 2  # an error, a hint, and no trace
+    answer = ask("inspect", tmp_path)
+    assert answer.code == 3
+    assert "but there are runs below it: failing" in answer.err
+    assert answer.err.count("\n") == 2  # an error, a hint, and no trace
     assert ask("inspect", tmp_path / "nothing").code == 3
-    told = json.loads(ask("inspect", tmp_path / "nothing", "--json").err)
-    assert (told["exit_code"], "does not exist" in told["error"]) == (3, True)
+    payload = json.loads(ask("inspect", tmp_path / "nothing", "--json").err)
+    assert (payload["exit_code"], "does not exist" in payload["error"]) == (3, True)
 
 
 def test_a_tensor_is_told_over_its_steps_and_at_one(ask, failing):
-    told = ask("tensor", failing, "gradient/fc", "--json").json
-    assert [one["step"] for one in told["steps"]] == list(range(0, 100, 10))
-    assert told["steps"][-1]["abs_mean"] == pytest.approx(1e-9)
+    payload = ask("tensor", failing, "gradient/fc", "--json").json
+    assert [step["step"] for step in payload["steps"]] == list(range(0, 100, 10))
+    assert payload["steps"][-1]["abs_mean"] == pytest.approx(1e-9)
     value = ask("tensor", failing, "fc.weight", "--step", 10, "--mode", "train", "--json").json[
         "value"
     ]
@@ -99,8 +101,8 @@ def test_a_tensor_is_told_over_its_steps_and_at_one(ask, failing):
 
 def test_what_is_not_finite_is_counted_and_told_as_json(ask, tmp_path):
     made_run({0: {"w": [1.0, np.nan, np.inf]}}, tmp_path / "run")
-    (told,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
-    assert (told["latest"]["nan"], told["latest"]["infinite"], told["latest"]["mean"]) == (
+    (payload,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
+    assert (payload["latest"]["nan"], payload["latest"]["infinite"], payload["latest"]["mean"]) == (
         1,
         1,
         1.0,
@@ -114,10 +116,10 @@ def test_what_is_not_finite_is_counted_and_told_as_json(ask, tmp_path):
 
 def test_a_tensor_that_is_damaged_is_told_as_that(ask, failing):
     flip_a_bit(failing)
-    said = ask("tensor", failing, "loss")
-    assert (said.code, said.out.count("damaged")) == (0, 1)
+    answer = ask("tensor", failing, "loss")
+    assert (answer.code, answer.out.count("damaged")) == (0, 1)
     steps = ask("tensor", failing, "loss", "--json").json["steps"]
-    assert [one["step"] for one in steps if "problem" in one] == [20]
+    assert [step["step"] for step in steps if "problem" in step] == [20]
     assert ask("tensor", failing, "loss", "--step", 20).code == 3
     for index in (failing / "index").rglob("*.json"):
         if int(index.name[:12]) > 20:
@@ -126,7 +128,7 @@ def test_a_tensor_that_is_damaged_is_told_as_that(ask, failing):
 
 
 def test_a_worker_that_is_not_there_is_told_with_those_that_are(ask, failing, tmp_path):
-    said = ask("tensor", failing, "loss", "--worker", "worker_7")
-    assert (said.code, "worker_0" in said.err) == (2, True)
-    said = ask("export", "npz", failing, "--worker", "worker_7", "-o", tmp_path / "out.npz")
-    assert (said.code, (tmp_path / "out.npz").exists()) == (2, False)
+    answer = ask("tensor", failing, "loss", "--worker", "worker_7")
+    assert (answer.code, "worker_0" in answer.err) == (2, True)
+    answer = ask("export", "npz", failing, "--worker", "worker_7", "-o", tmp_path / "out.npz")
+    assert (answer.code, (tmp_path / "out.npz").exists()) == (2, False)

@@ -12,10 +12,10 @@ import pytest
 
 def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, failing, tmp_path):
     for words in (("report", failing), ("export", "npz", failing)):
-        said = ask(*words, "-o", tmp_path)
-        assert (said.code, f"{tmp_path}: Is a directory" in said.err) == (3, True)
-        assert "add a file name" in said.err
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["failing"]
+        answer = ask(*words, "-o", tmp_path)
+        assert (answer.code, f"{tmp_path}: Is a directory" in answer.err) == (3, True)
+        assert "add a file name" in answer.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["failing"]
     odd = tmp_path / os.fsdecode(b"caf\xe9")
     try:
         shutil.copytree(failing, odd)
@@ -25,8 +25,8 @@ def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, failin
 
 
 def test_a_report_without_rules_that_names_one_is_refused(ask, failing, tmp_path):
-    said = ask("report", failing, "--no-rules", "--rule", "AllZero", "-o", tmp_path / "page.html")
-    assert (said.code, "--no-rules" in said.err) == (2, True)
+    answer = ask("report", failing, "--no-rules", "--rule", "AllZero", "-o", tmp_path / "page.html")
+    assert (answer.code, "--no-rules" in answer.err) == (2, True)
 
 
 def test_a_report_hears_that_the_other_run_is_none_before_rules_look(
@@ -35,8 +35,8 @@ def test_a_report_hears_that_the_other_run_is_none_before_rules_look(
     from smdebug.reports import writing
 
     monkeypatch.setattr(writing, "evaluated", lambda *_, **__: pytest.fail("too early"))
-    said = ask("report", failing, "--compare", tmp_path / "none", "-o", tmp_path / "page.html")
-    assert (said.code, "There is no run" in said.err) == (3, True)
+    answer = ask("report", failing, "--compare", tmp_path / "none", "-o", tmp_path / "page.html")
+    assert (answer.code, "There is no run" in answer.err) == (3, True)
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ def test_a_place_that_cannot_be_written_to_is_told_as_it_was_named(
     sealed.mkdir(mode=0o555)
     named = [word.format(tmp_path) for word in words]
     command = (sys.executable, "-m", "smdebug", *named, str(sealed / place))
-    said = subprocess.run(
+    result = subprocess.run(
         mere_owner(*command),
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert said.returncode == 3
-    assert said.stderr.startswith(f"error: {sealed / place}")
-    assert ".tmp" not in said.stderr
+    assert result.returncode == 3
+    assert result.stderr.startswith(f"error: {sealed / place}")
+    assert ".tmp" not in result.stderr

@@ -101,9 +101,9 @@ def test_the_tables_of_the_commands_fit(ask, monkeypatch, stock, tmp_path, colum
         ("findings", RUN),
         ("doctor", "--offline"),
     ):
-        said = ask(*words)
-        assert (said.code in (0, 1), said.err) == (True, "")
-    lines = [line for one in tables for line in (one.head or "", *one.lines)]
+        answer = ask(*words)
+        assert (answer.code in (0, 1), answer.err) == (True, "")
+    lines = [line for table in tables for line in (table.head or "", *table.lines)]
     assert max(width_of(click.unstyle(line)) for line in lines) <= columns
 
 

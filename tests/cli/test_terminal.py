@@ -13,9 +13,9 @@ from tests.cli.processes import in_a_shell
 
 
 def test_a_terminal_that_knows_no_unicode_gets_none(failing):
-    said = in_a_shell("inspect", str(failing), PYTHONIOENCODING="ascii")
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout.isascii()
+    result = in_a_shell("inspect", str(failing), PYTHONIOENCODING="ascii")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.isascii()
 
 
 def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_path):
@@ -24,17 +24,17 @@ def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_p
     with smdebug.Hook(str(tmp_path / "run")) as hook, hook.step():
         hook.record_all(dict.fromkeys(saved, 1.0))
     latin = {"PYTHONIOENCODING": "latin-1"}
-    told = in_a_shell("inspect", str(tmp_path / "run"), "--json", **latin)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert [one["name"] for one in json.loads(told.stdout)["tensors"]] == sorted(saved)
-    told = in_a_shell("inspect", str(tmp_path / "run"), **latin)
-    assert (told.returncode, "... and 10 more" in told.stdout) == (0, True)
+    result = in_a_shell("inspect", str(tmp_path / "run"), "--json", **latin)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [tensor["name"] for tensor in json.loads(result.stdout)["tensors"]] == sorted(saved)
+    result = in_a_shell("inspect", str(tmp_path / "run"), **latin)
+    assert (result.returncode, "... and 10 more" in result.stdout) == (0, True)
 
 
 def test_marks_can_be_told_apart_without_unicode(failing):
     rules = ("--rule", "VanishingGradient", "--rule", "ExplodingTensor")
-    said = in_a_shell("evaluate", str(failing), *rules, PYTHONIOENCODING="latin-1").stdout
-    marks = [line[0] for line in said.splitlines() if not line.startswith(" ")]
+    result = in_a_shell("evaluate", str(failing), *rules, PYTHONIOENCODING="latin-1").stdout
+    marks = [line[0] for line in result.splitlines() if not line.startswith(" ")]
     assert marks == ["x", "+"]
 
 
@@ -46,9 +46,9 @@ def test_colour_is_a_matter_of_the_environment(failing):
 
 def test_what_a_run_holds_cannot_command_the_terminal(capsys):
     print_table(("tensor",), [("evil\x1b[2J\nname",)])
-    said = capsys.readouterr().out
-    assert "\x1b" not in said.splitlines()[1]
-    assert len(said.splitlines()) == 2
+    output = capsys.readouterr().out
+    assert "\x1b" not in output.splitlines()[1]
+    assert len(output.splitlines()) == 2
 
 
 def test_wide_letters_keep_the_columns(capsys):
@@ -78,8 +78,12 @@ def test_progress_keeps_to_its_line(capsys, monkeypatch):
     bar._started -= 60
     bar._updated -= 1
     bar.advance(5)
-    said = capsys.readouterr().err.removeprefix("\r\x1b[K")
-    assert (said.startswith("…"), said.endswith("50%, 60 s left"), len(said)) == (True, True, 39)
+    output = capsys.readouterr().err.removeprefix("\r\x1b[K")
+    assert (output.startswith("…"), output.endswith("50%, 60 s left"), len(output)) == (
+        True,
+        True,
+        39,
+    )
 
 
 def test_a_dumb_terminal_gets_neither_colour_nor_a_line_that_is_written_over(monkeypatch):
@@ -90,7 +94,7 @@ def test_a_dumb_terminal_gets_neither_colour_nor_a_line_that_is_written_over(mon
     assert not progress._can_overwrite()
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    assert commands._wants_colour() is False
+    assert commands._use_colour() is False
 
 
 def test_waiting_is_told_to_terminals_alone(capsys, monkeypatch):
@@ -104,6 +108,6 @@ def test_waiting_is_told_to_terminals_alone(capsys, monkeypatch):
     monkeypatch.setattr(progress.click, "echo", lambda *a, **k: (echo(*a, **k), written.set()))
     with progress.waiting("opening it"):
         assert written.wait(10)
-    said = capsys.readouterr().err
-    assert "opening it, 0 s" in said
-    assert said.endswith("\r\x1b[K")
+    output = capsys.readouterr().err
+    assert "opening it, 0 s" in output
+    assert output.endswith("\r\x1b[K")

@@ -15,12 +15,12 @@ from tests.cli.conftest import failing_run
 
 def test_steps_that_are_left_out_since_they_cannot_be_read_are_told(ask, failing):
     (failing / index_key(40, "worker_0")).write_text("")
-    said = ask("evaluate", failing, "--rule", "ExplodingTensor", "--json")
-    assert (said.code, said.json[0]["looked"]) == (3, 9)
-    (left_out,) = said.json[0]["left_out"]
+    answer = ask("evaluate", failing, "--rule", "ExplodingTensor", "--json")
+    assert (answer.code, answer.json[0]["looked"]) == (3, 9)
+    (left_out,) = answer.json[0]["left_out"]
     assert (left_out["file"], left_out["step"]) == (index_key(40, "worker_0"), 40)
-    assert "1 index file cannot be read" in said.err
-    assert f"smdebug verify {failing}" in said.err
+    assert "1 index file cannot be read" in answer.err
+    assert f"smdebug verify {failing}" in answer.err
     assert ask("inspect", failing).err == ""
 
 
@@ -58,11 +58,11 @@ def with_a_gap(failing: Path, tmp_path: Path) -> Path:
 def test_an_event_file_that_is_gone_is_told_and_all_is_not_well(
     ask, with_a_gap, tmp_path, words, code
 ):
-    said = ask(*(word.format(tmp_path) for word in words), "--json")
-    assert (said.code, MISSING in said.err) == (code, True)
-    assert f"smdebug verify {with_a_gap}" in said.err
-    told = said.json[0] if words[0] == "evaluate" else said.json
-    gap = told["left_out"][0]
+    answer = ask(*(word.format(tmp_path) for word in words), "--json")
+    assert (answer.code, MISSING in answer.err) == (code, True)
+    assert f"smdebug verify {with_a_gap}" in answer.err
+    payload = answer.json[0] if words[0] == "evaluate" else answer.json
+    gap = payload["left_out"][0]
     assert (gap["run"], gap["file"]) == (str(with_a_gap), GONE)
     assert (gap["step"], gap["worker"]) == (30, "worker_0")
 
@@ -72,8 +72,12 @@ def test_an_event_file_that_is_gone_is_told_in_the_place_of_its_values(ask, with
     assert "the event file of the first run is missing" in ask("compare", first, other).out
     assert "the event file of the second run is missing" in ask("compare", other, first).out
     assert ask("tensor", first, "loss").out.count("its event file is missing") == 1
-    said = ask("tensor", first, "loss", "--step", 30)
-    assert (said.code, GONE in said.err, "all files were copied" in said.err) == (3, True, True)
+    answer = ask("tensor", first, "loss", "--step", 30)
+    assert (answer.code, GONE in answer.err, "all files were copied" in answer.err) == (
+        3,
+        True,
+        True,
+    )
     assert f"damaged: {GONE}" in ask("inspect", first).out
     assert GONE in ask("inspect", first, "--json").json["damaged"]
     page = tmp_path / "page.html"
@@ -93,8 +97,8 @@ def test_an_event_file_that_is_gone_is_told_in_the_place_of_its_values(ask, with
 def test_an_event_file_that_was_not_asked_for_may_be_gone(ask, with_a_gap, tmp_path, words):
     failing_run(tmp_path / "two", workers=2)
     (tmp_path / "two" / GONE).unlink()
-    said = ask(*(word.format(tmp_path) for word in words))
-    assert (said.code, said.err) == (0, "")
+    answer = ask(*(word.format(tmp_path) for word in words))
+    assert (answer.code, answer.err) == (0, "")
 
 
 def test_reductions_whose_event_file_is_gone_are_told_as_that(ask, tmp_path):
@@ -109,5 +113,5 @@ def test_reductions_whose_event_file_is_gone_are_told_as_that(ask, tmp_path):
     shutil.copytree(tmp_path / "run", tmp_path / "same")
     assert ask("inspect", tmp_path / "run").out.count("damaged: ") == 1
     assert "its event file is missing" in ask("tensor", tmp_path / "run", "gradient/fc").out
-    said = ask("compare", tmp_path / "run", tmp_path / "same", "--json")
-    assert (said.code, said.json["compared"], len(said.json["left_out"])) == (3, 1, 2)
+    answer = ask("compare", tmp_path / "run", tmp_path / "same", "--json")
+    assert (answer.code, answer.json["compared"], len(answer.json["left_out"])) == (3, 1, 2)

@@ -19,9 +19,9 @@ def test_a_flipped_bit_is_found_by_verify_and_by_nothing_quicker(ask, failing):
     at = data.index(np.float32(1.8).tobytes())
     data[at] ^= 1
     file.write_bytes(data)
-    said = ask("verify", failing, "--json")
-    assert said.code == 1
-    (problem,) = said.json["problems"]
+    answer = ask("verify", failing, "--json")
+    assert answer.code == 1
+    (problem,) = answer.json["problems"]
     assert (problem["tensor"], problem["step"]) == ("loss", 20)
     assert ask("verify", failing, "--quick").code == 0
     file.write_bytes(data[:-9])
@@ -34,7 +34,7 @@ def test_every_kind_of_damage_is_told(ask, failing):
     shutil.copy(failing / index_key(50, "worker_0"), failing / index_key(55, "worker_0"))
     (failing / index_key(60, "worker_0")).unlink()
     found = ask("verify", failing, "--json").json
-    assert {one["step"] for one in found["problems"]} == {30, 40, 55, 60}
+    assert {problem["step"] for problem in found["problems"]} == {30, 40, 55, 60}
     assert "000000000060_worker_0.json is missing" in found["problems"][-1]["problem"]
     assert ask("inspect", failing).out.count("damaged: ") == 2
 
@@ -42,8 +42,8 @@ def test_every_kind_of_damage_is_told(ask, failing):
 def test_a_run_without_all_its_collections_files_is_not_sound(ask, tmp_path):
     run = failing_run(tmp_path / "two", workers=2, steps=2)
     next(iter((tmp_path / "two" / "collections").rglob("worker_1*"))).unlink()
-    said = ask("verify", run.storage.location)
-    assert (said.code, "files of 1 workers, but the run has 2" in said.out) == (1, True)
+    answer = ask("verify", run.storage.location)
+    assert (answer.code, "files of 1 workers, but the run has 2" in answer.out) == (1, True)
 
 
 def test_the_last_step_of_a_worker_that_died_is_no_damage_and_a_lost_index_file_is(ask, tmp_path):
@@ -51,7 +51,7 @@ def test_the_last_step_of_a_worker_that_died_is_no_damage_and_a_lost_index_file_
     (tmp_path / "two" / index_key(20, "worker_1")).unlink()
     found = ask("verify", run.storage.location, "--json")
     assert found.code == 0
-    assert any("its worker stopped" in one["problem"] for one in found.json["notes"])
+    assert any("its worker stopped" in note["problem"] for note in found.json["notes"])
     (tmp_path / "two" / index_key(10, "worker_0")).unlink()
     (problem,) = ask("verify", run.storage.location, "--json").json["problems"]
     assert (problem["step"], "worker_0.json is missing" in problem["problem"]) == (10, True)
@@ -91,15 +91,15 @@ def test_a_step_that_a_process_went_on_without_is_no_damage(ask, tmp_path):
         place.parent.mkdir()
         shutil.copy(uncommitted, place)
     index = tmp_path / "run" / index_key(6, "worker_0")
-    told = json.loads(index.read_text())
-    told["meta"]["previous_step"] = 1
+    payload = json.loads(index.read_text())
+    payload["meta"]["previous_step"] = 1
     (tmp_path / "run" / index_key(5, "worker_0")).unlink()
-    index.write_text(json.dumps(told))
+    index.write_text(json.dumps(payload))
     found = ask("verify", tmp_path / "run", "--json").json
-    notes = {one["step"]: one["problem"] for one in found["notes"]}
+    notes = {note["step"]: note["problem"] for note in found["notes"]}
     assert all("never committed" in notes[step] for step in (3, 5))
     assert "step 6 followed step 1" in notes[3]
-    assert [one["step"] for one in found["problems"]] == [7]
+    assert [problem["step"] for problem in found["problems"]] == [7]
 
 
 def test_an_index_file_that_was_there_and_is_not_is_damage(ask, tmp_path):
@@ -107,7 +107,7 @@ def test_an_index_file_that_was_there_and_is_not_is_damage(ask, tmp_path):
     for step in (2, 3, 5):
         (tmp_path / "run" / index_key(step, "worker_0")).unlink()
     found = ask("verify", tmp_path / "run", "--json")
-    assert (found.code, [one["step"] for one in found.json["problems"]]) == (1, [2, 3, 5])
+    assert (found.code, [problem["step"] for problem in found.json["problems"]]) == (1, [2, 3, 5])
 
 
 def test_the_last_step_of_a_training_that_went_on_and_saved_nothing_is_no_damage(ask, tmp_path):
@@ -122,5 +122,5 @@ def test_a_training_that_dies_in_its_first_step_is_no_damage_and_a_lost_folder_i
     assert ask("verify", tmp_path / "run").code == 0
     attempt(tmp_path / "other", 2, crashes=True)
     shutil.rmtree(tmp_path / "other" / "index")
-    said = ask("verify", tmp_path / "other")
-    assert (said.code, "but no index files" in said.out) == (1, True)
+    answer = ask("verify", tmp_path / "other")
+    assert (answer.code, "but no index files" in answer.out) == (1, True)

@@ -36,7 +36,7 @@ class MadeRun:
         self.storage = MemoryStorage() if path is None else open_storage(path)
         self.num_workers = workers
         self._mode_steps: dict[ModeKeys, int] = {}
-        told = {
+        index = {
             name: {
                 "name": name,
                 "include_regex": list(regexes),
@@ -47,7 +47,7 @@ class MadeRun:
             }
             for name, regexes in collections.items()
         }
-        data = encode_collections({"collections": told, "_meta": {"num_workers": workers}})
+        data = encode_collections({"collections": index, "_meta": {"num_workers": workers}})
         for rank in range(workers):
             self.storage.write(collections_key(f"worker_{rank}"), data)
 

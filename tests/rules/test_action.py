@@ -55,7 +55,7 @@ STOP = {"name": "StopTraining", "training_job_prefix": "My-Job"}
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         json.dumps([STOP, EMAIL, SMS]),
         json.dumps([STOP, EMAIL, SMS]).replace('"', '\\"'),
@@ -64,8 +64,8 @@ STOP = {"name": "StopTraining", "training_job_prefix": "My-Job"}
         json.dumps([{"NAME": "STOPTRAINING", "Training_Job_Prefix": "My-Job"}, EMAIL, SMS]),
     ],
 )
-def test_actions_are_read_plain_and_escaped_and_their_values_keep_their_case(told):
-    stop, email, sms = Actions(told, "MyRule")._actions
+def test_actions_are_read_plain_and_escaped_and_their_values_keep_their_case(text):
+    stop, email, sms = Actions(text, "MyRule")._actions
     assert (stop.training_job_prefix, email.endpoint, sms.endpoint) == (
         "My-Job",
         "Jane.Doe+ml@Research.Example.museum",
@@ -74,7 +74,9 @@ def test_actions_are_read_plain_and_escaped_and_their_values_keep_their_case(tol
 
 
 def test_one_object_is_a_list_of_one():
-    assert [str(one) for one in Actions(json.dumps(SMS), "R")._actions] == ["sms to +491701234567"]
+    assert [str(action) for action in Actions(json.dumps(SMS), "R")._actions] == [
+        "sms to +491701234567"
+    ]
 
 
 @pytest.mark.parametrize("nothing", [None, "", "  ", "[]", "{}", []])
@@ -84,31 +86,31 @@ def test_no_actions_are_none(nothing):
 
 
 @pytest.mark.parametrize(
-    ("told", "complaint"),
+    ("text", "complaint"),
     [
-        ("x", "The actions are no JSON"),
-        ('[{"name": "email"', "The actions are no JSON"),
-        ("7", "An action is an object with a name"),
-        ("[7]", "An action is an object with a name"),
+        ("x", "The actions are not valid JSON"),
+        ('[{"name": "email"', "The actions are not valid JSON"),
+        ("7", "An action must be an object with a name"),
+        ("[7]", "An action must be an object with a name"),
         (
             '{"name": "reboot"}',
-            "There is no action 'reboot': it is one of stoptraining, sms, email",
+            "There is no action 'reboot': choose from stoptraining, sms, email",
         ),
         ('{"endpoint": "+1"}', "There is no action None"),
         ('{"name": "email"}', "The action email needs 'endpoint'"),
-        ('{"name": "email", "endpoint": "nobody"}', "'nobody' is no e-mail address"),
-        ('{"name": "sms", "endpoint": "12"}', "'12' is no phone number"),
+        ('{"name": "email", "endpoint": "nobody"}', "'nobody' is not an e-mail address"),
+        ('{"name": "sms", "endpoint": "12"}', "'12' is not a phone number"),
         ('{"name": "sms", "endpoint": "+1", "to": "x"}', "The action sms takes no to"),
         ('{"name": "stoptraining"}', "needs 'training_job_prefix'"),
         (
             '{"name": "stoptraining", "training_job_prefix": "a b"}',
-            "'a b' is not how a training job",
+            "'a b' is not the prefix of a training job",
         ),
     ],
 )
-def test_actions_that_cannot_be_meant_are_refused_when_the_rule_is_made(told, complaint):
+def test_actions_that_cannot_be_meant_are_refused_when_the_rule_is_made(text, complaint):
     with pytest.raises(SMDebugValueError, match=complaint):
-        Actions(told, "R")
+        Actions(text, "R")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_a_message_goes_to_its_endpoint_through_the_topic():
     (outcome,) = actions.invoke("Step 3: loss is 7.")
 
     assert outcome.done
-    assert "has to confirm" in outcome.message
+    assert "must confirm" in outcome.message
     assert actions.outcomes == [outcome]
     (sent,) = messages()
     _, text, subject, attributes, *_ = sent
@@ -191,7 +193,7 @@ def test_no_job_is_stopped_when_several_could_be_meant_and_that_is_said():
     start_job("My-Job-2")
     outcome = StopTrainingAction("R", "My-Job").invoke()
     assert not outcome.done
-    assert "nothing was stopped: 2 jobs in progress begin so (" in outcome.message
+    assert "nothing was stopped: 2 jobs in progress match (" in outcome.message
     for name in ("My-Job-1", "My-Job-2"):
         job = boto3.client("sagemaker", REGION).describe_training_job(TrainingJobName=name)
         assert job["TrainingJobStatus"] == "InProgress"
@@ -200,7 +202,7 @@ def test_no_job_is_stopped_when_several_could_be_meant_and_that_is_said():
 def test_that_there_is_no_such_job_is_said():
     outcome = StopTrainingAction("R", "My-Job").invoke()
     assert not outcome.done
-    assert outcome.message == "nothing was stopped: no job in progress does"
+    assert outcome.message == "nothing was stopped: no job in progress matches"
 
 
 class Firing(Rule):

@@ -42,9 +42,9 @@ def rule_file(tmp_path):
 
 def run(capsys, *argv):
     code = main(list(argv))
-    said = capsys.readouterr()
-    lines = [line for line in said.out.splitlines() if not line.startswith("[")]
-    return code, lines, said.err
+    output = capsys.readouterr()
+    lines = [line for line in output.out.splitlines() if not line.startswith("[")]
+    return code, lines, output.err
 
 
 def test_what_a_rule_finds_is_told_and_the_exit_code_is_1(path, capsys):
@@ -195,7 +195,7 @@ ASKED_WRONGLY = {
     ),
     "bad action": (
         ["--rule-name", "VanishingGradient", "--trial-dir", "RUN", "--action_json", "{"],
-        "The actions are no JSON",
+        "The actions are not valid JSON",
     ),
 }
 
@@ -203,7 +203,7 @@ ASKED_WRONGLY = {
 @pytest.mark.parametrize("case", ASKED_WRONGLY)
 def test_what_is_wrong_is_told_in_one_line_and_the_exit_code_is_2(case, path, rule_file, capsys):
     argv, complaint = ASKED_WRONGLY[case]
-    argv = [{"RUN": path, "FILE": rule_file}.get(one, one) for one in argv]
+    argv = [{"RUN": path, "FILE": rule_file}.get(item, item) for item in argv]
     code, _, errors = run(capsys, *argv)
     assert code == 2
     assert errors.startswith("error: ")

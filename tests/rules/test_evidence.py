@@ -25,8 +25,12 @@ class TooLarge(TensorRule):
 def history(found):
     return {
         step: [
-            (one.tensor, one.details.get("found_since"), one.details.get("last_good_step"))
-            for one in findings
+            (
+                finding.tensor,
+                finding.details.get("found_since"),
+                finding.details.get("last_good_step"),
+            )
+            for finding in findings
         ]
         for step, findings in found.items()
     }
@@ -48,7 +52,7 @@ def test_what_is_found_is_told_with_since_when_and_when_all_was_still_well():
         5: [("b", 5, None), ("a", 3, 0)],
         7: [("b", 5, None), ("a", 7, 6)],
     }
-    assert [str(one) for one in found[7]] == [
+    assert [str(finding) for finding in found[7]] == [
         "b: max 60 (limit 10), since step 5",
         "a: max 40 (limit 10)",
     ]
@@ -59,22 +63,26 @@ class OutOfRange(TensorRule):
 
     def judged(self, step):
         for seen in measure(self.base_trial, self.base_trial.tensor_names(step=step), step):
-            told = seen.statistics
-            found = [Finding(statistic="max", value=told.max, threshold=10.0)] * (told.max > 10)
-            found += [Finding(statistic="min", value=told.min, threshold=0.0)] * (told.min < 0)
-            for one in found or [None]:
-                yield Judged(seen.name, seen.worker, one)
+            numbers = seen.statistics
+            found = [Finding(statistic="max", value=numbers.max, threshold=10.0)] * (
+                numbers.max > 10
+            )
+            found += [Finding(statistic="min", value=numbers.min, threshold=0.0)] * (
+                numbers.min < 0
+            )
+            for finding in found or [None]:
+                yield Judged(seen.name, seen.worker, finding)
 
 
 def test_one_illness_after_another_of_the_same_tensor_has_a_beginning_of_its_own():
     run = MadeRun()
     for step, values in enumerate([[1, 1], [20, 1], [20, -1], [1, -1], [20, -1], [1, 1], [1, -1]]):
         run.save(step, {"a": np.float32(values)})
-    told = {
-        step: {(one.statistic, *one.details.values()) for one in findings}
+    history_by_step = {
+        step: {(finding.statistic, *finding.details.values()) for finding in findings}
         for step, findings in findings_by_step(OutOfRange(run.end().trial())).items()
     }
-    assert told == {
+    assert history_by_step == {
         1: {("max", 1, 0)},
         2: {("max", 1, 0), ("min", 2, 0)},
         3: {("min", 2, 0)},
@@ -124,9 +132,9 @@ class OddSteps(TooLarge):
     """Looks at every other step, and knows which one was the last."""
 
     def judged(self, step):
-        for one in super().judged(step) if step % 2 else ():
+        for item in super().judged(step) if step % 2 else ():
             details = {"last_good_step": step - 2}
-            yield one._replace(finding=one.finding and replace(one.finding, details=details))
+            yield item._replace(finding=item.finding and replace(item.finding, details=details))
 
 
 def test_a_rule_that_does_not_look_at_every_step_tells_the_last_good_one_itself():
@@ -162,7 +170,7 @@ def test_workers_are_told_apart():
             run.save(step, {"a": np.float32([value])}, rank=rank)
     found = findings_by_step(TooLarge(run.end().trial()))
     assert {
-        step: [(one.worker, one.details["found_since"]) for one in findings]
+        step: [(finding.worker, finding.details["found_since"]) for finding in findings]
         for step, findings in found.items()
     } == {0: [("worker_1", 0)], 1: [("worker_0", 1), ("worker_1", 0)], 2: [("worker_0", 1)]}
 
@@ -181,7 +189,7 @@ def test_only_so_many_are_remembered():
     rule = TooLarge(made_run({0: tensors, 1: tensors}).trial())
     found = findings_by_step(rule)
     assert len(rule.found_since) == MOST_REMEMBERED
-    assert [one.details["found_since"] for one in found[1][-6:]] == [0, 1, 1, 1, 1, 1]
+    assert [finding.details["found_since"] for finding in found[1][-6:]] == [0, 1, 1, 1, 1, 1]
 
 
 def test_statistics_are_computed_once_for_all_rules(monkeypatch):

@@ -9,7 +9,7 @@ from smdebug.exceptions import SMDebugTypeError
 from smdebug.rules.findings import Finding, as_findings
 
 
-def test_a_finding_tells_itself_in_a_sentence():
+def test_a_finding_is_text_with_its_evidence():
     finding = Finding("gradient/w", "mean of |x|", np.float32(1.5e-9), 1e-7, worker="worker_1")
     assert str(finding) == ("gradient/w (worker worker_1): mean of |x| 1.5e-09 (limit 1e-07)")
     assert str(Finding("w", message="said otherwise")) == "said otherwise"
@@ -20,11 +20,11 @@ def test_a_finding_is_strict_json_whatever_numpy_put_into_it():
     finding = Finding(
         "w", "max", np.float32("inf"), np.int64(3), details={"nan": float("nan"), "a": np.arange(2)}
     )
-    told = json.loads(json.dumps(finding.to_dict(), allow_nan=False))
-    assert told["value"] == "Infinity"
-    assert told["threshold"] == 3
-    assert told["details"] == {"nan": "NaN", "a": [0, 1]}
-    assert "worker" not in told
+    payload = json.loads(json.dumps(finding.to_dict(), allow_nan=False))
+    assert payload["value"] == "Infinity"
+    assert payload["threshold"] == 3
+    assert payload["details"] == {"nan": "NaN", "a": [0, 1]}
+    assert "worker" not in payload
 
 
 def test_strings_and_mappings_become_findings():
@@ -40,9 +40,9 @@ def test_strings_and_mappings_become_findings():
     ]
 
 
-@pytest.mark.parametrize("one", ["a sentence", {"tensor": "w"}, Finding("w")])
-def test_a_single_finding_needs_no_list(one):
-    assert len(as_findings(one)) == 1
+@pytest.mark.parametrize("evidence", ["a sentence", {"tensor": "w"}, Finding("w")])
+def test_a_single_finding_needs_no_list(evidence):
+    assert len(as_findings(evidence)) == 1
 
 
 def test_no_findings_are_none():

@@ -7,7 +7,7 @@ from smdebug.rules.parameters import boolean, integer, number, numbers, patterns
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("given", "expected"),
     [
         (None, []),
         ("", []),
@@ -19,12 +19,12 @@ from smdebug.rules.parameters import boolean, integer, number, numbers, patterns
         ("[Ll]oss", ["[Ll]oss"]),
     ],
 )
-def test_a_list_is_a_list_or_json_or_text_with_commas(told, meant):
-    assert strings("names", told) == meant
+def test_a_list_is_a_list_or_json_or_text_with_commas(given, expected):
+    assert strings("names", given) == expected
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("given", "expected"),
     [
         ("loss, a{1,2}", ["loss", "a{1,2}"]),
         ("(a,b)c,[d,e]", ["(a,b)c", "[d,e]"]),
@@ -35,28 +35,30 @@ def test_a_list_is_a_list_or_json_or_text_with_commas(told, meant):
         (None, []),
     ],
 )
-def test_a_comma_within_brackets_belongs_to_the_pattern(told, meant):
-    assert patterns("names", told) == meant
+def test_a_comma_within_brackets_belongs_to_the_pattern(given, expected):
+    assert patterns("names", given) == expected
 
 
 @pytest.mark.parametrize(
-    "told", ["1, 2.5", "[1, 2.5]", '["1", "2.5"]', "(1, 2.5)", [1, "2.5"], (1, 2.5)]
+    "given", ["1, 2.5", "[1, 2.5]", '["1", "2.5"]', "(1, 2.5)", [1, "2.5"], (1, 2.5)]
 )
-def test_numbers_are_a_list_or_json_or_text_with_commas(told):
-    assert numbers("names", told) == [1, 2.5]
+def test_numbers_are_a_list_or_json_or_text_with_commas(given):
+    assert numbers("names", given) == [1, 2.5]
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("given", "expected"),
     [(True, True), ("True", True), ("true", True), ("False", False), ("0", False)],
 )
-def test_a_boolean_may_be_text(told, meant):
-    assert boolean("flag", told) is meant
+def test_a_boolean_may_be_text(given, expected):
+    assert boolean("flag", given) is expected
 
 
-@pytest.mark.parametrize(("told", "meant"), [("3", 3), (3, 3), (3.0, 3), ("3.0", 3), (" 7 ", 7)])
-def test_a_whole_number_may_be_text(told, meant):
-    assert integer("n", told) == meant
+@pytest.mark.parametrize(
+    ("given", "expected"), [("3", 3), (3, 3), (3.0, 3), ("3.0", 3), (" 7 ", 7)]
+)
+def test_a_whole_number_may_be_text(given, expected):
+    assert integer("n", given) == expected
 
 
 def test_a_large_whole_number_is_exact():
@@ -64,7 +66,7 @@ def test_a_large_whole_number_is_exact():
 
 
 @pytest.mark.parametrize(
-    ("parse", "told", "complaint"),
+    ("parse", "given", "complaint"),
     [
         (boolean, "maybe", "flag must be True or False, not 'maybe'"),
         (boolean, None, "flag must be True or False"),
@@ -83,9 +85,9 @@ def test_a_large_whole_number_is_exact():
         (patterns, "(a+)+$", "flag: The pattern .* could take forever"),
     ],
 )
-def test_what_cannot_be_parsed_is_named(parse, told, complaint):
+def test_what_cannot_be_parsed_is_named(parse, given, complaint):
     with pytest.raises(SMDebugValueError, match=complaint):
-        parse("flag", told)
+        parse("flag", given)
 
 
 def test_limits_are_named():

@@ -99,7 +99,7 @@ def test_a_rule_without_a_condition_cannot_be_made(trial):
 
 
 def test_a_bad_action_is_refused_when_the_rule_is_made(trial):
-    with pytest.raises(SMDebugValueError, match="no JSON"):
+    with pytest.raises(SMDebugValueError, match="not valid JSON"):
         Above(trial, "stop it")
 
 
@@ -181,7 +181,7 @@ def test_the_exception_can_be_pickled_with_its_findings(trial):
 def test_a_trial_holds_still_while_a_rule_looks_and_moves_on_after_an_error(trial, other):
     class Broken(Rule):
         def invoke_at_step(self, step):
-            assert [one.dynamic_refresh for one in self.trials] == [False, False]
+            assert [item.dynamic_refresh for item in self.trials] == [False, False]
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -74,11 +74,11 @@ def test_a_condition_is_logged_and_the_rule_goes_on(trial, capsys):
     rule = Recording(trial, fires_at=(3, 9))
     with pytest.raises(NoMoreData):
         invoke_rule(rule)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert rule.seen == [0, 3, 4, 9]
-    assert "Started execution of rule Recording at step 0" in said
-    assert "at step 3 resulted in the condition being met: it is step 3" in said
-    assert "at step 9 resulted in the condition being met" in said
+    assert "Started execution of rule Recording at step 0" in output
+    assert "at step 3 resulted in the condition being met: it is step 3" in output
+    assert "at step 9 resulted in the condition being met" in output
 
 
 def test_a_condition_is_raised_on_request(trial):
@@ -114,7 +114,7 @@ def test_what_is_missing_at_a_step_is_passed_over(trial, missing):
                 raise missing
 
     rule = Missing(trial)
-    assert [one.missing for one in evaluations(rule, 0, 9)] == [None, missing, None]
+    assert [evaluation.missing for evaluation in evaluations(rule, 0, 9)] == [None, missing, None]
     assert rule.seen == [0, 3, 4]
 
 
@@ -171,8 +171,8 @@ def test_a_rule_that_passed_over_all_that_it_looks_at_is_warned_of_with_the_reas
     ):
         with pytest.raises(NoMoreData):
             invoke_rule(rule)
-        told = f"tensors matching 'loss'. Saved tensors: loss. Skipped: loss ({reason}"
-        assert told in capsys.readouterr().out
+        warning = f"tensors matching 'loss'. Saved tensors: loss. Skipped: loss ({reason}"
+        assert warning in capsys.readouterr().out
 
 
 def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_saved(trial, capsys):
@@ -182,14 +182,14 @@ def test_a_rule_that_never_had_anything_to_look_at_is_warned_of_with_what_was_sa
     with pytest.raises(NoMoreData):
         invoke_rule(rule)
     invoke_rule(VanishingGradient(trial), end_step=5)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "Rule AllZero had nothing to check at any of 4 steps. It checks tensors in the collections "
-        "gradients or matching 'grad'. Saved tensors: loss." in said
+        "gradients or matching 'grad'. Saved tensors: loss." in output
     )
     assert (
         "Rule VanishingGradient had nothing to check at any of 3 steps. Saved tensors: loss."
-        in said
+        in output
     )
     invoke_rule(AllZero(trial, tensor_regex="loss"), end_step=5)
     assert "nothing to check" not in capsys.readouterr().out
@@ -223,38 +223,41 @@ class AtEnd(Recording):
         self.seen = [*self.seen, f"end at {step}"]
         self.ends += 1
         self.findings.append(f"the end, after {self.seen[:-1]}")
-        type(self).told = self.seen
+        type(self).seen_at_end = self.seen
         return self.fires
 
 
-def told_by(rule, **which):
-    told = []
+def results_of(rule, **which):
+    results = []
     try:
-        for one in evaluations(rule, **which):
-            told += [(one.step, one.at_end, str(finding)) for finding in one.findings]
+        for evaluation in evaluations(rule, **which):
+            results += [
+                (evaluation.step, evaluation.at_end, str(finding))
+                for finding in evaluation.findings
+            ]
     except NoMoreData:
-        told.append("no more")
-    return told
+        results.append("no more")
+    return results
 
 
 def test_a_rule_is_asked_about_the_end_once_and_after_the_last_step(trial):
-    assert told_by(AtEnd(trial, fires_at=(9,))) == [
+    assert results_of(AtEnd(trial, fires_at=(9,))) == [
         (9, False, "it is step 9"),
         (9, True, "the end, after [0, 3, 4, 9]"),
         "no more",
     ]
-    assert told_by(AtEnd(trial, fires=False)) == ["no more"]
-    assert told_by(AtEnd(trial), start_step=10) == ["no more"]
+    assert results_of(AtEnd(trial, fires=False)) == ["no more"]
+    assert results_of(AtEnd(trial), start_step=10) == ["no more"]
 
 
 def test_the_end_is_seen_by_a_rule_that_sees_the_last_step(trial):
     at_end = (9, True, "the end, after [4, 9]")
-    assert told_by(AtEnd(trial), start_step=4, end_step=10) == [at_end]
-    assert told_by(AtEnd(trial), start_step=4, end_step=12) == [at_end, "no more"]
-    assert told_by(AtEnd(trial), end_step=9) == []
+    assert results_of(AtEnd(trial), start_step=4, end_step=10) == [at_end]
+    assert results_of(AtEnd(trial), start_step=4, end_step=12) == [at_end, "no more"]
+    assert results_of(AtEnd(trial), end_step=9) == []
     going_on = MadeRun()
     going_on.save(0, {"loss": [1.0]})
-    assert told_by(AtEnd(going_on.trial()), end_step=1) == []
+    assert results_of(AtEnd(going_on.trial()), end_step=1) == []
 
 
 def test_what_is_found_at_the_end_is_raised_as_at_a_step(trial):
@@ -265,8 +268,8 @@ def test_what_is_found_at_the_end_is_raised_as_at_a_step(trial):
 
 def test_a_rule_remembers_nothing_of_the_end(trial):
     rule = AtEnd(trial)
-    told_by(rule)
-    assert AtEnd.told[-1] == "end at 9"
+    results_of(rule)
+    assert AtEnd.seen_at_end[-1] == "end at 9"
     assert (rule.seen, rule.ends) == ([0, 3, 4, 9], 0)
 
 
@@ -275,4 +278,4 @@ def test_a_tensor_that_is_missing_at_the_end_is_no_error(trial):
         def invoke_at_end(self, step):
             return self.base_trial.tensor("nothing").value(step) > 0
 
-    assert told_by(Missing(trial)) == ["no more"]
+    assert results_of(Missing(trial)) == ["no more"]

@@ -39,31 +39,31 @@ def round_trip(value):
     return fresh.kept
 
 
-def same(one, other):
-    """Equal, of the same type, and so is everything inside."""
-    if type(one) is not type(other):
+def same(value, other):
+    """Return whether both are equal and of the same type, in every nested value."""
+    if type(value) is not type(other):
         return False
-    if isinstance(one, np.ndarray):
-        if one.dtype == object:
-            return one.shape == other.shape and all(map(same, one.ravel(), other.ravel()))
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return value.shape == other.shape and all(map(same, value.ravel(), other.ravel()))
         return (
-            one.dtype == other.dtype
-            and one.shape == other.shape
-            and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+            value.dtype == other.dtype
+            and value.shape == other.shape
+            and np.ascontiguousarray(value).tobytes() == np.ascontiguousarray(other).tobytes()
         )
-    if isinstance(one, np.generic):
-        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
-    if isinstance(one, float):
+    if isinstance(value, np.generic):
+        return value.dtype == other.dtype and value.tobytes() == other.tobytes()
+    if isinstance(value, float):
         return (
-            one == other and math.copysign(1, one) == math.copysign(1, other)
-        ) or one != one != other
-    if isinstance(one, (list, tuple, deque)):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return len(one) == len(other) and all(
-            same(a, b) and same(one[a], other[b]) for a, b in zip(one, other, strict=True)
+            value == other and math.copysign(1, value) == math.copysign(1, other)
+        ) or value != value != other
+    if isinstance(value, (list, tuple, deque)):
+        return len(value) == len(other) and all(map(same, value, other))
+    if isinstance(value, dict):
+        return len(value) == len(other) and all(
+            same(a, b) and same(value[a], other[b]) for a, b in zip(value, other, strict=True)
         )
-    return one == other
+    return value == other
 
 
 ARRAY_TYPES = st.one_of(
@@ -144,9 +144,11 @@ def test_an_attribute_that_is_no_plain_data_is_named_once_and_left_out(capsys):
         state = save_state(Holding(TRIAL, opened=io.BytesIO(), nested=[{"f": print}], kept=[1, 2]))
     assert state.left_out == ("opened", "nested")
     assert read_state(state) == {"kept": [1, 2]}
-    said = capsys.readouterr().out
-    assert said.count("attribute opened is not kept between steps: it holds a BytesIO, which") == 1
-    assert said.count("attribute nested is not kept between steps") == 1
+    output = capsys.readouterr().out
+    assert (
+        output.count("attribute opened is not kept between steps: it holds a BytesIO, which") == 1
+    )
+    assert output.count("attribute nested is not kept between steps") == 1
 
 
 def test_a_trial_is_left_out_without_a_word(capsys):

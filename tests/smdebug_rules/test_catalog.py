@@ -30,14 +30,14 @@ def test_the_catalog_tells_the_parameters_as_the_class_has_them(name):
     assert issubclass(rule, Rule)
     assert rule.__name__ == name
     signature = inspect.signature(rule.__init__).parameters
-    told = {}
+    defaults = {}
     for parameter in entry.parameters:
-        told[parameter.name] = parameter.default
-        told.update(dict.fromkeys(parameter.aliases))
-    assert told == {
-        one.name: one.default
-        for one in list(signature.values())[2:]
-        if one.name not in ("action_str",)
+        defaults[parameter.name] = parameter.default
+        defaults.update(dict.fromkeys(parameter.aliases))
+    assert defaults == {
+        item.name: item.default
+        for item in list(signature.values())[2:]
+        if item.name not in ("action_str",)
     }
 
 
@@ -50,7 +50,9 @@ def test_the_catalogs_sentence_is_the_modules_first(name):
 
 def test_every_rule_is_a_file_of_its_own_and_every_file_is_in_the_catalog():
     files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "catalog"} - SHARED
-    assert {entry.module for entry in CATALOG.values()} == {f"smdebug_rules.{one}" for one in files}
+    assert {entry.module for entry in CATALOG.values()} == {
+        f"smdebug_rules.{file}" for file in files
+    }
 
 
 def test_the_rules_are_where_they_were_documented():

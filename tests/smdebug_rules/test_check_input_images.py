@@ -22,7 +22,7 @@ def test_a_channel_that_is_not_centred_is_found_once_enough_images_were_seen(dty
     run = made_run({step: {INPUT: images([0, 0.5, -1], dtype=dtype)} for step in range(3)}).trial()
     found = findings_by_step(CheckInputImages(run))
     assert list(found) == [1, 2]
-    assert [one.details for one in found[1]] == [
+    assert [finding.details for finding in found[1]] == [
         {"channel": 2, "images": 600},
         {"channel": 1, "images": 600},
     ]
@@ -33,7 +33,7 @@ def test_the_last_step_at_which_the_means_were_all_right_is_told():
     values = {0: images([0], 600), 1: images([0], 9), 2: images([9], 600), 3: images([9], 9)}
     run = made_run({step: {INPUT: value} for step, value in values.items()}).trial()
     found = findings_by_step(CheckInputImages(run))
-    assert {step: one.details["last_good_step"] for step, (one,) in found.items()} == {2: 1, 3: 1}
+    assert {step: item.details["last_good_step"] for step, (item,) in found.items()} == {2: 1, 3: 1}
 
 
 def test_images_that_are_normalised_are_all_right():

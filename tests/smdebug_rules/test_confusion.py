@@ -23,7 +23,7 @@ def test_a_classifier_that_is_always_right_is_not_found():
 
 def test_one_class_taken_for_another_is_found():
     found = findings_by_step(Confusion(run_of(WRONG), 10, "labels", "predictions"))[0]
-    assert {str(one) for one in found} == {
+    assert {str(finding) for finding in found} == {
         "only 0.5 of the predictions of class 7 are right (limit 0.9)",
         "0.5 of the predictions of class 7 are class 4 (limit 0.1)",
     }
@@ -57,7 +57,7 @@ def test_all_workers_make_one_matrix():
     run = MadeRun(workers=2)
     for rank, predictions in enumerate((RIGHT, WRONG)):
         run.save(0, {"labels": RIGHT, "predictions": predictions}, rank=rank)
-    values = [round(one.value, 3) for one in findings_by_step(Confusion(run.end().trial()))[0]]
+    values = [round(item.value, 3) for item in findings_by_step(Confusion(run.end().trial()))[0]]
     assert sorted(values) == [0.333, 0.667]
 
 

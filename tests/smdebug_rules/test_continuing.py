@@ -33,7 +33,7 @@ def written(steps):
 
 
 def told(found):
-    return {step: [str(one) for one in findings] for step, findings in found.items()}
+    return {step: [str(finding) for finding in findings] for step, findings in found.items()}
 
 
 @pytest.mark.parametrize("name", CATALOG)

@@ -33,7 +33,7 @@ def test_layers_are_named_by_the_pattern_and_the_worst_comes_first():
     tensors = {"a_ReLU_output": layer(6), "b_relu_output": layer(9), "c_output": layer(10)}
     run = made_run({0: tensors}).trial()
     found = findings_by_step(DeadRelu(run, tensor_regex=".*relu_output|.*ReLU_output"))
-    assert [one.tensor for one in found[0]] == ["b_relu_output", "a_ReLU_output"]
+    assert [finding.tensor for finding in found[0]] == ["b_relu_output", "a_ReLU_output"]
 
 
 def test_a_channel_can_be_what_is_counted():
@@ -47,7 +47,7 @@ def test_a_channel_can_be_what_is_counted():
 def test_a_layer_without_such_an_axis_for_its_channels_is_passed_over():
     tensors = {"conv_relu_output": np.zeros((8, 4, 5, 5), np.float32), "relu_output": layer(9)}
     rule = DeadRelu(made_run({0: tensors}).trial(), granularity="channel", channel=4)
-    assert [one.tensor for one in findings_by_step(rule)[0]] == ["relu_output"]
+    assert [item.tensor for item in findings_by_step(rule)[0]] == ["relu_output"]
     assert list(rule.skipped) == ["conv_relu_output"]
 
 
@@ -55,7 +55,7 @@ def test_each_workers_part_is_judged():
     run = MadeRun(workers=2)
     run.save(0, {"a_relu_output": layer(0)}, rank=0).save(0, {"a_relu_output": layer(9)}, rank=1)
     found = findings_by_step(DeadRelu(run.end().trial()))
-    assert [one.worker for one in found[0]] == ["worker_1"]
+    assert [finding.worker for finding in found[0]] == ["worker_1"]
 
 
 def test_saved_extremes_are_enough_where_they_tell():

@@ -38,7 +38,7 @@ def test_it_fires_on_what_is_selected_or_on_everything(parameters, steps):
 
 def test_the_worst_tensor_comes_first_with_its_counts():
     found = findings_by_step(ExplodingTensor(made_run(STEPS).trial()))[2]
-    assert [str(one) for one in found] == [
+    assert [str(finding) for finding in found] == [
         "weight: 1 infinite of 1 values",
         "gradient/w: 1 NaN of 2 values, since step 1",
     ]

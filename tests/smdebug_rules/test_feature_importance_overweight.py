@@ -44,7 +44,7 @@ def test_each_kind_of_importance_is_judged_by_itself():
     run = made_run({0: tensors}).trial()
     assert fires_at(FeatureImportanceOverweight(run)) == []
     found = findings_by_step(FeatureImportanceOverweight(run, tensor_regex="feature_importance/"))
-    assert [one.tensor for one in found[0]] == ["feature_importance/gain"]
+    assert [finding.tensor for finding in found[0]] == ["feature_importance/gain"]
 
 
 def test_a_feature_may_have_a_slash_in_its_name():

@@ -149,7 +149,7 @@ def test_only_scalars_are_losses():
         }
     )
     found = findings_by_step(LossNotDecreasing(run.trial(), num_steps=1))
-    assert [one.tensor for one in found[1]] == ["loss_0d"]
+    assert [finding.tensor for finding in found[1]] == ["loss_0d"]
 
 
 def test_what_is_looked_at_can_be_chosen():
@@ -160,7 +160,7 @@ def test_what_is_looked_at_can_be_chosen():
 
     def tensors(**parameters):
         found = findings_by_step(LossNotDecreasing(run, num_steps=1, **parameters))
-        return [one.tensor for one in found[1]]
+        return [finding.tensor for finding in found[1]]
 
     assert tensors() == ["loss"]
     assert tensors(collection_names="metrics") == ["loss", "metric"]
@@ -174,7 +174,7 @@ def test_each_loss_and_each_worker_is_compared_with_itself():
         run.save(step, {"loss_a": [2.0 - step], "loss_b": [1.0]}, rank=0)
         run.save(step, {"loss_a": [1.0 + step], "loss_b": [2.0 - step]}, rank=1)
     found = findings_by_step(LossNotDecreasing(run.end().trial(), num_steps=1))[1]
-    assert [(one.tensor, one.worker) for one in found] == [
+    assert [(finding.tensor, finding.worker) for finding in found] == [
         ("loss_a", "worker_1"),
         ("loss_b", "worker_0"),
     ]

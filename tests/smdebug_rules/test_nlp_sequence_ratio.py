@@ -16,7 +16,7 @@ TOKENS = {
 
 def test_more_than_half_of_padding_is_found_and_half_is_not():
     found = findings_by_step(NLPSequenceRatio(made_run(TOKENS).trial()))
-    assert {step: str(one[0]) for step, one in found.items()} == {
+    assert {step: str(item[0]) for step, item in found.items()} == {
         0: "embedding0_input_0: 62.5 % of the tokens are 0 (limit 50 %)"
     }
 
@@ -26,7 +26,7 @@ def test_each_token_has_its_own_limit_or_all_share_one():
     found = findings_by_step(
         NLPSequenceRatio(run, token_values="0, 3", token_thresholds_percent="90, 20")
     )
-    assert [one.details["token"] for one in found[1]] == [3.0]
+    assert [finding.details["token"] for finding in found[1]] == [3.0]
     assert fires_at(NLPSequenceRatio(run, token_values=[3, 2], token_thresholds_percent=20)) == [1]
 
 

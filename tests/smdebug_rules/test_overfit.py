@@ -41,7 +41,9 @@ def test_the_last_block_counts_as_soon_as_it_is_as_long_as_the_one_before():
 def test_a_single_block_at_the_very_end_counts_with_the_run():
     trial = run_of((TRAIN, 1), (TRAIN, 1), (EVAL, 5), (EVAL, 7))
     found = findings_by_step(Overfit(trial))
-    assert {step: [one.value for one in told] for step, told in found.items()} == {3: [5.0]}
+    assert {step: [finding.value for finding in findings] for step, findings in found.items()} == {
+        3: [5.0]
+    }
     shorter = run_of((TRAIN, 1), (EVAL, 1), (EVAL, 1), (TRAIN, 1), (EVAL, 5))
     assert fires_at(Overfit(shorter)) == [4]
 
@@ -71,7 +73,7 @@ def test_a_run_that_goes_on_after_its_end_is_judged_as_if_it_had_not_ended():
 
 def test_it_takes_patience_blocks_in_a_row():
     losses = [5, 5, 1, 5, 5, 5]
-    steps = [one for loss in losses for one in ((TRAIN, 1), (EVAL, loss))]
+    steps = [item for loss in losses for item in ((TRAIN, 1), (EVAL, loss))]
     assert fires_at(Overfit(run_of(*steps, (TRAIN, 1)), patience="2")) == [3, 9, 11]
 
 

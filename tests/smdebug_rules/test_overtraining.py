@@ -49,7 +49,7 @@ def test_what_is_not_finite_is_never_the_best():
     rule = Overtraining(trial, patience_train=1, patience_validation=2)
     found = findings_by_step(rule)
     assert list(found) == [6, 7]
-    assert {one.details["best"] for one in found[6]} == {1.0}
+    assert {finding.details["best"] for finding in found[6]} == {1.0}
 
 
 def test_metrics_of_xgboost_count_in_both():

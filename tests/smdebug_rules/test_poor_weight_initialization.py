@@ -57,8 +57,8 @@ def test_the_worker_whose_layers_differ_most_is_told_first():
     for rank, factor in enumerate((4, 9)):
         run.save(0, {"a_relu_input": EVEN, "b_relu_input": EVEN * factor}, rank=rank)
     (found,) = findings_by_step(PoorWeightInitialization(run.end().trial())).values()
-    assert [one.worker for one in found] == ["worker_1", "worker_0"]
-    assert [round(one.value) for one in found] == [81, 16]
+    assert [finding.worker for finding in found] == ["worker_1", "worker_0"]
+    assert [round(finding.value) for finding in found] == [81, 16]
 
 
 def test_extremes_that_are_close_prove_that_percentiles_are_and_others_prove_nothing():

@@ -37,23 +37,23 @@ def other():
 def test_it_fires_where_the_runs_differ(trial, other):
     found = findings_by_step(SimilarAcrossRuns(trial, other))
     assert list(found) == [1]
-    assert [str(one) for one in found[1]] == [
+    assert [str(finding) for finding in found[1]] == [
         "loss: differs from run other by up to 1",
         "w: differs from run other by up to 0.5",
     ]
-    told = {name: found[1][0].details[name] for name in ("other_trial", "rtol", "atol")}
-    assert told == {"other_trial": "other", "rtol": 1e-5, "atol": 1e-8}
+    details = {name: found[1][0].details[name] for name in ("other_trial", "rtol", "atol")}
+    assert details == {"other_trial": "other", "rtol": 1e-5, "atol": 1e-8}
 
 
 @pytest.mark.parametrize("name", ["include", "include_regex", "tensor_regex"])
 def test_the_pattern_has_three_names(trial, other, name):
     found = findings_by_step(SimilarAcrossRuns(trial, other, **{name: "^w$"}))
-    assert [one.tensor for one in found[1]] == ["w"]
+    assert [finding.tensor for finding in found[1]] == ["w"]
 
 
 def test_collections_can_be_selected(trial, other):
     rule = SimilarAcrossRuns(trial, other, collection_names="losses")
-    assert [one.tensor for one in findings_by_step(rule)[1]] == ["loss"]
+    assert [item.tensor for item in findings_by_step(rule)[1]] == ["loss"]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_tolerances_and_nan_are_parameters(trial, other):
 
 def test_what_the_other_run_lacks_is_passed_over_unless_strict(trial, other):
     found = findings_by_step(SimilarAcrossRuns(trial, other, strict="True"))
-    assert [str(one) for one in found[0]] == ["only_here: run other lacks it at step 0"]
+    assert [str(finding) for finding in found[0]] == ["only_here: run other lacks it at step 0"]
 
 
 def test_a_step_that_the_other_run_lacks_was_not_looked_at(trial, other):
@@ -98,7 +98,7 @@ def test_where_only_reductions_were_saved_those_are_compared():
     trial = made_run({0: {saved: np.float32(1)}, 1: {saved: np.float32(1)}}).trial()
     other = made_run({0: {saved: np.float32(1)}, 1: {saved: np.float32(2)}}).trial("other")
     found = findings_by_step(SimilarAcrossRuns(trial, other))
-    assert {step: [str(one) for one in found[step]] for step in found} == {
+    assert {step: [str(finding) for finding in found[step]] for step in found} == {
         1: ["w: saved mean differs from run other by up to 1"]
     }
 
@@ -122,6 +122,6 @@ def test_workers_are_compared_with_their_namesakes():
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(trial, other, parameters):
-    parameters = {name: other if told == "TRIAL" else told for name, told in parameters.items()}
+    parameters = {name: other if value == "TRIAL" else value for name, value in parameters.items()}
     with pytest.raises(SMDebugValueError):
         SimilarAcrossRuns(trial, **parameters)

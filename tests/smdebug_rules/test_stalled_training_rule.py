@@ -40,9 +40,9 @@ class AtOnce(StalledTrainingRule):
 def saved_at(run, step, seconds):
     run.save(step, LOSS)
     key = index_key(step, "worker_0")
-    told = json.loads(run.storage.read(key))
-    told["meta"]["saved_at"] = seconds
-    run.storage.write(key, json.dumps(told).encode())
+    index = json.loads(run.storage.read(key))
+    index["meta"]["saved_at"] = seconds
+    run.storage.write(key, json.dumps(index).encode())
     return run
 
 
@@ -51,7 +51,7 @@ def test_a_step_that_came_late_is_found_by_the_times_in_the_files():
     for step, seconds in ((0, 1000.0), (10, 1500.0), (20, 5000.0), (30, 5100.0)):
         saved_at(run, step, seconds)
     found = findings_by_step(StalledTrainingRule(run.end().trial(), threshold="1800"))
-    assert {step: str(one[0]) for step, one in found.items()} == {
+    assert {step: str(item[0]) for step, item in found.items()} == {
         20: "no step saved for 3500 s after step 10 (limit 1800 s)"
     }
     assert found[20][0].details == {"last_good_step": 10}
@@ -60,9 +60,9 @@ def test_a_step_that_came_late_is_found_by_the_times_in_the_files():
 def test_files_that_do_not_tell_the_time_tell_nothing():
     run = made_run({0: LOSS})
     key = index_key(0, "worker_0")
-    told = json.loads(run.storage.read(key))
-    told["meta"].pop("saved_at", None)
-    run.storage.write(key, json.dumps(told).encode())
+    index = json.loads(run.storage.read(key))
+    index["meta"].pop("saved_at", None)
+    run.storage.write(key, json.dumps(index).encode())
     assert looked_at(StalledTrainingRule(run.trial()), 0) is False
 
 

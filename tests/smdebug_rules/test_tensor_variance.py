@@ -17,7 +17,7 @@ def test_too_much_and_too_little_are_found():
         made_run(STEPS).trial(), tensor_regex="w", max_threshold="50", min_threshold="0.5"
     )
     found = findings_by_step(rule)
-    assert {step: str(one[0]) for step, one in found.items()} == {
+    assert {step: str(item[0]) for step, item in found.items()} == {
         1: "w: variance 100 (limit 50)",
         2: "w: variance 0 (limit 0.5)",
     }

@@ -32,7 +32,7 @@ def test_where_the_branches_were_saved_a_crooked_tree_is_measured_as_it_is():
     for parent, (left, right) in {0: (1, 2), 2: (3, 4), 4: (5, 6), 6: (7, 8), 8: (9, 10)}.items():
         yes[parent], no[parent] = f"0-{left}", f"0-{right}"
     tensors = {"trees/Node": np.arange(11), "trees/ID": ids, "trees/Yes": yes, "trees/No": no}
-    run = made_run({0: {name: np.array(one) for name, one in tensors.items()}}).trial()
+    run = made_run({0: {name: np.array(item) for name, item in tensors.items()}}).trial()
     (found,) = findings_by_step(TreeDepth(run))[0]
     assert (found.value, str(found)) == (
         5,
@@ -51,7 +51,7 @@ def test_a_saved_maximum_is_enough_and_each_worker_counts():
     run.save(0, {"trees/Node": np.arange(3)}, rank=0)
     run.save(0, {"smdebug/reductions/max/trees/Node": np.float32(64)}, rank=1)
     found = findings_by_step(TreeDepth(run.end().trial()))
-    assert [(one.worker, one.value) for one in found[0]] == [("worker_1", 6)]
+    assert [(finding.worker, finding.value) for finding in found[0]] == [("worker_1", 6)]
 
 
 def test_without_numbers_of_nodes_nothing_is_said():

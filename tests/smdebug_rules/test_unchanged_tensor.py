@@ -21,7 +21,7 @@ def foo_and_boo():
 def test_it_fires_once_a_tensor_has_stayed_the_same_over_the_last_steps(foo_and_boo):
     found = findings_by_step(UnchangedTensor(foo_and_boo, tensor_regex=".*", num_steps=3))
     assert list(found) == [2]
-    assert [one.tensor for one in found[2]] == ["foo_0", "foo_1", "foo_2"]
+    assert [finding.tensor for finding in found[2]] == ["foo_0", "foo_1", "foo_2"]
     assert str(found[2][0]) == "foo_0: unchanged at steps 0, 1, 2"
 
 

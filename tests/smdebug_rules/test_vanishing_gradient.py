@@ -18,7 +18,7 @@ def test_it_fires_on_any_gradient_and_names_it_with_its_mean():
     )
     found = findings_by_step(VanishingGradient(run.trial()))
     assert list(found) == [1]
-    assert [(one.tensor, one.value, one.threshold) for one in found[1]] == [
+    assert [(finding.tensor, finding.value, finding.threshold) for finding in found[1]] == [
         ("gradient/c", 0.0, 1e-7),
         ("gradient/b", 2e-9, 1e-7),
     ]
@@ -92,6 +92,6 @@ def test_a_run_without_the_collection_has_no_gradients():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "complex64"])
 def test_it_is_right_on_every_type(dtype):
-    zero, one = np.zeros(4, dtype), np.ones(4, dtype)
-    run = made_run({0: {"gradient/a": one}, 1: {"gradient/a": zero}})
+    zeros, ones = np.zeros(4, dtype), np.ones(4, dtype)
+    run = made_run({0: {"gradient/a": ones}, 1: {"gradient/a": zeros}})
     assert fires_at(VanishingGradient(run.trial())) == [1]

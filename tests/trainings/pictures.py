@@ -48,6 +48,6 @@ def trained(seed: int, *, normalised: bool, steps: int = 40) -> MadeRun:
     run = MadeRun(collections=COLLECTIONS)
     for step in range(steps):
         batch = random.choice(len(x), BATCH, replace=False)
-        told = net.step(x[batch].reshape(BATCH, -1), y[batch])
-        run.save(step, {"loss": told["loss"], "input_image": x[batch]}, mode=ModeKeys.TRAIN)
+        tensors = net.step(x[batch].reshape(BATCH, -1), y[batch])
+        run.save(step, {"loss": tensors["loss"], "input_image": x[batch]}, mode=ModeKeys.TRAIN)
     return run.end()

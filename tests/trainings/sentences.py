@@ -19,12 +19,12 @@ def sentences(random: np.random.Generator, count: int) -> tuple[list[Array], Arr
     """Each is about one subject, which has words of its own that come more often."""
     about = random.integers(0, SUBJECTS, count)
     own = np.array_split(np.arange(1, WORDS), SUBJECTS)
-    told = []
+    texts = []
     for subject in about:
         length = random.integers(SHORTEST, LONGEST + 1)
         common, special = random.integers(1, WORDS, length), random.choice(own[subject], length)
-        told.append(np.where(random.random(length) < 0.5, special, common))
-    return told, about
+        texts.append(np.where(random.random(length) < 0.5, special, common))
+    return texts, about
 
 
 def padded(batch: list[Array], length: int) -> Array:
@@ -38,13 +38,13 @@ def padded(batch: list[Array], length: int) -> Array:
 def trained(seed: int, *, padded_to: int | None, steps: int = 60) -> MadeRun:
     """The run of a training on such sentences; without `padded_to`, up to the longest of a batch."""
     random = np.random.default_rng(seed)
-    told, about = sentences(random, 300)
+    texts, about = sentences(random, 300)
     vectors = random.normal(0, 0.5, (WORDS, WIDTH))
     weight = random.normal(0, 0.1, (WIDTH, SUBJECTS))
     run = MadeRun(collections=COLLECTIONS)
     for step in range(steps):
-        chosen = random.choice(len(told), BATCH, replace=False)
-        batch = [told[at] for at in chosen]
+        chosen = random.choice(len(texts), BATCH, replace=False)
+        batch = [texts[at] for at in chosen]
         tokens = padded(batch, padded_to or max(map(len, batch)))
         pooled = vectors[tokens].mean(axis=1)  # which padding waters down
         loss, delta = cross_entropy(pooled @ weight, about[chosen])

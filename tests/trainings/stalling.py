@@ -32,7 +32,7 @@ def train(folder: str, seed: int, *, loader_dies: bool) -> None:
     def load() -> None:
         for step in range(STEPS):
             if loader_dies and step == DIES_AT:
-                return  # and nobody is told
+                return  # and nobody is command
             batches.put(random.choice(len(x), BATCH, replace=False))
 
     threading.Thread(target=load, daemon=True).start()
@@ -49,9 +49,9 @@ def going_on(seed: int, *, loader_dies: bool) -> Iterator[Trial]:
     """The run of such a training in a process of its own, which is ended with the block."""
     with tempfile.TemporaryDirectory() as place:
         run = str(Path(place) / "run")
-        told = [sys.executable, "-m", __name__, run, str(seed)]
+        command = [sys.executable, "-m", __name__, run, str(seed)]
         environment = {"PYTHONPATH": ":".join(sys.path), "SMDEBUG_LOG_LEVEL": "error"}
-        process = subprocess.Popen(told + ["--loader-dies"] * loader_dies, env=environment)
+        process = subprocess.Popen(command + ["--loader-dies"] * loader_dies, env=environment)
         try:
             yield create_trial(run)
         finally:

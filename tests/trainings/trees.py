@@ -81,8 +81,10 @@ def best_split(x: Any, y: Any) -> tuple[int, float] | None:
 def predicted(nodes: dict[int, dict[str, Any]], x: Any) -> Any:
     """What the tree says of each row."""
     at = np.zeros(len(x), int)
-    for node, told in nodes.items():
-        if "feature" in told:
+    for node, columns in nodes.items():
+        if "feature" in columns:
             here = at == node
-            at[here] = np.where(x[here, told["feature"]] < told["border"], told["yes"], told["no"])
+            at[here] = np.where(
+                x[here, columns["feature"]] < columns["border"], columns["yes"], columns["no"]
+            )
     return np.array([nodes[node]["value"] for node in at])

@@ -1,1 +1,1 @@
-"""The `smdebug` command: one file per command, thin; what it does is in the rooms it calls."""
+"""The `smdebug` command: one thin file per command; the work is done in other packages."""

@@ -1,4 +1,4 @@
-"""`smdebug attach`: have more rules watch a run."""
+"""`smdebug attach`: add rules to a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from smdebug.cli.service_options import stack_option, watched_run
 @click.command("attach")
 @click.argument("run")
 @click.argument("rules", shell_complete=complete_rule_or_file)
-@click.option("--replace", is_flag=True, help="Have these rules, and no others, watch the run.")
+@click.option("--replace", is_flag=True, help="Replace the run's rules with these.")
 @stack_option
 @output_options
 def command(run: str, rules: str, replace: bool, stack: str | None, as_json: bool) -> None:
-    """Have RULES watch RUN from its first step: a rules.json, or the name of a built-in rule.
+    """Add RULES to RUN, from its first step: a rules.json, or the name of a built-in rule.
 
-    A rule of a name that is there takes its place. The file may have our form, that of SageMaker's
-    DebugRuleConfigurations, or tornasole's.
+    A rule replaces one of the same name. The file may have the format of this project, of SageMaker's
+    DebugRuleConfigurations, or of tornasole.
 
     \b
     Examples:
@@ -39,10 +39,12 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
         wanted = parse_rules([find_rule(rules).name], file="the rules given")
     else:
         wanted = parse_rules(read_file(rules), file=rules)
-    for doubt in warnings_about(wanted):
-        print_note(doubt)
+    for warning in warnings_about(wanted):
+        print_note(warning)
     now = chosen.set_rules(wanted) if replace else chosen.attach(wanted)
     if as_json:
-        print_json([one.to_dict() for one in now])
+        print_json([rule.to_dict() for rule in now])
         return
-    print_line(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")
+    print_line(
+        f"{chosen.location} is watched by {', '.join(rule.name for rule in now) or 'no rule'}"
+    )

@@ -1,4 +1,4 @@
-"""The checkout that the application is deployed from, and that a local stack runs from."""
+"""Call functions of the checkout, from which the application is deployed and local stacks run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import click
 
 from smdebug.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED
 
-# Not -m: the package may have imported the module already, and Python would warn of that. A Ctrl-C
-# waits until the process can tell of it: until then it is blocked. Its lifeline is a pipe that closes when
-# the one who began it is no more, even if killed: that is then like a SIGTERM.
+# Not -m: the package may already have imported the module, and Python would warn. Ctrl-C is blocked until
+# the process can handle it. The lifeline is a pipe that closes when the parent dies, even if it is killed;
+# the process then treats this like a SIGTERM.
 _CALL = """
 import json, os, signal, sys, threading
 def interrupted(*_):
@@ -37,7 +37,7 @@ except Exception as error:
     if {debug}:
         raise
     print(f"error: smdebug itself failed: {{type(error).__name__}}: {{error}}", file=sys.stderr)
-    print("hint: the same command with --debug shows where; please report that", file=sys.stderr)
+    print("hint: run the same command with --debug, and report the traceback", file=sys.stderr)
     code = {defect}
 sys.exit(code)
 """
@@ -45,7 +45,7 @@ _MARK = Path("local_aws") / "__init__.py"
 
 
 def find_checkout() -> Path | None:
-    """The checkout that this library lies in, or the one that one stands in."""
+    """Return the checkout that contains this library, or the current folder."""
     import smdebug
 
     here = Path(smdebug.__file__).resolve()
@@ -56,15 +56,15 @@ def find_checkout() -> Path | None:
 
 
 def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> int:
-    """Call a function of the checkout in a process of its own; its exit code.
+    """Call a function of the checkout in a process of its own; return its exit code.
 
-    Ctrl-C reaches it, and it cleans up by itself.
+    Ctrl-C reaches that process, which cleans up after itself.
     """
     checkout = find_checkout()
     if checkout is None:
         raise click.UsageError(
-            "This needs a checkout of the project, since the application runs from its sources. "
-            "Clone it, and call this within it (or: make demo)."
+            "This needs a checkout of the project, because the application runs from its sources. "
+            "Clone it, and run this command inside it (or: make demo)."
         )
     if not (checkout / Path(*module.split("."))).with_suffix(".py").is_file():
         raise click.UsageError(f"The checkout at {checkout} has no {module}: update it (git pull)")
@@ -88,7 +88,7 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
             env={**os.environ, "PYTHONPATH": path},
             pass_fds=(lifeline,),
         )
-        # Ctrl-C reaches both, and it cleans up; of a SIGTERM we alone are told.
+        # Ctrl-C reaches both processes, and the child cleans up; a SIGTERM must be passed on.
         before = {
             signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
             signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
@@ -99,7 +99,7 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
     try:
         code = process.wait()
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         os.close(ours)
     return code if code >= 0 else 128 - code

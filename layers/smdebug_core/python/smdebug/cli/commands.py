@@ -1,4 +1,4 @@
-"""Which commands there are, and what becomes of an error."""
+"""The list of commands, and the handling of their errors."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from typing import Any, NamedTuple
 
 try:
     import click
-except ImportError:  # a layer, or a copy of the sources: the library alone is there
+except ImportError:  # a layer, or a copy of the sources: the library without its dependencies
     sys.exit("The smdebug command needs click: pip install smdebug-serverless")
 
 from smdebug.cli import exit_codes
 from smdebug.cli.error_messages import ErrorMessage, message_for, message_for_usage
 
-# In the order in which help lists them: a module of this package each, loaded when it is called.
+# In the order of the help. Each is a module of this package, loaded when called.
 COMMANDS = {
-    "inspect": "what a run holds, at a glance",
-    "tensor": "one tensor over the steps of a run",
-    "evaluate": "what rules say of a saved run",
-    "rules": "the built-in rules, and what they take",
-    "compare": "where two runs part",
-    "verify": "every checksum and index entry of a run",
-    "report": "a run as one page of HTML, to keep or to send",
-    "plot": "distributions and curves as a picture",
-    "export": "tensors for TensorBoard, or as safetensors, npz, parquet",
-    "runs": "the runs that a deployed debugger watches",
-    "status": "how the rules of a watched run stand",
-    "findings": "what they have found",
-    "attach": "have more rules watch a run",
-    "detach": "have a rule watch it no longer",
-    "stop": "ask a training to stop",
-    "logs": "what a rule has said on a run",
-    "import-sagemaker": "a SageMaker job's debugger configuration, as our files",
-    "migrate": "what changes in code for SageMaker Debugger, line by line",
-    "run": "run a training script with a hook in it, unchanged",
-    "demo": "the whole thing at work, on this machine",
-    "local": "the whole application on this machine, for your own training",
-    "doctor": "what is installed, what is missing, what can be reached",
-    "completion": "completion of commands and rules for your shell",
+    "inspect": "Summarise a run",
+    "tensor": "Show one tensor over the steps of a run",
+    "evaluate": "Evaluate rules on a saved run",
+    "rules": "List the built-in rules and their parameters",
+    "compare": "Show where two runs diverge",
+    "verify": "Check every checksum and index entry of a run",
+    "report": "Write a run as one page of HTML",
+    "plot": "Draw distributions and curves",
+    "export": "Export tensors to TensorBoard, safetensors, npz or parquet",
+    "runs": "List the runs of a deployed debugger",
+    "status": "Show the rule status of a watched run",
+    "findings": "List the findings of a watched run",
+    "attach": "Add rules to a run",
+    "detach": "Remove rules from a run",
+    "stop": "Request a training to stop",
+    "logs": "Show what a rule logged on a run",
+    "import-sagemaker": "Convert a SageMaker job's debugger configuration",
+    "migrate": "Show what changes in code for SageMaker Debugger, line by line",
+    "run": "Run an unchanged training script with a hook",
+    "demo": "Show everything at work on this machine",
+    "local": "Run the application on this machine, for your own training",
+    "doctor": "Check the installation and the AWS account",
+    "completion": "Print the completion script for your shell",
 }
 _GROUPS = {
-    "A saved run": ("inspect", "tensor", "evaluate", "rules", "compare", "verify"),
-    "To look at, and to pass on": ("report", "plot", "export"),
-    "A deployed debugger": (*("runs", "status", "findings", "attach", "detach", "stop", "logs"),),
+    "Saved runs": ("inspect", "tensor", "evaluate", "rules", "compare", "verify"),
+    "Reports and exports": ("report", "plot", "export"),
+    "Deployed debugger": (*("runs", "status", "findings", "attach", "detach", "stop", "logs"),),
     "From SageMaker Debugger": ("migrate", "import-sagemaker"),
     "This machine": ("run", "demo", "local", "doctor", "completion"),
 }
@@ -61,17 +61,17 @@ Examples:
 
 \b
 Exit codes:
-  0    all is well, nothing was found
+  0    passed: nothing was found
   1    something was found: an issue, a difference, damage
-  2    the command was used wrongly
+  2    usage error
   3    a run, a stack or the account cannot be reached or read
-  4    the command itself failed, which is a defect of smdebug
+  4    internal error: a bug in smdebug
   130  interrupted
 """
 
 
 class Commands(click.Group):
-    """Loads a command when it is called, so that help and completion come at once."""
+    """Loads a command when it is called, so that help and completion are fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -111,20 +111,20 @@ class Commands(click.Group):
                 formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
 
-class _NobodyListens(Exception):
-    """`smdebug … | head` has seen enough."""
+class _PipeClosed(Exception):
+    """The reader of stdout has closed it, as in `smdebug … | head`."""
 
 
 @contextmanager
 def _pipe_may_close() -> Iterator[None]:
-    """Before click hears of it, which would end with 1: as if something had been found."""
+    """Handle a closed pipe before click does, whose exit code 1 would mean that something was found."""
     try:
         yield
     except BrokenPipeError as error:
-        raise _NobodyListens from error
+        raise _PipeClosed from error
 
 
-class Asked(NamedTuple):
+class CommonOptions(NamedTuple):
     """The options that every command has."""
 
     json: bool
@@ -150,72 +150,72 @@ def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> N
     is_eager=True,
     expose_value=False,
     callback=_version,
-    help="Say which version this is.",
+    help="Show the version.",
 )
 def smdebug() -> None:
-    """Look at what a training has saved, let rules look at it, and ask the deployed debugger."""
+    """Inspect saved training runs, evaluate rules on them, and query a deployed debugger."""
 
 
-def answer(argv: Sequence[str]) -> int:
-    """Do what the command line asks for; returns its exit code."""
+def run_command(argv: Sequence[str]) -> int:
+    """Run a command line; return its exit code."""
     args = list(argv)
-    if args[:1] == ["run"]:  # what the script prints, logs and raises is the user's own
+    if args[:1] == ["run"]:  # its output, logs and exceptions are the script's own
         from smdebug.cli.run_command import run_script
 
         return run_script(args[1:])
     if _COMPLETION in os.environ:
-        from smdebug.cli.shells import use_ours
+        from smdebug.cli.shells import register_shells
 
-        use_ours()
-    asked = Asked(json="--json" in args, debug="--debug" in args)
+        register_shells()
+    options = CommonOptions(json="--json" in args, debug="--debug" in args)
     try:
-        with _quiet_library(asked.debug):
+        with _quiet_library(options.debug):
             code = smdebug.main(
-                args, prog_name="smdebug", standalone_mode=False, color=_wants_colour()
+                args, prog_name="smdebug", standalone_mode=False, color=_use_colour()
             )
     except (KeyboardInterrupt, click.exceptions.Abort):
         return _interrupted()
     except click.exceptions.Exit as done:
         return done.exit_code
-    except _NobodyListens:
+    except _PipeClosed:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - flushed at exit
         return exit_codes.PASSED
     except SystemExit as end:
         if _COMPLETION in os.environ:
-            raise  # it is how click ends when it has told a shell what fits
-        by = f"Something that this command has called ended it, by exit({end.code!r})."
-        return _report_error(ErrorMessage(exit_codes.FAILED, by), asked, end)
+            raise  # click's normal exit after completion
+        text = f"Code called by this command exited with exit({end.code!r})."
+        return _report_error(ErrorMessage(exit_codes.FAILED, text), options, end)
     except click.ClickException as error:
-        return _report_error(message_for_usage(error), asked, error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the user is told in a sentence
-        return _report_error(message_for(error), asked, error)
+        return _report_error(message_for_usage(error), options, error)
+    except Exception as error:  # noqa: BLE001 - every error becomes one sentence
+        return _report_error(message_for(error), options, error)
     return code if isinstance(code, int) else exit_codes.PASSED
 
 
-def _report_error(message: ErrorMessage, asked: Asked, error: BaseException) -> int:
-    with suppress(OSError):  # where nothing can be told, the code still tells it
-        _print_error(message, asked, error)
+def _report_error(message: ErrorMessage, options: CommonOptions, error: BaseException) -> int:
+    with suppress(OSError):  # stderr may be closed; the exit code still counts
+        _print_error(message, options, error)
     return message.code
 
 
-def _print_error(message: ErrorMessage, asked: Asked, error: BaseException) -> None:
-    if asked.debug:
+def _print_error(message: ErrorMessage, options: CommonOptions, error: BaseException) -> None:
+    if options.debug:
         import traceback
 
         traceback.print_exception(error)
-    if asked.json:
+    if options.json:
         import json
 
-        told = {"error": message.sentence, "hint": message.hint, "exit_code": message.code}
-        click.echo(json.dumps(told, ensure_ascii=False), err=True)
+        payload = {"error": message.sentence, "hint": message.hint, "exit_code": message.code}
+        click.echo(json.dumps(payload, ensure_ascii=False), err=True)
         return
     click.echo(
         click.style("error: ", fg="red", bold=True) + message.sentence,
         err=True,
-        color=_wants_colour(),
+        color=_use_colour(),
     )
     if message.hint:
-        click.echo(click.style("hint: ", bold=True) + message.hint, err=True, color=_wants_colour())
+        click.echo(click.style("hint: ", bold=True) + message.hint, err=True, color=_use_colour())
 
 
 def _interrupted() -> int:
@@ -223,8 +223,8 @@ def _interrupted() -> int:
     return exit_codes.INTERRUPTED
 
 
-def _wants_colour() -> bool | None:
-    """https://no-color.org: set to anything, it is off. None: as the terminal can."""
+def _use_colour() -> bool | None:
+    """Return whether to use colour (https://no-color.org); None lets the terminal decide."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -234,7 +234,7 @@ def _wants_colour() -> bool | None:
 
 @contextmanager
 def _quiet_library(debug: bool) -> Iterator[None]:
-    """What the library logs would stand among the answers; `--debug` shows it, on stderr."""
+    """Hide the library's log, which would mix with the answer; `--debug` shows it on stderr."""
     import logging
 
     from smdebug.logger import get_logger
@@ -250,4 +250,4 @@ def _quiet_library(debug: bool) -> Iterator[None]:
         logger.handlers = before[1]
 
 
-__all__ = ["COMMANDS", "answer", "smdebug"]
+__all__ = ["COMMANDS", "run_command", "smdebug"]

@@ -1,4 +1,4 @@
-"""`smdebug compare`: where two runs part."""
+"""`smdebug compare`: show where two runs diverge."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("one", shell_complete=complete_place)
+@click.argument("first", metavar="ONE", shell_complete=complete_place)
 @click.argument("other", shell_complete=complete_place)
 @click.option("--rtol", type=float, default=1e-5, show_default=True, help="Relative tolerance.")
 @click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
-@click.option("--tensors", "regexes", multiple=True, metavar="REGEX", help="Tensors that match.")
-@click.option("--collection", metavar="NAME", help="The tensors of a collection.")
-@click.option("--nan-differs", is_flag=True, help="NaN is not the same as NaN.")
+@click.option(
+    "--tensors", "regexes", multiple=True, metavar="REGEX", help="Select tensors by name."
+)
+@click.option("--collection", metavar="NAME", help="Select the tensors of a collection.")
+@click.option("--nan-differs", is_flag=True, help="Treat NaN as different from NaN.")
 @output_options
 def command(
-    one: str,
+    first: str,
     other: str,
     rtol: float,
     atol: float,
@@ -47,9 +49,9 @@ def command(
     nan_differs: bool,
     as_json: bool,
 ) -> int:
-    """Tell at which step and tensor the runs ONE and OTHER part, and by how much.
+    """Show at which step and tensor the runs ONE and OTHER diverge, and by how much.
 
-    Values are the same if numpy.allclose says so, at the steps that both runs have saved.
+    Values are compared with numpy.allclose, at the steps that both runs saved.
 
     \b
     Examples:
@@ -57,13 +59,13 @@ def command(
       smdebug compare ./before ./after --collection weights --rtol 1e-3
       smdebug compare s3://bucket/main ./branch --json
 
-    Ends with 0 if the runs are the same, with 1 if they are not, and with 3 if only a part could be read.
+    Exits with 0 if the runs are the same, with 1 if they differ, and with 3 if part could not be read.
     """
     from smdebug.runs.comparing import compare
 
     if regexes and collection:
-        raise click.UsageError("Choose by --tensors or by --collection, not by both")
-    runs = [open_path(one), open_path(other)]
+        raise click.UsageError("Use either --tensors or --collection, not both")
+    runs = [open_path(first), open_path(other)]
     found = compare(
         *runs,
         rtol=rtol,
@@ -84,28 +86,28 @@ def command(
 
 def _print(found: Comparison) -> None:
     if found.first is not None:
-        print_line(bad("✗ ") + f"they part at {found.first}")
+        print_line(bad("✗ ") + f"they diverge at {found.first}")
     elif found.is_same:
         print_line(
             good("✓ ")
             + f"the same: {plural(found.compared, 'value')} at {plural(found.steps, 'step')}"
         )
     elif not found.steps:
-        print_line(bad("✗ ") + "they have no step in common")
+        print_line(bad("✗ ") + "the runs have no step in common")
     else:
-        print_line(bad("✗ ") + f"what both have is the same: {plural(found.compared, 'value')}")
-    for told, steps in ((found.path, found.only_in_one), (found.other, found.only_in_other)):
+        print_line(bad("✗ ") + f"the common values are the same: {plural(found.compared, 'value')}")
+    for run, steps in ((found.path, found.only_in_one), (found.other, found.only_in_other)):
         if steps:
             shown = ", ".join(map(str, steps[:10])) + ("…" if len(steps) > 10 else "")
-            print_line(f"only {told} has {plural(len(steps), 'step')}: {shown}")
+            print_line(f"only {run} has {plural(len(steps), 'step')}: {shown}")
     tensors = (
         (found.path, found.tensors_only_in_one),
         (found.other, found.tensors_only_in_other),
     )
-    for told, names in tensors:
+    for run, names in tensors:
         if names:
             shown = ", ".join(names[:5]) + ("…" if len(names) > 5 else "")
-            print_line(f"only {told} has {plural(len(names), 'tensor')}: {shown}")
+            print_line(f"only {run} has {plural(len(names), 'tensor')}: {shown}")
     if found.collections:
         print_heading("Collections")
         print_table(
@@ -120,20 +122,20 @@ def _print(found: Comparison) -> None:
             ),
             [
                 (
-                    *(name, len(one.tensors), len(one.tensors_different)),
-                    *(one.compared, one.different, one.first_step),
-                    number(one.largest) if one.different else None,
+                    *(name, len(collection.tensors), len(collection.tensors_different)),
+                    *(collection.compared, collection.different, collection.first_step),
+                    number(collection.largest) if collection.different else None,
                 )
-                for name, one in found.collections.items()
+                for name, collection in found.collections.items()
             ],
         )
     if len(found.differences) > 1:
         print_heading("Differences")
-        for one in found.differences[:10]:
-            print_line(f"  {one}")
+        for difference in found.differences[:10]:
+            print_line(f"  {difference}")
         if found.number_different > 10:
             print_line(
                 faint(
-                    f"  … and {found.number_different - 10} more; --json tells a thousand of them"
+                    f"  … and {found.number_different - 10} more; --json shows a thousand of them"
                 )
             )

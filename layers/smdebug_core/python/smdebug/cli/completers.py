@@ -1,4 +1,4 @@
-"""What the shell is told to complete by itself, and the names of rules."""
+"""Complete paths and the names of rules."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from click.shell_completion import CompletionItem
 def complete_place(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Files and folders, as the shell completes them where no command has a say."""
+    """Complete files and folders, as the shell does by default."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def complete_folder(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Folders alone."""
+    """Complete folders."""
     return [CompletionItem(incomplete, type="dir")]
 
 
 def complete_rule(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of built-in rules that begin so, in whatever case."""
+    """Complete the names of built-in rules, in any case."""
     from smdebug.rules.generic import catalog
 
     return [CompletionItem(name) for name in catalog() if _begins(name, incomplete)]
@@ -32,7 +32,7 @@ def complete_rule(
 def complete_rule_or_all(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The same, and `all`."""
+    """Complete the names of built-in rules, and `all`."""
     every = [CompletionItem("all")] if _begins("all", incomplete) else []
     return [*complete_rule(ctx, parameter, incomplete), *every]
 
@@ -40,7 +40,7 @@ def complete_rule_or_all(
 def complete_rule_or_file(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The same, or files: bash, which takes either, looks for those where no rule begins so."""
+    """Complete files and the names of built-in rules; bash offers files if no rule matches."""
     return [
         *complete_place(ctx, parameter, incomplete),
         *complete_rule(ctx, parameter, incomplete),

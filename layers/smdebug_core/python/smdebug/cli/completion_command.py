@@ -1,4 +1,4 @@
-"""`smdebug completion`: completion of commands and rules for the shell."""
+"""`smdebug completion`: the completion script for a shell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smdebug.cli.output import output_options, print_json
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @output_options
 def command(shell: str, as_json: bool) -> None:
-    """Print what makes SHELL complete commands, options and the names of rules.
+    """Print the script that makes SHELL complete commands, options and the names of rules.
 
     \b
     Examples:
@@ -22,14 +22,14 @@ def command(shell: str, as_json: bool) -> None:
     from click.shell_completion import get_completion_class
 
     from smdebug.cli.commands import smdebug
-    from smdebug.cli.shells import use_ours
+    from smdebug.cli.shells import register_shells
 
-    use_ours()
+    register_shells()
     kind = get_completion_class(shell)
     assert kind is not None
-    # `source` would ask bash for its version, which need not be on this machine.
-    made = kind(smdebug, {}, "smdebug", "_SMDEBUG_COMPLETE")
-    text = made.source_template % made.source_vars()
+    # `source` would run bash to ask its version, and bash may not be installed.
+    completer = kind(smdebug, {}, "smdebug", "_SMDEBUG_COMPLETE")
+    text = completer.source_template % completer.source_vars()
     if as_json:
         print_json({"shell": shell, "script": text})
     else:

@@ -1,4 +1,4 @@
-"""`smdebug demo`: the whole thing at work, on this machine."""
+"""`smdebug demo`: everything at work on this machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from smdebug.cli.output import output_options
     "--keep",
     shell_complete=complete_folder,
     metavar="FOLDER",
-    help="Leave the two runs there, to look at them afterwards.",
+    help="Keep the two runs in FOLDER.",
 )
 @output_options
 def command(keep: str | None, as_json: bool) -> int:
-    """Train something ill and its healthy twin on a local stack, and watch the rules find out why.
+    """Train a failing model and its healthy twin on a local stack, and watch the rules detect why.
 
-    It takes a minute, needs no account and no Docker, and cleans up behind itself. In JSON, all that was seen
-    comes in one document at the end; the story is then for a terminal alone, on stderr.
+    It takes a minute, needs neither an AWS account nor Docker, and cleans up after itself. With --json, it
+    prints one document at the end, and the progress on stderr if that is a terminal.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`smdebug detach`: have a rule watch a run no longer."""
+"""`smdebug detach`: remove rules from a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smdebug.cli.service_options import stack_option, watched_run
 @stack_option
 @output_options
 def command(run: str, rules: tuple[str, ...], stack: str | None, as_json: bool) -> None:
-    """Have the RULES, by their names, watch RUN no longer. What they have found stays.
+    """Remove the named RULES from RUN. Their findings are kept.
 
     \b
     Examples:
@@ -24,6 +24,8 @@ def command(run: str, rules: tuple[str, ...], stack: str | None, as_json: bool) 
     chosen = watched_run(stack, run)
     now = chosen.detach(rules)
     if as_json:
-        print_json([one.to_dict() for one in now])
+        print_json([rule.to_dict() for rule in now])
         return
-    print_line(f"{chosen.location} is watched by {', '.join(one.name for one in now) or 'no rule'}")
+    print_line(
+        f"{chosen.location} is watched by {', '.join(rule.name for rule in now) or 'no rule'}"
+    )

@@ -1,4 +1,4 @@
-"""`smdebug doctor`: what is installed, what is missing, what can be reached."""
+"""`smdebug doctor`: check the installation and the AWS account."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from smdebug.cli.output import (
 
 
 @click.command("doctor")
-@click.option("--stack", metavar="NAME", help="Look also whether that stack can be asked.")
-@click.option("--offline", is_flag=True, help="Do not try to reach AWS.")
+@click.option("--stack", metavar="NAME", help="Also check that this stack can be reached.")
+@click.option("--offline", is_flag=True, help="Do not contact AWS.")
 @output_options
 def command(stack: str | None, offline: bool, as_json: bool) -> int:
-    """Tell what is installed and what is missing, and whether the AWS account can be reached.
+    """Show what is installed and what is missing, and whether the AWS account can be reached.
 
     \b
     Examples:
@@ -30,13 +30,13 @@ def command(stack: str | None, offline: bool, as_json: bool) -> int:
       smdebug doctor --offline
       smdebug doctor --stack research --json
 
-    Ends with 0 if nothing is wrong, and with 1 if something is. What is merely not there is not wrong.
+    Exits with 0 if nothing is wrong, else with 1. Missing optional packages are not wrong.
     """
     from smdebug.cli.environment_checks import run_checks
 
     checks = run_checks(stack=stack, offline=offline)
     if as_json:
-        print_json([one._asdict() for one in checks])
+        print_json([check._asdict() for check in checks])
     else:
         marks = {
             "well": Styled(good("✓")),
@@ -44,10 +44,11 @@ def command(stack: str | None, offline: bool, as_json: bool) -> int:
             "wrong": Styled(bad("✗")),
         }
         print_table(
-            ("", "what", "found"), [(marks[one.state], one.what, one.found) for one in checks]
+            ("", "what", "found"),
+            [(marks[check.state], check.what, check.found) for check in checks],
         )
-        for one in checks:
-            if one.hint:
-                print_line(f"\n{one.what}: {one.hint}")
-    wrong = any(one.state == "wrong" for one in checks)
+        for check in checks:
+            if check.hint:
+                print_line(f"\n{check.what}: {check.hint}")
+    wrong = any(check.state == "wrong" for check in checks)
     return exit_codes.FOUND if wrong else exit_codes.PASSED

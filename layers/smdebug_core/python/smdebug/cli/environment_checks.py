@@ -1,4 +1,4 @@
-"""What `smdebug doctor` looks at."""
+"""Check the Python environment and the AWS account, for `smdebug doctor`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ State = Literal["well", "absent", "wrong"]
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: State
@@ -27,11 +27,11 @@ class Check(NamedTuple):
 
 _NEEDED = ("numpy", "protobuf", "crc32c", "click", "jinja2")
 _EXTRAS = {
-    "aws": ("boto3", "runs on S3, asking a deployed debugger"),
-    "bfloat16": ("ml_dtypes", "bfloat16 as such"),
+    "aws": ("boto3", "runs on S3 and deployed debuggers"),
+    "bfloat16": ("ml_dtypes", "reading bfloat16 as bfloat16"),
     "plots": ("matplotlib", "smdebug plot"),
     "export": ("pyarrow", "smdebug export parquet"),
-    "tensorboard": ("tensorboard", "looking at what is exported for it"),
+    "tensorboard": ("tensorboard", "viewing exports for it"),
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),
     "xgboost": ("xgboost", "the hook for XGBoost"),
@@ -51,7 +51,7 @@ _SHOWN = (
 
 
 def run_checks(*, stack: str | None = None, offline: bool = False) -> list[Check]:
-    """Everything, in the order in which it is told."""
+    """Run all checks, in the order of the output."""
     checks = [*_python(), *_packages(), *_tools(), *_environment()]
     return [*checks, *(() if offline else _aws(stack))]
 
@@ -61,7 +61,7 @@ def _python() -> Iterator[Check]:
     if (3, 11) <= sys.version_info[:2] < (3, 14):
         yield Check("Python", "well", f"{version} at {sys.executable}")
     else:
-        hint = "Use Python 3.11, 3.12 or 3.13: the others are not tested."
+        hint = "Use Python 3.11, 3.12 or 3.13: other versions are not tested."
         yield Check("Python", "wrong", version, hint)
 
 
@@ -75,7 +75,7 @@ def _packages() -> Iterator[Check]:
     )
     old = _version("smdebug")
     if old is not None:
-        hint = "It has the same import name. Remove it (pip uninstall smdebug), and install this again."
+        hint = "It has the same import name. Remove it (pip uninstall smdebug), and reinstall this package."
         yield Check("smdebug (the old library)", "wrong", old, hint)
     for name in _NEEDED:
         version = _version(name)
@@ -103,13 +103,11 @@ def _tools() -> Iterator[Check]:
 
     checkout = find_checkout()
     if checkout is None:
-        yield Check(
-            "checkout", "absent", "smdebug demo and smdebug local need one, and so does deploying"
-        )
+        yield Check("checkout", "absent", "needed for smdebug demo, smdebug local and deploying")
     else:
         yield Check("checkout", "well", str(checkout))
     node = shutil.which("node")
-    yield Check("Node.js", "well" if node else "absent", node or "deploying needs it")
+    yield Check("Node.js", "well" if node else "absent", node or "needed for deploying")
 
 
 def _environment() -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""`smdebug evaluate`: what rules say of a saved run."""
+"""`smdebug evaluate`: evaluate rules on a saved run."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ _MOST_STEPS = 10
     metavar="NAME",
     shell_complete=complete_rule_or_all,
     help="A built-in rule, or a class in --rule-file; can be repeated. `all`: every built-in rule "
-    "that needs to be told nothing.",
+    "without required parameters.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="[RULE.]NAME=VALUE",
-    help="A parameter of the rule; of one of several rules, with its name in front.",
+    help="Set a parameter; with several rules, prefix the rule's name.",
 )
 @click.option(
     "--rule-file",
     shell_complete=complete_place,
     metavar="FILE",
-    help="A Python file with the rule.",
+    help="A Python file that defines rules.",
 )
 @click.option(
     "--rules",
     "rules_file",
     shell_complete=complete_place,
     metavar="FILE",
-    help="A rules.json, ours or SageMaker's. Without any rule: the one beside the run.",
+    help="A rules.json, ours or SageMaker's. Default without --rule: the one beside the run.",
 )
 @click.option(
     "--other-run",
@@ -66,9 +66,13 @@ _MOST_STEPS = 10
 @click.option(
     "--start-step", type=click.IntRange(0), default=0, metavar="N", help="First global step."
 )
-@click.option("--end-step", type=click.IntRange(0), metavar="N", help="First step to leave out.")
+@click.option(
+    "--end-step", type=click.IntRange(0), metavar="N", help="First global step to leave out."
+)
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
-@click.option("--all-steps", is_flag=True, help=f"Tell every step, not the first {_MOST_STEPS}.")
+@click.option(
+    "--all-steps", is_flag=True, help=f"Show every step, not only the first {_MOST_STEPS}."
+)
 @output_options
 def command(
     path: str,
@@ -83,10 +87,9 @@ def command(
     all_steps: bool,
     as_json: bool,
 ) -> int:
-    """Let rules look at every saved step of the run at PATH, and tell what they find.
+    """Evaluate rules at every saved step of the run at PATH, and show their findings.
 
-    Several processes share the steps where a rule carries nothing from one step to the next.
-    A rule's actions are not taken.
+    Several processes share the steps if a rule keeps no state between them. Actions are not run.
 
     \b
     Examples:
@@ -97,32 +100,32 @@ def command(
       smdebug evaluate ./my-run --rule-file my_rule.py
       smdebug evaluate ./my-run --rule SimilarAcrossRuns --other-run ./before
 
-    Ends with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed or only a part of
-    the run could be read.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed or part of the
+    run could not be read.
     """
     from smdebug.runs.evaluating import evaluate
 
     trial = open_path(path)
-    with redirect_stdout(sys.stderr):  # what a rule prints is not among the answers
+    with redirect_stdout(sys.stderr):  # keep what a rule prints out of the answer
         wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
-        wanted = [_within(one, start_step, end_step) for one in wanted]
+        wanted = [_within(rule, start_step, end_step) for rule in wanted]
         bar = Progress("evaluating", len(wanted) * len(trial.steps()))
         try:
             results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
         finally:
             bar.clear()
-    asked_for = range(start_step, sys.maxsize if end_step is None else end_step)
-    compared_with = dict.fromkeys(place for one in wanted for place in one.other_trials)
-    looked_at = [trial, *map(open_path, compared_with)]
-    gaps = [gap for one in looked_at for gap in warn_of_unread_files(one, steps=asked_for)]
+    scope = range(start_step, sys.maxsize if end_step is None else end_step)
+    compared_with = dict.fromkeys(place for rule in wanted for place in rule.other_trials)
+    runs = [trial, *map(open_path, compared_with)]
+    gaps = [gap for run in runs for gap in warn_of_unread_files(run, steps=scope)]
     if as_json:
-        print_json([{**one.to_dict(), "left_out": gaps} for one in results])
+        print_json([{**result.to_dict(), "left_out": gaps} for result in results])
     else:
-        for one in results:
-            _print(one, None if all_steps else _MOST_STEPS)
-    if any(one.error for one in results):
+        for result in results:
+            _print(result, None if all_steps else _MOST_STEPS)
+    if any(result.error for result in results):
         return exit_codes.FAILED
-    found = any(one.has_found for one in results)
+    found = any(result.has_found for result in results)
     return code_despite(gaps, exit_codes.FOUND if found else exit_codes.PASSED)
 
 
@@ -133,14 +136,14 @@ def _print(result: RuleResult, most: int | None) -> None:
     else:
         mark = good("✓") if result.has_seen else faint("–")
     print_line(f"{mark} {result.summary()}")
-    for one in shown:
-        findings = one.findings or ({"message": "the condition is met"},)
-        more = f" (and {one.count - 1} more)" if one.count > 1 else ""
-        print_line(f"    step {one.step}: {findings[0]['message']}{more}")
+    for step in shown:
+        findings = step.findings or ({"message": "the condition is met"},)
+        more = f" (and {step.count - 1} more)" if step.count > 1 else ""
+        print_line(f"    step {step.step}: {findings[0]['message']}{more}")
     left = len(result.steps_found) - len(shown)
     if left:
         print_line(
-            faint(f"    … and {left} more steps; --all-steps tells them, --json tells everything")
+            faint(f"    … and {left} more steps; --all-steps shows them, --json shows everything")
         )
 
 
@@ -152,16 +155,14 @@ def wanted_rules(
     rules_file: str | None,
     other_runs: tuple[str, ...],
 ) -> list[RuleConfiguration]:
-    """The rules that the options name, or else those of the run's rules.json."""
+    """Return the rules that the options name, or else those of the run's rules.json."""
     from smdebug.rules.loading import rules_in_file
     from smdebug.runs.evaluating import configurations
     from smdebug.service.rules_file import RULES_FILE, parse_rules
 
     if rules_file is not None:
         if rules or settings:
-            raise click.UsageError(
-                "--rules names the rules and what they take: leave out --rule and --set"
-            )
+            raise click.UsageError("--rules cannot be combined with --rule or --set")
         return list(parse_rules(read_file(rules_file), file=rules_file))
     names = list(rules)
     if rule_file is not None:
@@ -170,16 +171,16 @@ def wanted_rules(
         names = list(rules_in_file(rule_file))
     if not names:
         if settings:
-            raise click.UsageError("--set goes with --rule: which rule is meant?")
+            raise click.UsageError("--set requires --rule: for which rule is it?")
         if not trial.storage.exists(RULES_FILE):
             raise click.UsageError(
-                f"Which rules? {trial.path} has no {RULES_FILE}, so name them: --rule NAME, or --rule all. "
+                f"{trial.path} has no {RULES_FILE}: choose rules with --rule NAME, or --rule all. "
                 "`smdebug rules` lists them."
             )
         return list(configurations(trial, None))
     if "all" in names:
-        names = [name for name in names if name != "all"] + _that_need_nothing(trial)
-    names = list(dict.fromkeys(map(_as_named, names) if rule_file is None else names))
+        names = [name for name in names if name != "all"] + _without_required_parameters(trial)
+    names = list(dict.fromkeys(map(_catalog_name, names) if rule_file is None else names))
     given = _settings(settings, names)
     entries = [{"rule": name, "parameters": given.get(name, {})} for name in names]
     wanted = configurations(trial, entries)
@@ -188,14 +189,14 @@ def wanted_rules(
     from dataclasses import replace
 
     return [
-        replace(one, other_trials=other_runs)  # any place will do here, a folder too
-        if len(wanted) == 1 or _takes_runs(one.rule, rule_file)
-        else one
-        for one in wanted
+        replace(rule, other_trials=other_runs)  # unlike in rules.json, a local folder is allowed
+        if len(wanted) == 1 or _takes_runs(rule.rule, rule_file)
+        else rule
+        for rule in wanted
     ]
 
 
-def _as_named(name: str) -> str:
+def _catalog_name(name: str) -> str:
     from smdebug.rules.generic import find_rule
 
     return find_rule(name).name
@@ -211,8 +212,8 @@ def _takes_runs(name: str, rule_file: str | None) -> bool:
     )
 
 
-def _that_need_nothing(trial: Trial) -> list[str]:
-    """The built-in rules that can be made without a parameter."""
+def _without_required_parameters(trial: Trial) -> list[str]:
+    """Return the built-in rules without required parameters."""
     from smdebug.exceptions import SMDebugError
     from smdebug.rules.construction import make_rule
     from smdebug.rules.generic import catalog
@@ -230,18 +231,18 @@ def _that_need_nothing(trial: Trial) -> list[str]:
 def _settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
     given: dict[str, dict[str, str]] = {}
     for setting in settings:
-        told, equals, value = setting.partition("=")
-        if not equals or not told:
+        target, equals, value = setting.partition("=")
+        if not equals or not target:
             raise click.UsageError(f"--set takes NAME=VALUE, not {setting!r}")
-        rule, dot, parameter = told.rpartition(".")
+        rule, dot, parameter = target.rpartition(".")
         rule = next((name for name in names if name.lower() == rule.lower()), rule)
         if not dot and len(names) > 1:
             raise click.UsageError(
-                f"Of which rule is {told}? With several rules, write {names[0]}.{told}={value}"
+                f"With several rules, --set needs the rule's name: {names[0]}.{target}={value}"
             )
         if dot and rule not in names:
             raise click.UsageError(
-                f"--set {setting}: {rule} is not among the rules: {', '.join(names)}"
+                f"--set {setting}: {rule} is not one of the rules {', '.join(names)}"
             )
         given.setdefault(rule or names[0], {})[parameter.replace("-", "_")] = value
     return given

@@ -1,4 +1,4 @@
-"""`smdebug export`: tensors for TensorBoard, or as safetensors, npz, parquet."""
+"""`smdebug export`: write tensors for TensorBoard, or as safetensors, npz or parquet."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
     "--output",
     shell_complete=complete_place,
     metavar="PLACE",
-    help="The file; for TensorBoard the folder.",
+    help="The output file; for TensorBoard, the folder.",
 )
-@click.option("--tensors", "regexes", multiple=True, metavar="REGEX", help="Tensors that match.")
-@click.option("--collection", metavar="NAME", help="The tensors of a collection.")
-@click.option("--step", "steps", type=int, multiple=True, metavar="N", help="These steps alone.")
-@click.option("--worker", metavar="NAME", help="That worker alone.")
-@click.option("--values", is_flag=True, help="parquet: the values too, not their statistics alone.")
+@click.option(
+    "--tensors", "regexes", multiple=True, metavar="REGEX", help="Select tensors by name."
+)
+@click.option("--collection", metavar="NAME", help="Select the tensors of a collection.")
+@click.option(
+    "--step", "steps", type=int, multiple=True, metavar="N", help="Select a step; can be repeated."
+)
+@click.option("--worker", metavar="NAME", help="Select a worker.")
+@click.option("--values", is_flag=True, help="parquet: write values as well as statistics.")
 @output_options
 def command(
     form: str,
@@ -41,7 +45,7 @@ def command(
     values: bool,
     as_json: bool,
 ) -> int:
-    """Write tensors of the run at PATH in another FORM.
+    """Write tensors of the run at PATH in the format FORM.
 
     \b
     Examples:
@@ -50,17 +54,17 @@ def command(
       smdebug export npz ./my-run --tensors '^gradient/' -o gradients.npz
       smdebug export parquet s3://bucket/my-run -o statistics.parquet
 
-    Ends with 0 if all of it is written, and with 3 if only a part could be read.
+    Exits with 0 if everything was written, and with 3 if part of the run could not be read.
     """
     from smdebug import export
     from smdebug.export import Selection
 
     if regexes and collection:
-        raise click.UsageError("Choose by --tensors or by --collection, not by both")
+        raise click.UsageError("Use either --tensors or --collection, not both")
     if values and form != "parquet":
-        raise click.UsageError("--values goes with parquet: the other forms hold values anyway")
+        raise click.UsageError("--values requires parquet: the other formats always contain values")
     trial = open_path(path)
-    output = output or _place(trial.name, form)
+    output = output or _default_output(trial.name, form)
     selection = Selection(regexes or None, collection, steps or None, worker)
     bar = progress("exporting")
     if form == "tensorboard":
@@ -83,9 +87,9 @@ def command(
         return code
     print_line(f"{plural(count, 'value')} written to {output}")
     if form == "tensorboard":
-        print_line(f"look at them with: tensorboard --logdir {output}")
+        print_line(f"view them with: tensorboard --logdir {output}")
     return code
 
 
-def _place(name: str, form: str) -> str:
+def _default_output(name: str, form: str) -> str:
     return f"{name}-tensorboard" if form == "tensorboard" else f"{name}{_ENDINGS[form]}"

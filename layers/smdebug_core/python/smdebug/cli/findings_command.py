@@ -1,4 +1,4 @@
-"""`smdebug findings`: what the rules of a watched run have found."""
+"""`smdebug findings`: list the findings of a watched run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from smdebug.cli.service_options import stack_option, watched_run
 
 @click.command("findings")
 @click.argument("run")
-@click.option("--rule", metavar="NAME", help="Those of one rule: by its name, its id or its class.")
-@click.option("--since", type=click.IntRange(0), metavar="STEP", help="Those from that step on.")
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The last N of them.")
+@click.option("--rule", metavar="NAME", help="Show one rule only: its name, id or class.")
+@click.option(
+    "--since", type=click.IntRange(0), metavar="STEP", help="Show findings from that step on."
+)
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Show the last N.")
 @stack_option
 @output_options
 def command(
@@ -24,7 +26,7 @@ def command(
     stack: str | None,
     as_json: bool,
 ) -> int:
-    """Tell what the rules that watch RUN have found, in the order of steps.
+    """List the findings of the rules that watch RUN, by step.
 
     \b
     Examples:
@@ -32,19 +34,27 @@ def command(
       smdebug findings resnet-50 --rule vanishing --last 5
       smdebug findings resnet-50 --json | jq '.[].evidence.worst[0]'
 
-    Ends with 0 if nothing was found, and with 1 if something was.
+    Exits with 0 if nothing was found, and with 1 if something was.
     """
     found = watched_run(stack, run).findings(rule, since_step=since, limit=last)
     if as_json:
         print_json(found.to_dict())
     elif not found:
-        print_line("Nothing was found.")
+        print_line("No findings.")
     else:
         print_table(
             ("step", "mode", "rule", "found", "worst", "statistic", "value"),
             [
-                (one.step, one.mode, one.name, one.count, one.tensor, one.statistic, one.value)
-                for one in found
+                (
+                    finding.step,
+                    finding.mode,
+                    finding.name,
+                    finding.count,
+                    finding.tensor,
+                    finding.statistic,
+                    finding.value,
+                )
+                for finding in found
             ],
         )
     return exit_codes.FOUND if found else exit_codes.PASSED

@@ -1,4 +1,4 @@
-"""`smdebug import-sagemaker`: a SageMaker job's debugger configuration, as our files."""
+"""`smdebug import-sagemaker`: convert a SageMaker job's debugger configuration."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from smdebug.cli.output import output_options, print_json, print_line, print_not
     default=".",
     metavar="FOLDER",
     show_default=True,
-    help="Where to write.",
+    help="The output folder.",
 )
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @output_options
 def command(job: str, output: str, force: bool, as_json: bool) -> None:
-    """Turn a SageMaker training job's DebugHookConfig and DebugRuleConfigurations into our files.
+    """Convert a SageMaker training job's DebugHookConfig and DebugRuleConfigurations to files.
 
-    JOB is a file, what describe_training_job answered or create_training_job was given, or the name of a
-    job in this account. debughookconfig.json sets up the hook, rules.json goes beside the run.
+    JOB is a file with the output of describe_training_job or the input of create_training_job, or the name
+    of a job in this account. debughookconfig.json configures the hook; rules.json goes beside the run.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`smdebug inspect`: what a run holds, at a glance."""
+"""`smdebug inspect`: summarise a run."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MOST_TENSORS = 40
 
 @click.command("inspect")
 @click.argument("path", shell_complete=complete_place)
-@click.option("--tensors", "all_tensors", is_flag=True, help="List all tensors, however many.")
-@click.option("--no-values", is_flag=True, help="Read index files alone: no value, no statistics.")
+@click.option("--tensors", "all_tensors", is_flag=True, help="List all tensors.")
+@click.option("--no-values", is_flag=True, help="Read only index files: no values, no statistics.")
 @output_options
 def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> None:
-    """Tell what the run at PATH holds: steps, modes, workers, collections, tensors, sizes, statistics.
+    """Summarise the run at PATH: steps, modes, workers, collections, tensors, sizes, statistics.
 
     PATH is a folder or s3://bucket/prefix.
 
@@ -59,10 +59,10 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
 def _print(run: Overview, most: int | None) -> None:
     from smdebug.runs.statistics import sparkline
 
-    state = "ended" if run.ended else "has not ended"
+    state = "ended" if run.ended else "not ended"
     workers = plural(run.num_workers, "worker")
     if len(run.workers) != run.num_workers:
-        workers += f" ({len(run.workers)} of them have saved something)"
+        workers += f" ({len(run.workers)} of them saved something)"
     print_line(click.style(run.path, bold=True))
     print_line(
         f"{state}, {workers}, {plural(run.num_steps, 'step')}, {plural(len(run.tensors), 'tensor')}, "
@@ -70,20 +70,22 @@ def _print(run: Overview, most: int | None) -> None:
     )
     if run.first_saved and run.last_saved:
         each = run.seconds_per_step
-        pace = f", {number(each)} s from one to the next" if each is not None else ""
+        pace = f", {number(each)} s per saved step" if each is not None else ""
         print_line(f"saved from {moment(run.first_saved)} to {moment(run.last_saved)}{pace}")
     if run.incomplete_steps:
         shown = ", ".join(map(str, run.incomplete_steps[:10]))
-        print_line(f"{plural(len(run.incomplete_steps), 'step')} some workers still owe: {shown}")
+        print_line(
+            f"{plural(len(run.incomplete_steps), 'incomplete step')}, missing some workers: {shown}"
+        )
     for key, problem in run.damaged.items():
         print_line(bad("damaged: ") + f"{key}: {problem}")
     if run.damaged:
-        print_line(faint(f"smdebug verify {run.path} tells more"))
+        print_line(faint(f"run smdebug verify {run.path} for details"))
     if run.steps:
         print_heading("Steps")
         print_table(
             ("mode", "steps", "first", "last", "every"),
-            [(one.mode, one.count, one.first, one.last, one.interval) for one in run.steps],
+            [(step.mode, step.count, step.first, step.last, step.interval) for step in run.steps],
         )
     collections = {name: count for name, count in run.collections.items() if count}
     if collections:
@@ -92,7 +94,7 @@ def _print(run: Overview, most: int | None) -> None:
     if run.losses:
         print_heading("Losses")
         print_table(
-            ("loss", "first", "last", "course"),
+            ("loss", "first", "last", "curve"),
             [
                 (name, points[0][1], points[-1][1], sparkline([value for _, value in points]))
                 for name, points in run.losses.items()
@@ -100,23 +102,30 @@ def _print(run: Overview, most: int | None) -> None:
         )
     if run.tensors:
         print_heading("Tensors")
-        print_line(faint("min to std are of the last step saved"))
+        print_line(faint("min to std: at the last saved step"))
         print_table(
             ("tensor", "steps", "shape", "type", "size", "min", "max", "mean", "std", "not finite"),
-            [_row(one) for one in run.tensors],
+            [_row(tensor) for tensor in run.tensors],
             limit=most,
         )
         if most is not None and len(run.tensors) > most:
-            print_line(faint("--tensors lists them all"))
+            print_line(faint("--tensors lists all of them"))
 
 
-def _row(one: TensorOverview) -> tuple[Any, ...]:
-    seen = one.latest
-    if seen is None:
-        return (one.name, one.steps, None, ", ".join(one.saved), size(one.bytes), *[None] * 5)
-    odd = (seen.nan or 0) + (seen.infinite or 0)
-    kind = seen.dtype or ", ".join(one.saved)
+def _row(tensor: TensorOverview) -> tuple[Any, ...]:
+    latest = tensor.latest
+    if latest is None:
+        return (
+            tensor.name,
+            tensor.steps,
+            None,
+            ", ".join(tensor.saved),
+            size(tensor.bytes),
+            *[None] * 5,
+        )
+    not_finite = (latest.nan or 0) + (latest.infinite or 0)
+    kind = latest.dtype or ", ".join(tensor.saved)
     return (
-        *(one.name, one.steps, seen.shape, kind, size(one.bytes)),
-        *(seen.minimum, seen.maximum, seen.mean, seen.std, odd or None),
+        *(tensor.name, tensor.steps, latest.shape, kind, size(tensor.bytes)),
+        *(latest.minimum, latest.maximum, latest.mean, latest.std, not_finite or None),
     )

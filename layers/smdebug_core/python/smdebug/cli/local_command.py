@@ -1,4 +1,4 @@
-"""`smdebug local`: the whole application on this machine, for your own training."""
+"""`smdebug local`: run the application on this machine, for your own training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from smdebug.cli.output import output_options
 
 
 @click.command("local")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of its AWS (any free one).")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port of the local AWS (default: any free port).",
+)
 @output_options
 def command(port: int, as_json: bool) -> int:
-    """Keep a local stack up for a training in another terminal, and print what to set there.
+    """Run a local stack for a training in another terminal, and print the variables to set there.
 
-    The real handlers evaluate the rules; AWS itself is played by moto. Ctrl-C ends it, and removes all of it.
+    The real handlers evaluate the rules; moto simulates AWS. Ctrl-C ends the stack and removes everything.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`smdebug logs`: what a rule has said on a run."""
+"""`smdebug logs`: show what a rule logged on a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _span(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """So long ago: `90`, `30s`, `15m`, `2h`, `7d`."""
+    """Parse a time span into seconds: `90`, `30s`, `15m`, `2h`, `7d`."""
     if value is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", value.strip().lower())
     if found is None:
         raise click.BadParameter(
-            f"{value!r} is no span of time: write 30s, 15m, 2h or 7d.", ctx, parameter
+            f"{value!r} is not a time span: write 30s, 15m, 2h or 7d.", ctx, parameter
         )
     return float(found[1]) * _UNITS[found[2] or "s"]
 
@@ -28,11 +28,16 @@ def _span(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
 @click.command("logs")
 @click.argument("run")
 @click.argument("rule")
-@click.option("--since", callback=_span, metavar="SPAN", help="The last 30s, 15m, 2h, 7d (all).")
+@click.option(
+    "--since",
+    callback=_span,
+    metavar="SPAN",
+    help="Show the last 30s, 15m, 2h or 7d (default: all).",
+)
 @stack_option
 @output_options
 def command(run: str, rule: str, since: float | None, stack: str | None, as_json: bool) -> None:
-    """Tell what RULE has logged on RUN.
+    """Show what RULE logged on RUN.
 
     \b
     Examples:
@@ -44,9 +49,9 @@ def command(run: str, rule: str, since: float | None, stack: str | None, as_json
         print_json(lines.to_dict())
         return
     if not lines:
-        print_line(f"{rule} has said nothing.")
+        print_line(f"{rule} has logged nothing.")
     for line in lines:
-        loud = line.level in ("ERROR", "CRITICAL")
-        level = bad(f"{line.level:<8}") if loud else faint(f"{line.level:<8}")
+        is_error = line.level in ("ERROR", "CRITICAL")
+        level = bad(f"{line.level:<8}") if is_error else faint(f"{line.level:<8}")
         step = "" if line.step is None else f"step {line.step}  "
         print_line(f"{faint(moment(line.time))}  {level}  {step}{cell(line.message)}")

@@ -1,4 +1,4 @@
-"""Where the command begins: Ctrl-C is understood before click and the library are loaded."""
+"""The entry point of the command: handles Ctrl-C before click and the library are loaded."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns its exit code."""
-    of_a_shell = argv is None
+    """Run the command line; return its exit code."""
+    in_shell = argv is None
     args = list(sys.argv[1:] if argv is None else argv)
-    if of_a_shell:
-        _hear_with(_end_at_once)
-    from smdebug.cli.commands import answer
+    if in_shell:
+        _on_interrupt(_exit_now)
+    from smdebug.cli.commands import run_command
 
-    if of_a_shell:
-        _hear_with(signal.default_int_handler)
-    code = answer(args)
-    if of_a_shell and args[:1] != ["run"]:  # a script may have something to do at its end
-        _hear_with(_end_at_once)
+    if in_shell:
+        _on_interrupt(signal.default_int_handler)
+    code = run_command(args)
+    if in_shell and args[:1] != ["run"]:  # a script may have cleanup to do
+        _on_interrupt(_exit_now)
     return code
 
 
-def _hear_with(handler: Callable[..., None]) -> None:
-    """Unless Ctrl-C is for others: a shell has what it starts in the background ignore it."""
+def _on_interrupt(handler: Callable[..., None]) -> None:
+    """Handle Ctrl-C, unless it is ignored, as a shell sets for background processes."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, handler)
 
 
-def _end_at_once(*_: object) -> None:
-    """While modules load, or go, an exception would show where, and in a callback of theirs be lost."""
+def _exit_now(*_: object) -> None:
+    """Exit without an exception: while modules load or unload, it would print a traceback or get lost."""
     os.write(2, b"interrupted\n")
     os._exit(INTERRUPTED)
 

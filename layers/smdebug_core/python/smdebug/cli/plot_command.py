@@ -1,4 +1,4 @@
-"""`smdebug plot`: distributions and curves as a picture."""
+"""`smdebug plot`: draw distributions and curves."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="REGEX",
-    help="Tensors that match; can be repeated.",
+    help="Select tensors by name; can be repeated.",
 )
 @click.option(
     "--kind",
     type=click.Choice(["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]),
     default="ridge",
     show_default=True,
-    help="Distributions (histogram, ridge, heatmap), a statistic (line), the variance of all layers "
-    "together, or how many units give nothing.",
+    help="Distributions (histogram, ridge, heatmap), a statistic (line), the variance across layers, "
+    "or the share of dead units.",
 )
 @click.option(
     "-o",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     shell_complete=complete_place,
     required=True,
     metavar="FILE",
-    help=".png, .svg, .pdf, .html; .gif moves over steps.",
+    help="Output file: .png, .svg, .pdf, .html; .gif is animated over steps.",
 )
 @click.option(
     "--statistic",
@@ -55,16 +55,18 @@ if TYPE_CHECKING:
     "--saturated-at",
     type=float,
     metavar="NUMBER",
-    help="dead-units: count also the units that reach this, as 0.99 for sigmoid and tanh.",
+    help="dead-units: also count units that reach this value, such as 0.99 for sigmoid and tanh.",
 )
 @click.option(
     "--with",
     "other",
     shell_complete=complete_place,
     metavar="PATH",
-    help="Another run, drawn beside it.",
+    help="Draw another run beside it.",
 )
-@click.option("--worker", metavar="NAME", help="That worker (the first that saved it).")
+@click.option(
+    "--worker", metavar="NAME", help="Select a worker (default: the first that saved the tensor)."
+)
 @output_options
 def command(
     run: str,
@@ -77,7 +79,7 @@ def command(
     worker: str | None,
     as_json: bool,
 ) -> int:
-    """Draw the tensors of RUN that match.
+    """Draw the selected tensors of RUN.
 
     \b
     Examples:
@@ -94,15 +96,15 @@ def command(
 
     form = form_of(output)
     if form == "gif" and kind != "histogram":
-        raise click.UsageError("A .gif is an animation of histograms: --kind histogram")
+        raise click.UsageError("A .gif is an animation of histograms: use --kind histogram")
     if saturated_at is not None and kind != "dead-units":
-        raise click.UsageError("--saturated-at belongs to --kind dead-units")
+        raise click.UsageError("--saturated-at requires --kind dead-units")
     runs = {"": open_path(run)}
     if other is not None:
-        one, another = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
-        if one == another:
-            one, another = "one", "other"
-        runs = {one: runs[""], another: open_path(other)}
+        names = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
+        if names[0] == names[1]:
+            names = "one", "other"
+        runs = {names[0]: runs[""], names[1]: open_path(other)}
     regex = list(regexes)
     where = runs if other is not None else runs[""]
     reading = Progress("reading", None)
@@ -131,8 +133,8 @@ def command(
     written = Path(output).expanduser().stat().st_size
     gaps = [
         gap
-        for one in runs.values()
-        for gap in warn_of_unread_files(one, worker=worker, tensors=one.tensor_names(regex=regex))
+        for run in runs.values()
+        for gap in warn_of_unread_files(run, worker=worker, tensors=run.tensor_names(regex=regex))
     ]
     if as_json:
         print_json({"output": output, "bytes": written, "left_out": gaps})

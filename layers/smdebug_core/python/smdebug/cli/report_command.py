@@ -1,4 +1,4 @@
-"""`smdebug report`: a run as one page of HTML."""
+"""`smdebug report`: write a run as one page of HTML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--output",
     shell_complete=complete_place,
     metavar="FILE",
-    help="Where to write (NAME-report.html).",
+    help="Output file (default: NAME-report.html).",
 )
 @click.option(
     "--rule",
@@ -37,10 +37,14 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     shell_complete=complete_rule_or_all,
-    help="A rule to ask, as for `smdebug evaluate`; can be repeated.",
+    help="A rule to evaluate, as for `smdebug evaluate`; can be repeated.",
 )
 @click.option(
-    "--set", "settings", multiple=True, metavar="[RULE.]NAME=VALUE", help="A parameter of it."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="[RULE.]NAME=VALUE",
+    help="Set a parameter of a rule.",
 )
 @click.option(
     "--rules",
@@ -49,18 +53,18 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A rules.json.",
 )
-@click.option("--no-rules", is_flag=True, help="Ask no rule: curves and tensors alone.")
+@click.option("--no-rules", is_flag=True, help="Evaluate no rules: only curves and tensors.")
 @click.option(
     "--compare",
     "other",
     shell_complete=complete_place,
     metavar="PATH",
-    help="Tell also where another run parts from it.",
+    help="Also show where another run diverges from it.",
 )
-@click.option("--deployed", is_flag=True, help="Tell what the deployed debugger has found.")
-@click.option("--every-step", is_flag=True, help="Have rules look at every step, however many.")
+@click.option("--deployed", is_flag=True, help="Show the findings of the deployed debugger.")
+@click.option("--every-step", is_flag=True, help="Evaluate rules at every step of a long run.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
-@click.option("--open", "open_it", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
 @stack_option
 @output_options
 def command(
@@ -78,10 +82,10 @@ def command(
     stack: str | None,
     as_json: bool,
 ) -> int:
-    """Write RUN as one page of HTML that needs nothing else: verdict, curves, tensors, distributions.
+    """Write RUN as one self-contained page of HTML: verdict, curves, tensors, distributions.
 
     RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
-    Without a rule, those of the run's rules.json are asked, or else the usual ones.
+    By default, the rules of the run's rules.json are evaluated, or else a default set.
 
     \b
     Examples:
@@ -90,7 +94,7 @@ def command(
       smdebug report resnet-50 --deployed
       smdebug report ./after --compare ./before
 
-    Ends with 0 if nothing was found, with 1 if something was, and with 3 if only a part could be read.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
     """
     from smdebug.reports import gather, page_of
     from smdebug.reports.curves import curves_of
@@ -98,11 +102,13 @@ def command(
     from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth, write_page
     from smdebug.runs.comparing import compare
 
-    asked = bool(rules or settings or rules_file is not None)
-    if deployed and (asked or no_rules):
-        raise click.UsageError("--deployed tells what was found: leave out the rules")
-    if no_rules and asked:
-        raise click.UsageError("--no-rules asks none: leave out the rules, or that")
+    has_rules = bool(rules or settings or rules_file is not None)
+    if deployed and (has_rules or no_rules):
+        raise click.UsageError(
+            "--deployed shows existing findings, and cannot be combined with rule options"
+        )
+    if no_rules and has_rules:
+        raise click.UsageError("--no-rules cannot be combined with other rule options")
     bars: list[Progress] = []
 
     def bar(label: str, total: int | None) -> Progress:
@@ -115,7 +121,7 @@ def command(
     verdicts: tuple[Verdict, ...] = ()
     notes: list[str] = []
     gaps: list[LeftOut] = []
-    against = None if other is None else open_path(other)  # before the rules take their time
+    against = None if other is None else open_path(other)  # fail before the rules are evaluated
     try:
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
@@ -123,7 +129,9 @@ def command(
             trial = open_path(run)
             if not no_rules:
                 wanted = (
-                    wanted_rules(trial, rules, settings, None, rules_file, ()) if asked else None
+                    wanted_rules(trial, rules, settings, None, rules_file, ())
+                    if has_rules
+                    else None
                 )
                 most = None if every_step else steps_worth(trial)
                 evaluating = bar("evaluating", looks_of(trial, wanted, most))
@@ -131,10 +139,10 @@ def command(
                     trial, wanted, jobs=jobs, most_steps=most, progress=evaluating.advance
                 )
                 notes = notes_on(trial, verdicts, most)
-        for one in (trial, *(() if against is None else (against,))):
-            gaps_of_one = warn_of_unread_files(one)
+        for item in (trial, *(() if against is None else (against,))):
+            gaps_of_one = warn_of_unread_files(item)
             gaps += gaps_of_one
-            notes += unread_file_warnings(gaps_of_one, one.path)
+            notes += unread_file_warnings(gaps_of_one, item.path)
         comparison = (
             None if against is None else compare(trial, against, progress=progress("comparing"))
         )
@@ -153,18 +161,22 @@ def command(
             shown.clear()
     place = Path(output or f"{trial.name}-report.html").expanduser()
     write_page(place, page)
-    issues = [one for one in verdicts if one.is_bad]
+    issues = [verdict for verdict in verdicts if verdict.is_bad]
     if as_json:
-        told = [
-            {"name": one.name, "status": one.status, "steps_found": list(one.steps_found)}
-            for one in verdicts
+        summaries = [
+            {
+                "name": verdict.name,
+                "status": verdict.status,
+                "steps_found": list(verdict.steps_found),
+            }
+            for verdict in verdicts
         ]
         written = {"output": str(place), "bytes": place.stat().st_size}
-        print_json({**written, "verdicts": told, "left_out": gaps})
+        print_json({**written, "verdicts": summaries, "left_out": gaps})
     else:
-        for one in verdicts:
-            mark = bad("✗ ") if one.is_bad else good("✓ ") if one.has_seen else faint("– ")
-            print_line(mark + one.sentence)
+        for verdict in verdicts:
+            mark = bad("✗ ") if verdict.is_bad else good("✓ ") if verdict.has_seen else faint("– ")
+            print_line(mark + verdict.sentence)
         print_line(f"{size(place.stat().st_size)} written to {place}")
     if open_it:
         click.launch(place.resolve().as_uri())

@@ -1,4 +1,4 @@
-"""`smdebug rules`: the built-in rules, and what they take."""
+"""`smdebug rules`: list the built-in rules and their parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from smdebug.cli.output import (
 @click.argument("name", required=False, shell_complete=complete_rule)
 @output_options
 def command(name: str | None, as_json: bool) -> None:
-    """List the built-in rules, or tell what the rule NAME looks for and which parameters it takes.
+    """List the built-in rules, or describe the rule NAME and its parameters.
 
     \b
     Examples:
@@ -34,10 +34,10 @@ def command(name: str | None, as_json: bool) -> None:
     if name is None:
         entries = list(catalog().values())
         if as_json:
-            print_json([_entry(one) for one in entries])
+            print_json([_entry(entry) for entry in entries])
             return
-        print_table(("rule", "what it looks for"), [(one.name, one.sentence) for one in entries])
-        print_line(faint("\nsmdebug rules NAME tells what a rule takes."))
+        print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in entries])
+        print_line(faint("\nsmdebug rules NAME lists the parameters of a rule."))
         return
     rule = find_rule(name)
     if as_json:
@@ -46,27 +46,30 @@ def command(name: str | None, as_json: bool) -> None:
     print_line(click.style(rule.name, bold=True))
     print_line(rule.sentence)
     if rule.collections:
-        print_line(f"It looks at the collections: {', '.join(rule.collections)}.")
+        print_line(f"Collections: {', '.join(rule.collections)}.")
     if rule.parameters:
         print_heading("Parameters")
         print_table(
-            ("parameter", "type", "default", "what it is"),
-            [(one.name, one.type, _default(one), one.sentence) for one in rule.parameters],
+            ("parameter", "type", "default", "description"),
+            [
+                (parameter.name, parameter.type, _default(parameter), parameter.sentence)
+                for parameter in rule.parameters
+            ],
         )
     print_heading("Examples")
     print_line(f"  smdebug evaluate ./my-run --rule {rule.name}{_example(rule)}")
 
 
 def _entry(rule: Any) -> dict[str, Any]:
-    told = {key: value for key, value in vars(rule).items() if key != "parameters"}
-    told["parameters"] = [
+    payload = {key: value for key, value in vars(rule).items() if key != "parameters"}
+    payload["parameters"] = [
         {
             key: list(value) if isinstance(value, tuple) else value
-            for key, value in vars(one).items()
+            for key, value in vars(parameter).items()
         }
-        for one in rule.parameters
+        for parameter in rule.parameters
     ]
-    return told
+    return payload
 
 
 def _default(parameter: Any) -> str:
@@ -80,8 +83,8 @@ def _default(parameter: Any) -> str:
 
 
 def _example(rule: Any) -> str:
-    given = [one for one in rule.parameters if one.type != "trial"]
-    trial = any(one.required and one.type == "trial" for one in rule.parameters)
-    numbers = [one for one in given if one.default is not None and one.type in ("float", "int")]
-    told = " --other-run ./before" if trial else ""
-    return told + (f" --set {numbers[0].name}={numbers[0].default}" if numbers else "")
+    given = [parameter for parameter in rule.parameters if parameter.type != "trial"]
+    trial = any(parameter.required and parameter.type == "trial" for parameter in rule.parameters)
+    numbers = [item for item in given if item.default is not None and item.type in ("float", "int")]
+    option = " --other-run ./before" if trial else ""
+    return option + (f" --set {numbers[0].name}={numbers[0].default}" if numbers else "")

@@ -1,4 +1,4 @@
-"""`smdebug run`: a training script, unchanged, with a hook in it."""
+"""`smdebug run`: run an unchanged training script with a hook."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from smdebug.cli.completers import complete_place
 
 
 def run_script(arguments: Sequence[str]) -> int:
-    """Run it in this process, with nothing between it and its terminal; its exit code."""
+    """Run the script in this process, directly on the terminal; return its exit code."""
     code = import_module("smdebug.run").main(list(arguments))
     return code if isinstance(code, int) else 0
 
 
 class _Script(click.Command):
-    """Its options are those of the program behind it, which come before the script."""
+    """Completes the options of `smdebug.run`, which come before the script."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         options = import_module("smdebug.run").options()
-        return [CompletionItem(one) for one in options if one.startswith(incomplete)]
+        return [CompletionItem(option) for option in options if option.startswith(incomplete)]
 
 
 @click.command(
@@ -33,5 +33,5 @@ class _Script(click.Command):
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_place)
 def command(arguments: tuple[str, ...]) -> int:
-    """Run a training script, unchanged, with a hook in it."""
+    """Run an unchanged training script with a hook."""
     return run_script(arguments)

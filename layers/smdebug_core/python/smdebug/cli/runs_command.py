@@ -1,4 +1,4 @@
-"""`smdebug runs`: the runs that a deployed debugger watches."""
+"""`smdebug runs`: list the runs of a deployed debugger."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from smdebug.service.tables import cell
 
 
 @click.command("runs")
-@click.option("--watched", is_flag=True, help="Those alone that have not finished.")
+@click.option("--watched", is_flag=True, help="Only runs that have not finished.")
 @stack_option
 @output_options
 def command(watched: bool, stack: str | None, as_json: bool) -> None:
-    """List the runs that the deployed debugger has seen, the newest first.
+    """List the runs that the deployed debugger has seen, newest first.
 
     \b
     Examples:
@@ -26,18 +26,18 @@ def command(watched: bool, stack: str | None, as_json: bool) -> None:
         print_json(runs.to_dict())
         return
     if not runs:
-        print_line("No run was seen yet.")
+        print_line("No runs yet.")
         return
     print_table(
         ("run", "state", "since", "workers", "evaluated through", "rules", "open issues"),
         [
             (
-                *(one.run, one.state, moment(one.first_seen), one.workers, one.evaluated_through),
-                *(cell(one.rules), one.open_issues or None),
+                *(run.run, run.state, moment(run.first_seen), run.workers, run.evaluated_through),
+                *(cell(run.rules), run.open_issues or None),
             )
-            for one in runs
+            for run in runs
         ],
     )
-    for one in runs:
-        if one.trouble:
-            print_line(bad(f"{one.run}: ") + one.trouble)
+    for run in runs:
+        if run.trouble:
+            print_line(bad(f"{run.run}: ") + run.trouble)

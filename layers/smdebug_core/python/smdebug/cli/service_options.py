@@ -1,4 +1,4 @@
-"""What the commands that ask a deployed debugger have in common."""
+"""Shared by the commands that query a deployed debugger."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def stack_option(function: F) -> F:
-    """`--stack`: which debugger is asked."""
+    """Add `--stack`, the debugger to query."""
     return click.option(
         "--stack",
         metavar="NAME",
-        help="The stack to ask (SMDEBUG_STACK, or a local one by SMDEBUG_TABLE; else smdebug). "
-        "Credentials and region are those that AWS's own tools would use.",
+        help="The stack to query (default: SMDEBUG_STACK, a local one by SMDEBUG_TABLE, or smdebug). "
+        "Credentials and region are those of the AWS tools.",
     )(function)
 
 
 def debugger_at(stack: str | None) -> Debugger:
-    """The deployed debugger, on AWS or local."""
+    """Return the deployed debugger, on AWS or local."""
     from smdebug.service.client import connect
 
     return connect(stack)
 
 
 def watched_run(stack: str | None, run: str) -> WatchedRun:
-    """A run, by its place or the name of its SageMaker job."""
+    """Return a run, by its location or the name of its SageMaker job."""
     return debugger_at(stack).run(run)

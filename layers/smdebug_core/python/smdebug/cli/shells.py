@@ -1,7 +1,7 @@
-"""What click tells a shell, put right where a word is more than what is completed in it.
+"""Completion classes for bash, zsh and fish, where click's own split words differently than the shell.
 
-Of `--rule=Vani` the shell completes what stands behind the `=`; and bash, which parts words there and at each
-colon, takes `s3://bucket/run` for three. So it hands over the line as it stands.
+In `--rule=Vani`, the shell completes only what follows the `=`. Bash also splits words there and at every
+colon, so `s3://bucket/run` becomes three; our script therefore passes the whole line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from click.shell_completion import (
 
 
 def _replaced(template: str, *pairs: tuple[str, str]) -> str:
-    """Where another version of click has not what is replaced, its own is as good as it was."""
+    """Replace parts of a template; in a version of click without them, it stays as it is."""
     for before, after in pairs:
         template = template.replace(before, after)
     return template
@@ -63,8 +63,8 @@ class _Fish(FishComplete):
     )
 
 
-def use_ours() -> None:
-    """Have click know these in place of its own."""
+def register_shells() -> None:
+    """Make click use these classes instead of its own."""
     add_completion_class(_Bash)
     add_completion_class(_Zsh)
     add_completion_class(_Fish)

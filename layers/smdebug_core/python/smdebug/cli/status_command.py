@@ -1,4 +1,4 @@
-"""`smdebug status`: how the rules of a watched run stand."""
+"""`smdebug status`: show the rule status of a watched run."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 @click.command("status")
 @click.argument("run")
-@click.option("-w", "--watch", is_flag=True, help="Go on telling what is new, until the run ends.")
+@click.option("-w", "--watch", is_flag=True, help="Keep printing news until the run ends.")
 @click.option(
     "--until",
     metavar="WHAT",
     default="finished",
-    help="With --watch: finished, found (the first finding) or the number of a step.",
+    help="With --watch: stop at finished, found (the first finding) or a step number.",
 )
 @click.option(
-    "--timeout", type=float, metavar="SECONDS", help="With --watch: not longer than that."
+    "--timeout", type=float, metavar="SECONDS", help="With --watch: stop after this time."
 )
 @stack_option
 @output_options
 def command(
     run: str, watch: bool, until: str, timeout: float | None, stack: str | None, as_json: bool
 ) -> int:
-    """Tell how the rules that watch RUN stand: its place, its prefix, or its SageMaker job.
+    """Show rule status for RUN: its location, its prefix, or its SageMaker job.
 
-    With --watch and --json, each piece of news is a line of JSON.
+    With --watch and --json, each news item is a line of JSON.
 
     \b
     Examples:
@@ -51,15 +51,15 @@ def command(
       smdebug status s3://bucket/resnet-50 --watch
       smdebug status resnet-50 --watch --until found && echo "nothing was found"
 
-    Ends with 0 if no rule has found anything, with 1 if one has, and with 3 if one has failed.
+    Exits with 0 if no rule has findings, with 1 if one has, and with 3 if one has failed.
     """
     if not watch and until != "finished":
-        raise click.UsageError("--until goes with --watch")
+        raise click.UsageError("--until requires --watch")
     chosen = watched_run(stack, run)
     if watch:
         wanted = int(until) if until.isdecimal() else until
         seen = chosen.wait(
-            wanted, timeout=timeout, on_news=_tell_news_in_json if as_json else _tell_news
+            wanted, timeout=timeout, on_news=_print_news_in_json if as_json else _print_news
         )
     else:
         seen = chosen.look()
@@ -75,7 +75,7 @@ def _code(seen: RunSnapshot) -> int:
 
     if seen.has_found_something:
         return exit_codes.FOUND
-    if any(one.status is RuleStatus.ERROR for one in seen.statuses):
+    if any(status.status is RuleStatus.ERROR for status in seen.statuses):
         return exit_codes.FAILED
     return exit_codes.PASSED
 
@@ -85,30 +85,36 @@ def _print(seen: RunSnapshot) -> None:
 
     print_line(click.style(headline(seen.summary), bold=True))
     if not seen.statuses:
-        print_line("No rule watches it.")
+        print_line("No rules.")
         return
     print_table(
         ("rule", "status", "issue since", "last found", "last good", "through", "why"),
         [
             (
-                *(one.name, _status(one), one.issue_since, one.last_found, one.last_good),
-                *(one.evaluated_through, one.reason),
+                *(
+                    status.name,
+                    _status_text(status),
+                    status.issue_since,
+                    status.last_found,
+                    status.last_good,
+                ),
+                *(status.evaluated_through, status.reason),
             )
-            for one in seen.statuses
+            for status in seen.statuses
         ],
     )
 
 
-def _status(one: RuleStatusOf) -> str:
-    told = one.status.value
-    if one.status.value in ("IssuesFound", "Error"):
-        return Styled(bad(told))
-    return Styled(good(told)) if one.status.value == "NoIssuesFound" else told
+def _status_text(rule: RuleStatusOf) -> str:
+    text = rule.status.value
+    if text in ("IssuesFound", "Error"):
+        return Styled(bad(text))
+    return Styled(good(text)) if text == "NoIssuesFound" else text
 
 
-def _tell_news(news: News) -> None:
+def _print_news(news: News) -> None:
     print_line(str(news))
 
 
-def _tell_news_in_json(news: News) -> None:
+def _print_news_in_json(news: News) -> None:
     print_json_line(news.to_dict())

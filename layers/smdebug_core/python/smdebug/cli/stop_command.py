@@ -1,4 +1,4 @@
-"""`smdebug stop`: ask a training to stop."""
+"""`smdebug stop`: request a training to stop."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from smdebug.cli.service_options import stack_option, watched_run
 
 @click.command("stop")
 @click.argument("run")
-@click.option("--reason", default="somebody asked for it", show_default=True, help="Told to it.")
-@click.option("--at-step", type=click.IntRange(0), metavar="N", help="Not before that step.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask whether that is meant.")
+@click.option(
+    "--reason", default="somebody asked for it", show_default=True, help="The reason to give."
+)
+@click.option(
+    "--at-step", type=click.IntRange(0), metavar="N", help="Do not stop before that step."
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @stack_option
 @output_options
 def command(
     run: str, reason: str, at_step: int | None, yes: bool, stack: str | None, as_json: bool
 ) -> None:
-    """Ask the training of RUN to stop: its hook hears it at the next step that it saves.
+    """Request the training of RUN to stop; it stops at its next saved step.
 
     \b
     Examples:
@@ -30,9 +34,9 @@ def command(
     chosen = watched_run(stack, run)
     if not yes and sys.stdin is not None and sys.stdin.isatty():
         click.confirm(f"Stop the training of {chosen.location}?", abort=True, err=True)
-    told = chosen.stop(reason, stop_at_step=at_step)
+    request = chosen.stop(reason, stop_at_step=at_step)
     if as_json:
-        print_json({"run": chosen.location, **told})
+        print_json({"run": chosen.location, **request})
         return
-    when = "at the next step that it saves" if at_step is None else f"at step {at_step}"
-    print_line(f"{chosen.location} is asked to stop {when}")
+    when = "at its next saved step" if at_step is None else f"at step {at_step}"
+    print_line(f"stop requested: {chosen.location} stops {when}")

@@ -1,4 +1,4 @@
-"""How a table fits into the columns of a terminal: as it is, with its text shortened, or row by row."""
+"""Fit a table to the width of a terminal: unchanged, with text shortened, or row by row."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 import click
 
 _GAP = "  "
-_LEAST = 24  # columns that are left of a text before rows are folded
-_WIDEST = 72  # of a text that stands before other columns
+_MIN_TEXT = 24  # columns of a text below which rows are folded
+_MAX_TEXT = 72  # columns of a text before other columns
 _INDENT = "  "
 
 Row = Sequence[str]
 
 
-class Laid(NamedTuple):
-    """The lines of a table: of its headings, if it has a line of them, and of its rows."""
+class TableLines(NamedTuple):
+    """The lines of a table: its heading, if it has one, and its rows."""
 
     head: str | None
     lines: list[str]
@@ -25,13 +25,13 @@ class Laid(NamedTuple):
 
 def lay_out(
     names: Sequence[str], rows: Sequence[Row], room: int | None = None, mark: str = "…"
-) -> Laid:
-    """The table in lines of at most `room` columns; of any length, and with nothing cut, without a limit.
+) -> TableLines:
+    """Return the table in lines of at most `room` columns; without `room`, nothing is cut.
 
-    `mark` stands where text is cut. Cells may carry colour: those are never cut.
+    `mark` shows where text was cut. Coloured cells are never cut.
     """
     numeric = [bool(rows) and all(is_number(row[at]) for row in rows) for at in range(len(names))]
-    widths = [max(width_of(one[at]) for one in (names, *rows)) for at in range(len(names))]
+    widths = [max(width_of(item[at]) for item in (names, *rows)) for at in range(len(names))]
     if room is None:
         return _side_by_side(names, rows, widths, numeric)
     may_shrink = [
@@ -39,21 +39,25 @@ def lay_out(
     ]
     fitting = _fitting(widths, may_shrink, room)
     if fitting is None:
-        return Laid(None, [line for row in rows for line in _folded(names, row, numeric, room)])
+        return TableLines(
+            None, [line for row in rows for line in _folded(names, row, numeric, room)]
+        )
     cut_names = [cut(name, width, mark) for name, width in zip(names, fitting, strict=True)]
     cut_rows = [line for row in rows for line in _wrapped_at_the_end(row, fitting, mark)]
     return _side_by_side(cut_names, cut_rows, fitting, numeric)
 
 
 def _fitting(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int] | None:
-    """The widths at which all columns fit side by side, the widest texts made narrower; None if none do."""
+    """Return column widths that fit side by side, with the widest texts narrowed; None if impossible."""
     last = len(widths) - 1
     found = [
-        min(width, _WIDEST) if shrinks and at != last else width
+        min(width, _MAX_TEXT) if shrinks and at != last else width
         for at, (width, shrinks) in enumerate(zip(widths, may_shrink, strict=True))
     ]
     while sum(found) + len(_GAP) * last > room:
-        shrinkable = [at for at, shrinks in enumerate(may_shrink) if shrinks and found[at] > _LEAST]
+        shrinkable = [
+            at for at, shrinks in enumerate(may_shrink) if shrinks and found[at] > _MIN_TEXT
+        ]
         if not shrinkable:
             return None
         found[max(shrinkable, key=found.__getitem__)] -= 1
@@ -62,36 +66,36 @@ def _fitting(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> li
 
 def _side_by_side(
     names: Sequence[str], rows: Sequence[Row], widths: Sequence[int], numeric: Sequence[bool]
-) -> Laid:
+) -> TableLines:
     head, *lines = (
         _GAP.join(map(_padded, row, widths, numeric)).rstrip() for row in (names, *rows)
     )
-    return Laid(head, lines)
+    return TableLines(head, lines)
 
 
 def _wrapped_at_the_end(row: Row, widths: Sequence[int], mark: str) -> Iterator[Row]:
-    """The row with its texts cut, but for the last one, which goes on below."""
+    """Yield the row with its texts cut, except the last one, which continues below."""
     *before, last = row
     first, *others = wrapped(last, widths[-1])
-    yield [*(cut(one, width, mark) for one, width in zip(before, widths, strict=False)), first]
-    for one in others:
-        yield [*("" for _ in before), one]
+    yield [*(cut(item, width, mark) for item, width in zip(before, widths, strict=False)), first]
+    for other in others:
+        yield [*("" for _ in before), other]
 
 
 def _folded(names: Sequence[str], row: Row, numeric: Sequence[bool], room: int) -> Iterator[str]:
-    """The first cell on a line of its own, and below it what the row says else, by its names."""
+    """Yield the first cell on a line of its own, and the named other cells below it."""
     at = next((at for at, name in enumerate(names) if name), 0)
     title = f"{names[at]} {row[at]}" if numeric[at] else row[at]
     yield from wrapped(_GAP.join([*row[:at], title]), room)
     rest = [(name, value) for name, value in zip(names, row, strict=True)][at + 1 :]
-    told = [value if len(rest) == 1 else f"{name}: {value}" for name, value in rest if value]
+    cells = [value if len(rest) == 1 else f"{name}: {value}" for name, value in rest if value]
     line = ""
-    for one in told:
-        if line and width_of(_INDENT + line + _GAP + one) > room:
+    for cell in cells:
+        if line and width_of(_INDENT + line + _GAP + cell) > room:
             yield from _indented(line, room)
-            line = one
+            line = cell
         else:
-            line = f"{line}{_GAP}{one}" if line else one
+            line = f"{line}{_GAP}{cell}" if line else cell
     if line:
         yield from _indented(line, room)
 
@@ -101,7 +105,7 @@ def _indented(text: str, room: int) -> Iterator[str]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of that many columns, parted at spaces where it can be."""
+    """Return the text in lines of at most `width` columns, split at spaces if possible."""
     if width_of(text) <= width or "\x1b" in text:
         return [text]
     lines = []
@@ -115,14 +119,14 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def cut(text: str, width: int, mark: str = "…") -> str:
-    """As much of the text as takes that many columns, with a mark if that is not all."""
+    """Return the text cut to `width` columns, ending with a mark if it was cut."""
     if width_of(text) <= width or "\x1b" in text:
         return text
     return text[: _fits(text, width - width_of(mark))] + mark
 
 
 def _fits(text: str, width: int) -> int:
-    """How many letters of the text take no more columns than that; one at least."""
+    """Return how many characters fit into `width` columns; at least 1."""
     taken = 0
     for at, letter in enumerate(text):
         taken += _width_of_letter(letter)
@@ -132,7 +136,7 @@ def _fits(text: str, width: int) -> int:
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """Return the width of the text on a terminal, in columns."""
     text = click.unstyle(text)
     return len(text) if text.isascii() else sum(map(_width_of_letter, text))
 
@@ -144,7 +148,7 @@ def _width_of_letter(letter: str) -> int:
 
 
 def is_number(text: str) -> bool:
-    """Is it a number, perhaps with a unit, or nothing at all?"""
+    """Return whether the text is a number, perhaps with a unit, or empty."""
     bare = text.replace(",", "").removesuffix("%").strip()
     if not bare:
         return True

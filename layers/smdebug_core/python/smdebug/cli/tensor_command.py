@@ -1,4 +1,4 @@
-"""`smdebug tensor`: one tensor over the steps of a run."""
+"""`smdebug tensor`: show one tensor over the steps of a run."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 @click.command("tensor")
 @click.argument("path", shell_complete=complete_place)
 @click.argument("name")
-@click.option("--step", type=int, metavar="N", help="Show the value at that step.")
+@click.option("--step", type=int, metavar="N", help="Show the value at one step.")
 @click.option(
     "--mode",
     type=click.Choice(["train", "eval", "predict", "global"], case_sensitive=False),
     default="global",
     show_default=True,
-    help="In which mode steps are counted.",
+    help="The mode in which steps are counted.",
 )
 @click.option(
-    "--worker", metavar="NAME", help="The value of that worker (the first that saved it)."
+    "--worker", metavar="NAME", help="Select a worker (default: the first that saved the tensor)."
 )
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The last N steps alone.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Show only the last N steps.")
 @output_options
 def command(
     path: str,
@@ -44,7 +44,7 @@ def command(
     last: int | None,
     as_json: bool,
 ) -> None:
-    """Tell how the tensor NAME of the run at PATH goes over its steps, or its value at one.
+    """Show the statistics of tensor NAME over the steps of the run at PATH, or its value at one step.
 
     \b
     Examples:
@@ -57,20 +57,20 @@ def command(
 
     trial = open_path(path)
     if not trial.has_tensor(name):
-        raise click.UsageError(_unknown(name, trial.tensor_names()))
+        raise click.UsageError(_unknown_tensor(name, trial.tensor_names()))
     if worker is not None and worker not in trial.workers():
         known = ", ".join(trial.workers()[:8])
-        raise click.UsageError(f"No worker {worker!r} has saved anything in this run, but {known}")
+        raise click.UsageError(f"Worker {worker!r} has saved nothing in this run. Workers: {known}")
     gaps = warn_of_unread_files(trial, worker=worker, tensors={name})
     tensor = trial.tensor(name)
     its_mode = str_to_mode_keys(mode.upper())
     if step is None:
-        _course(tensor, its_mode, worker, last, gaps, as_json)
+        _print_statistics(tensor, its_mode, worker, last, gaps, as_json)
     else:
-        _value(tensor, step, its_mode, worker, as_json)
+        _print_value(tensor, step, its_mode, worker, as_json)
 
 
-def _course(
+def _print_statistics(
     tensor: Tensor,
     mode: ModeKeys,
     worker: str | None,
@@ -81,7 +81,7 @@ def _course(
     from smdebug.runs.statistics import sparkline
 
     steps = tensor.steps(mode)[-last if last else None :]
-    told = [
+    rows = [
         (step, tensor.workers(step, mode), *_seen(tensor, step, mode, worker))
         for step in progress("reading values", len(steps))(steps)
     ]
@@ -93,15 +93,15 @@ def _course(
                 **(seen.to_dict() if seen else {}),
                 **({"problem": problem} if problem else {}),
             }
-            for step, workers, seen, problem in told
+            for step, workers, seen, problem in rows
         ]
         print_json({"tensor": tensor.name, "mode": mode.name, "steps": lines, "left_out": gaps})
         return
     print_line(click.style(tensor.name, bold=True))
-    means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen, _ in told if seen]
+    means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen, _ in rows if seen]
     if len(means) > 1:
         print_line(f"mean {sparkline(means, 60)}")
-    several = any(len(workers) > 1 for _, workers, *_ in told)
+    several = any(len(workers) > 1 for _, workers, *_ in rows)
     columns = ["step", *(["workers"] if several else []), "shape", "type"]
     print_table(
         (*columns, "min", "max", "mean", "std", "mean |x|", "zeros", "NaN", "infinite"),
@@ -109,21 +109,21 @@ def _course(
             (
                 step,
                 *([len(workers)] if several else []),
-                *((seen.shape, seen.dtype) if seen else (None, problem or "shape alone")),
+                *((seen.shape, seen.dtype) if seen else (None, problem or "shape only")),
                 *((seen.minimum, seen.maximum, seen.mean, seen.std) if seen else (None,) * 4),
                 *((seen.abs_mean, seen.zeros, seen.nan, seen.infinite) if seen else (None,) * 4),
             )
-            for step, workers, seen, problem in told
+            for step, workers, seen, problem in rows
         ],
     )
-    if not told:
-        print_line(faint(f"it was saved at no step of mode {mode.name}"))
+    if not rows:
+        print_line(faint(f"not saved at any step of mode {mode.name}"))
 
 
 def _seen(
     tensor: Tensor, step: int, mode: ModeKeys, worker: str | None
 ) -> tuple[TensorSummary | None, str | None]:
-    """The statistics of a step, or why there are none if the reason is not that none were saved."""
+    """Return the statistics of a step, or the problem that prevents reading them."""
     from smdebug.exceptions import DamagedFile, InvalidWorker, ObjectMissing
     from smdebug.runs.statistics import statistics_read
 
@@ -134,10 +134,12 @@ def _seen(
     except ObjectMissing:
         return None, "its event file is missing"
     except InvalidWorker:
-        return None, f"not of {worker}"
+        return None, f"not saved by {worker}"
 
 
-def _value(tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_json: bool) -> None:
+def _print_value(
+    tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_json: bool
+) -> None:
     import numpy as np
 
     from smdebug.exceptions import TensorUnavailableForStep
@@ -154,18 +156,18 @@ def _value(tensor: Tensor, step: int, mode: ModeKeys, worker: str | None, as_jso
         numbers = value.astype(np.float32) if value.dtype.name == "bfloat16" else value
         if numbers.dtype.kind == "c":
             numbers = np.stack([numbers.real, numbers.imag], axis=-1)
-        told = {"tensor": tensor.name, "step": step, "mode": mode.name}
-        print_json({**told, **seen.to_dict(), "value": numbers.tolist()})
+        payload = {"tensor": tensor.name, "step": step, "mode": mode.name}
+        print_json({**payload, **seen.to_dict(), "value": numbers.tolist()})
         return
     print_line(f"{click.style(tensor.name, bold=True)} at step {step}, {seen.dtype} {value.shape}")
     with np.printoptions(linewidth=100, threshold=200, edgeitems=4):
         print_line(str(value))
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown_tensor(name: str, known: list[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, n=3, cutoff=0.4)
-    close = close or [one for one in known if name.lower() in one.lower()][:3]
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"It has {', '.join(known[:8])}."
+    close = close or [item for item in known if name.lower() in item.lower()][:3]
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"Tensors: {', '.join(known[:8])}."
     return f"The run has no tensor {name!r}. {hint}"

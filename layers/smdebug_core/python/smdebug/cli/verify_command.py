@@ -1,4 +1,4 @@
-"""`smdebug verify`: every checksum and index entry of a run."""
+"""`smdebug verify`: check every checksum and index entry of a run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from smdebug.cli.progress import progress
 
 @click.command("verify")
 @click.argument("path", shell_complete=complete_place)
-@click.option("--quick", is_flag=True, help="Do not read the records, look at sizes alone.")
+@click.option("--quick", is_flag=True, help="Check only sizes, without reading records.")
 @output_options
 def command(path: str, quick: bool, as_json: bool) -> int:
-    """Hold every checksum and every index entry of the run at PATH against the bytes that are there.
+    """Check every checksum and index entry of the run at PATH against the stored bytes.
 
     \b
     Examples:
@@ -32,11 +32,11 @@ def command(path: str, quick: bool, as_json: bool) -> int:
       smdebug verify s3://bucket/my-run --quick
       smdebug verify ./my-run --json | jq '.problems'
 
-    Ends with 0 if the run is sound, and with 1 if something is damaged or missing.
+    Exits with 0 if the run is sound, and with 1 if something is damaged or missing.
     """
     from smdebug.runs.verifying import verify
 
-    found = verify(path, quick=quick, progress=progress("looking at index files"))
+    found = verify(path, quick=quick, progress=progress("checking index files"))
     if as_json:
         print_json(found.to_dict())
         return exit_codes.PASSED if found.is_sound else exit_codes.FOUND
@@ -44,7 +44,7 @@ def command(path: str, quick: bool, as_json: bool) -> int:
         print_line(bad("damaged  ") + str(problem))
     for note in found.notes:
         print_line(faint(f"note     {note}"))
-    how = "their sizes alone" if quick else _how(found.records, found.checksummed)
+    how = "only sizes were checked" if quick else _how(found.records, found.checksummed)
     print_line(
         f"{plural(found.index_files, 'index file')}, {plural(found.event_files, 'event file')}, "
         f"{plural(found.records, 'record')}, {size(found.bytes)}; {how}"
@@ -59,7 +59,7 @@ def command(path: str, quick: bool, as_json: bool) -> int:
 def _how(records: int, checksummed: int) -> str:
     if checksummed == records:
         return "each was compared with its own CRC32C"
-    old = "the old library wrote no checksum of what a record holds"
+    old = "the old library wrote no checksum of the content"
     if not checksummed:
-        return f"their frames were checked, not their content: {old}"
+        return f"only the frames were checked: {old}"
     return f"{checksummed:,} of them were compared with their own CRC32C: {old}"

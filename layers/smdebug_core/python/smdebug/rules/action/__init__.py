@@ -1,4 +1,4 @@
-"""What happens when a rule fires: the training job is stopped, somebody gets an e-mail or a text message."""
+"""Actions of a rule that fires: stop the training job, send an e-mail or a text message."""
 
 from smdebug.rules.action.action import ActionOutcome, Actions
 from smdebug.rules.action.message_action import MessageAction

@@ -1,4 +1,4 @@
-"""The actions of a rule, from the text that describes them."""
+"""Parse a rule's actions, and run them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ALLOWED_ACTIONS", "Action", "ActionOutcome", "Actions", "parse_actio
 
 
 class Action(Protocol):
-    """Something that is done when a rule fires."""
+    """Something to do when a rule fires."""
 
     def invoke(self, message: str = "") -> ActionOutcome: ...
 
@@ -26,8 +26,7 @@ class Action(Protocol):
 class Actions:
     """All actions of one rule: `Actions('[{"name": "email", "endpoint": "me@example.org"}]', "MyRule")`.
 
-    None or "" means none. What became of each, every time, is logged, returned by `invoke`, and kept
-    in `outcomes`.
+    None or "" means no actions. Every outcome is logged, returned by `invoke`, and kept in `outcomes`.
     """
 
     def __init__(self, actions_str: Any = None, rule_name: str = ""):
@@ -38,7 +37,7 @@ class Actions:
         return len(self._actions)
 
     def invoke(self, message: str = "") -> list[ActionOutcome]:
-        """Do every action; one that fails is an outcome, not an exception."""
+        """Run every action; a failing action is an outcome, not an exception."""
         outcomes = [_invoked(action, message) for action in self._actions]
         for outcome in outcomes:
             log = get_logger().info if outcome.done else get_logger().error
@@ -47,43 +46,43 @@ class Actions:
         return outcomes
 
 
-def parse_actions(told: Any, rule_name: str) -> list[Action]:
-    """The actions in a JSON text (plain, or escaped as SageMaker's SDK writes it), an object or a list.
+def parse_actions(configured: Any, rule_name: str) -> list[Action]:
+    """Return the actions in JSON text (plain, or escaped as SageMaker's SDK does), an object or a list.
 
-    `SMDebugValueError` says what is wrong with it. Names are read in any case; values keep theirs.
+    `SMDebugValueError` describes the mistake. Names are accepted in any case.
     """
-    parsed = _parsed(told)
+    parsed = _parsed(configured)
     if isinstance(parsed, Mapping):
         parsed = [parsed] if parsed else []
     if not isinstance(parsed, Sequence) or isinstance(parsed, str):
         raise SMDebugValueError(
-            f"An action is an object with a name, or a list of such, not {told!r:.120}"
+            f"An action must be an object with a name, or a list of them, not {configured!r:.120}"
         )
     return [_made(action, rule_name) for action in parsed]
 
 
-def _parsed(told: Any) -> Any:
-    if told is None:
+def _parsed(configured: Any) -> Any:
+    if configured is None:
         return []
-    if not isinstance(told, str):
-        return told
-    text = told.strip()
+    if not isinstance(configured, str):
+        return configured
+    text = configured.strip()
     if not text:
         return []
-    # The SDK writes \" for ", and some write the whole list as one JSON string.
+    # The SDK writes \" for "; others write the whole list as a JSON string.
     for attempt in (text, text.replace('\\"', '"')):
         try:
             parsed = json.loads(attempt)
             return json.loads(parsed) if isinstance(parsed, str) else parsed
         except ValueError as error:
             problem = error
-    raise SMDebugValueError(f"The actions are no JSON ({problem}): {text:.120}") from problem
+    raise SMDebugValueError(f"The actions are not valid JSON ({problem}): {text:.120}") from problem
 
 
-def _made(told: Any, rule_name: str) -> Action:
-    if not isinstance(told, Mapping):
-        raise SMDebugValueError(f"An action is an object with a name, not {told!r:.120}")
-    options = {str(key).strip().lower(): value for key, value in told.items()}
+def _made(configured: Any, rule_name: str) -> Action:
+    if not isinstance(configured, Mapping):
+        raise SMDebugValueError(f"An action must be an object with a name, not {configured!r:.120}")
+    options = {str(key).strip().lower(): value for key, value in configured.items()}
     name = str(options.pop("name", "")).strip().lower()
     match name:
         case "stoptraining":
@@ -93,7 +92,7 @@ def _made(told: Any, rule_name: str) -> Action:
             action = MessageAction(rule_name, name, _text(name, options, "endpoint"))
         case _:
             raise SMDebugValueError(
-                f"There is no action {told.get('name')!r}: it is one of {', '.join(ALLOWED_ACTIONS)}"
+                f"There is no action {configured.get('name')!r}: choose from {', '.join(ALLOWED_ACTIONS)}"
             )
     if options:
         raise SMDebugValueError(f"The action {name} takes no {', '.join(sorted(options))}")
@@ -103,12 +102,14 @@ def _made(told: Any, rule_name: str) -> Action:
 def _text(name: str, options: dict[str, Any], key: str) -> str:
     value = options.pop(key, None)
     if not isinstance(value, str) or not value.strip():
-        raise SMDebugValueError(f"The action {name} needs {key!r}, a text, not {value!r}")
+        raise SMDebugValueError(
+            f"The action {name} needs {key!r}, a non-empty string, not {value!r}"
+        )
     return value.strip()
 
 
 def _invoked(action: Action, message: str) -> ActionOutcome:
     try:
         return action.invoke(message)
-    except Exception as error:  # noqa: BLE001 - whatever an action runs into, the rule goes on
+    except Exception as error:  # noqa: BLE001 - a failing action must not stop the rule
         return ActionOutcome(str(action), False, f"failed: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""An e-mail or a text message through Amazon SNS."""
+"""Send an e-mail or a text message through Amazon SNS."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ATTRIBUTE = {"email": "email", "sms": "phone_num"}
 
 
 class MessageAction:
-    """Tells somebody that the rule has fired, through the SNS topic `SMDebugRules`.
+    """Reports that the rule fired, through the SNS topic `SMDebugRules`.
 
-    The topic is made and the endpoint subscribed when that has not happened yet; an e-mail address has
-    to confirm its subscription once. Nothing is asked of AWS before the rule fires.
+    The topic is created and the endpoint subscribed if necessary; the owner of an e-mail address must
+    confirm the subscription once. AWS is not called before the rule fires.
     """
 
     def __init__(self, rule_name: str, message_type: str, message_endpoint: str):
@@ -31,21 +31,21 @@ class MessageAction:
         self.message_type = message_type.strip().lower()
         self.endpoint = message_endpoint.strip()
         if self.message_type not in _ATTRIBUTE:
-            raise SMDebugValueError(f"A message is an email or an sms, not {message_type!r}")
+            raise SMDebugValueError(f"A message must be an email or an sms, not {message_type!r}")
         if self.message_type == "email" and not is_e_mail_address(self.endpoint):
-            raise SMDebugValueError(f"{self.endpoint!r} is no e-mail address")
+            raise SMDebugValueError(f"{self.endpoint!r} is not an e-mail address")
         if self.message_type == "sms" and not _PHONE_NUMBER.fullmatch(self.endpoint):
             raise SMDebugValueError(
-                f"{self.endpoint!r} is no phone number: it begins with + and has up to 15 digits"
+                f"{self.endpoint!r} is not a phone number: it must be + and up to 15 digits"
             )
 
     def __str__(self) -> str:
         return f"{self.message_type} to {self.endpoint}"
 
     def invoke(self, message: str = "") -> ActionOutcome:
-        """Send the message. An endpoint that SNS refuses is an outcome, not an error."""
+        """Send the message."""
         sns = aws_client("sns")
-        topic = sns.create_topic(Name=TOPIC_NAME)["TopicArn"]  # gives the one there is, if there is
+        topic = sns.create_topic(Name=TOPIC_NAME)["TopicArn"]  # returns the existing topic, if any
         subscribed = self._subscribe(sns, topic)
         text = f"SMDebugRule:{self.rule_name} fired"
         sns.publish(
@@ -61,11 +61,11 @@ class MessageAction:
         )
         hint = ""
         if subscribed and self.message_type == "email":
-            hint = "; the address was subscribed just now and has to confirm that first"
+            hint = "; the address was just subscribed, and its owner must confirm that first"
         return ActionOutcome(str(self), True, f"sent to topic {topic}{hint}")
 
     def _subscribe(self, sns: Any, topic: str) -> bool:
-        """Subscribe the endpoint to its own messages; False if it was subscribed before."""
+        """Subscribe the endpoint to its own messages; return False if it was already subscribed."""
         for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic):
             for subscription in page["Subscriptions"]:
                 if (subscription["Protocol"], subscription["Endpoint"]) == (
@@ -85,7 +85,7 @@ class MessageAction:
 
 
 def is_e_mail_address(text: str) -> bool:
-    """Could a message be sent there? Dots, plus signs, sub-domains and long endings are all right."""
+    """Return whether this is a valid address: dots, plus signs, sub-domains and long endings are."""
     local = text.partition("@")[0]
     dots = local.startswith(".") or local.endswith(".") or ".." in local
     return len(text) <= 254 and not dots and _E_MAIL.fullmatch(text) is not None

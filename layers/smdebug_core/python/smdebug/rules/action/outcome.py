@@ -1,4 +1,4 @@
-"""What became of an action."""
+"""The outcome of an action, and the AWS client for actions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DEFAULT_REGION = "us-east-1"
 
 
 class ActionOutcome(NamedTuple):
-    """One action, done or not, and in a sentence what became of it."""
+    """An action, whether it was done, and a sentence about it."""
 
     action: str
     done: bool
@@ -17,9 +17,9 @@ class ActionOutcome(NamedTuple):
 
 
 def aws_client(service: str) -> Any:
-    """A client for the service, in the region of the environment, else us-east-1.
+    """Return a client for the service, in the region of the environment, or else us-east-1.
 
-    boto3 is imported here and only here: rules without actions work without it.
+    boto3 is imported only here: rules without actions work without it.
     """
     import boto3
 

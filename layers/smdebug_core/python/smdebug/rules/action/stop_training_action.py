@@ -1,4 +1,4 @@
-"""Stop the training job that the rule watches."""
+"""Stop the SageMaker training job of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _JOB_NAME = re.compile(r"[A-Za-z0-9](?:-*[A-Za-z0-9])*-?")
 
 
 class StopTrainingAction:
-    """Stops the one training job in progress whose name begins with the prefix.
+    """Stops the training job in progress whose name begins with the prefix.
 
-    With none, or with several, nothing is stopped, and the outcome says which.
+    If there is none, or more than one, nothing is stopped, and the outcome names them.
     """
 
     def __init__(self, rule_name: str, training_job_prefix: str):
@@ -22,8 +22,8 @@ class StopTrainingAction:
         self.training_job_prefix = training_job_prefix.strip()
         if not _JOB_NAME.fullmatch(self.training_job_prefix):
             raise SMDebugValueError(
-                f"{training_job_prefix!r} is not how a training job's name begins: "
-                "it has letters, digits and hyphens only"
+                f"{training_job_prefix!r} is not the prefix of a training job's name: "
+                "it may contain only letters, digits and hyphens"
             )
 
     def __str__(self) -> str:
@@ -36,13 +36,13 @@ class StopTrainingAction:
         if len(jobs) != 1:
             found = ", ".join(jobs[:5]) + (", …" if len(jobs) > 5 else "")
             which = (
-                f"{len(jobs)} jobs in progress begin so ({found})"
+                f"{len(jobs)} jobs in progress match ({found})"
                 if jobs
-                else "no job in progress does"
+                else "no job in progress matches"
             )
             return ActionOutcome(str(self), False, f"nothing was stopped: {which}")
         client.stop_training_job(TrainingJobName=jobs[0])
-        return ActionOutcome(str(self), True, f"asked SageMaker to stop {jobs[0]}")
+        return ActionOutcome(str(self), True, f"requested SageMaker to stop {jobs[0]}")
 
     def _jobs_in_progress(self, client: Any) -> list[str]:
         pages = client.get_paginator("list_training_jobs").paginate(
