@@ -31,10 +31,15 @@ def checkout(tmp_path_factory) -> Path:
     return root
 
 
-def test_every_page_is_in_the_book_with_all_its_headings(checkout):
+@pytest.fixture(scope="module")
+def site(checkout) -> Path:
+    """The book, built once."""
     done = build(checkout)
     assert done.returncode == 0, done.stderr
-    site = checkout / "build" / "site"
+    return checkout / "build" / "site"
+
+
+def test_every_page_is_in_the_book_with_all_its_headings(site):
     for page in [*(ROOT / "docs").glob("*.md"), ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"]:
         name = "index" if page.name == "README.md" else page.stem
         made = (site / f"{name}.html").read_text(encoding="utf-8")
@@ -43,9 +48,8 @@ def test_every_page_is_in_the_book_with_all_its_headings(checkout):
     assert (site / "examples" / "custom_rule" / "sudden_jump.py").exists()
 
 
-def test_the_book_loads_nothing_from_other_hosts(checkout):
-    assert build(checkout).returncode == 0
-    for page in (checkout / "build" / "site").glob("*.html"):
+def test_the_book_loads_nothing_from_other_hosts(site):
+    for page in site.glob("*.html"):
         made = page.read_text(encoding="utf-8")
         assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"?(?:https?:)?//[^>]*", made)
 
@@ -53,11 +57,10 @@ def test_the_book_loads_nothing_from_other_hosts(checkout):
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1250])
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_book_is_legible_on_phone_and_desktop_in_light_and_dark(checkout, width, dark):
-    assert build(checkout).returncode == 0
+def test_the_book_is_legible_on_phone_and_desktop_in_light_and_dark(site, width, dark):
     there = "document.readyState === 'complete' && location.protocol === 'file:'"
     for page in ("index", "reports", "deploy"):
-        file = checkout / "build" / "site" / f"{page}.html"
+        file = site / f"{page}.html"
         with Tab(file, width=width, dark=dark, ready=there) as tab:
             # The search is a worker, which browsers refuse to a page from a file.
             assert [line for line in tab.complaints if "search/worker.js" not in line] == []
