@@ -55,7 +55,7 @@ def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
     reason = (
         "The run ended and the rule passed at every step."
         if looked
-        else "The run ended, and no step held anything for this rule to check: see which tensors are saved."
+        else "The run ended, and no step held anything for this rule: check which tensors are saved."
     )
     return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
 

@@ -68,7 +68,7 @@ RUN = "bucket/jobs/mnist-7/debug-output"
         ),
         ("mnist", [], None, "No training job in progress"),
         ("m", ["m-1", "m-2", "m-3", "m-4", "m-5", "m-6"], None, "(m-1, m-2, m-3, m-4, m-5, …)"),
-        ("mnist", ["mnist-8"], None, "a run may stop only its own job"),
+        ("mnist", ["mnist-8"], None, "A run may stop only its own job"),
     ],
 )
 def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_progress, job, said):
