@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functions.adapters.asking import Client, ask
-
-STOP_KEY = "control/stop"  # `smdebug.saving.control` reads it; importing that would load what saves
+from smdebug.files.names import STOP_KEY
 
 
 class ControlObjectsInS3:

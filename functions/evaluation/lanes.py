@@ -11,14 +11,12 @@ from dataclasses import replace
 from functions.evaluation.leased_group import LeasedGroup
 from functions.run_record import change
 from functions.workflow_start import leave_check
-from smdebug.service.records import BUILT_IN, GroupRecord, RuleRecord, RunRecord
-
-_LANE = "lane-"
+from smdebug.service.records import BUILT_IN, LANE, GroupRecord, RuleRecord, RunRecord
 
 
 def lane_of(rule_id: str) -> str:
     """Return the name of the rule's lane."""
-    return f"{_LANE}{rule_id}"
+    return f"{LANE}{rule_id}"
 
 
 def move_to_lane(leased: LeasedGroup, rule: RuleRecord, cursor: int) -> None:
@@ -44,7 +42,7 @@ def join_level_lanes(leased: LeasedGroup) -> None:
     """
     index, run, own = leased.world.index, leased.record.run, leased.group.group
     for name in (own,) if own != BUILT_IN else leased.record.groups:
-        lane = index.groups.get(run, name) if name.startswith(_LANE) else None
+        lane = index.groups.get(run, name) if name.startswith(LANE) else None
         built_in = index.groups.get(run, BUILT_IN) if lane else None
         if lane is None or built_in is None or not _are_level(leased, built_in, lane):
             continue

@@ -7,9 +7,10 @@ import pytest
 from botocore.stub import Stubber
 
 from functions.adapters.asking import ask
-from functions.adapters.control_objects import STOP_KEY, ControlObjectsInS3
+from functions.adapters.control_objects import ControlObjectsInS3
 from functions.adapters.training_jobs import SageMakerJobs
 from functions.ports import NotDone, TooMuch
+from smdebug.files.names import STOP_KEY
 from smdebug.saving import control
 
 

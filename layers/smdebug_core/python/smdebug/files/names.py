@@ -16,6 +16,7 @@ import re
 from typing import NamedTuple
 
 END_MARKER = "training_job_end.ts"
+STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
 FIRST_FORMAT_MARKER = "collections.ts"
 COLLECTIONS_FOLDER = "collections/000000000/"
 COLLECTIONS_SUFFIX = "_collections.json"

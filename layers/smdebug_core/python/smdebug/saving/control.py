@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import ObjectMissing
+from smdebug.files.names import STOP_KEY
 from smdebug.logger import get_logger
 from smdebug.saving.attempt import Attempt
 from smdebug.storage.base import Storage
 
-STOP_KEY = "control/stop"
 LOOK_EVERY = 10.0
 PATIENCE = 0.5  # seconds that the training waits for an answer; one that comes later counts later
 NO_REASON = "somebody asked for it"

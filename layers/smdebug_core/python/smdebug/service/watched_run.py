@@ -15,6 +15,7 @@ from smdebug.exceptions import (
     SMDebugValueError,
     StackUnknown,
 )
+from smdebug.files.names import STOP_KEY
 from smdebug.service import items, sagemaker_statuses
 from smdebug.service.attached_rules import AttachedRules, RequestedRules
 from smdebug.service.findings import ActionOutcome, FindingEvent, action_outcome, finding_event
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
     from smdebug.trials import Trial
 
-STOP = "control/stop"
 _PAGE = 200
 
 
@@ -258,7 +258,7 @@ class WatchedRun:
         if stop_at_step is not None and stop_at_step < 0:
             raise SMDebugValueError(f"stop_at_step must be a step number, not {stop_at_step}")
         request = {"reason": reason, "finding_id": None, "stop_at_step": stop_at_step}
-        self._open_run(self.run).write(STOP, json.dumps(request, ensure_ascii=False).encode())
+        self._open_run(self.run).write(STOP_KEY, json.dumps(request, ensure_ascii=False).encode())
         return request
 
 
