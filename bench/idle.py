@@ -66,7 +66,7 @@ def template() -> dict[str, Any]:
 
 
 def bill_of(resources: dict[str, Any]) -> list[Item]:
-    """What these resources use while nobody uses them."""
+    """Return what these resources use in a month without runs."""
     there = Counter(resource["Type"] for resource in resources.values())
     schedules = (
         resource["Properties"].get("ScheduleExpression", "")

@@ -64,8 +64,10 @@ def told(story: Path, folder: Path) -> Any:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [one for one in cell.outputs if "text/html" not in one.get("data", {})]
-            for shown in (one.get("data", {}) for one in cell.outputs):
+            cell.outputs = [
+                output for output in cell.outputs if "text/html" not in output.get("data", {})
+            ]
+            for shown in (output.get("data", {}) for output in cell.outputs):
                 if "image/png" in shown:
                     shown["image/png"] = _smaller(shown["image/png"])
     return notebook

@@ -294,6 +294,18 @@ def test_the_examples_of_the_pytest_plugin_in_the_docs_work(tmp_path):
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+def test_the_old_address_has_the_same_names():
+    import infra.local
+    import infra.local.pytest_plugin
+    import local_aws
+    import local_aws.pytest_plugin
+
+    for name in local_aws.__all__:
+        assert getattr(infra.local, name) is getattr(local_aws, name)
+    for name in ("local_aws", "local_debugger"):
+        assert getattr(infra.local.pytest_plugin, name) is getattr(local_aws.pytest_plugin, name)
+
+
 def started(program: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", program],
