@@ -65,7 +65,7 @@ def test_another_machine_has_to_renew_its_claim(silent_for, outcome):
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"pid": "x"}'])
 def test_a_claim_that_names_nobody_is_stale(content, monkeypatch):
-    monkeypatch.setattr(claim, "PATIENCE_WITH_THE_NAMELESS", 0.05)
+    monkeypatch.setattr(claim, "SECONDS_WITHOUT_OWNER", 0.05)
     storage = MemoryStorage()
     storage.write(CLAIM, content)
     assert Claim(storage).take() is Outcome.TAKEN_OVER

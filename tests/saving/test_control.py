@@ -274,7 +274,7 @@ def test_who_cannot_look_trains_on_and_is_told_once(error, capsys):
     storage = Watched(error)
     assert train(hook_at(storage)) == (10, None)
     assert storage.looks > 1
-    assert capsys.readouterr().out.count("asked to stop cannot be seen") == 1
+    assert capsys.readouterr().out.count("Stop requests cannot be read") == 1
 
 
 def test_a_place_that_never_answers_holds_the_training_up_once_at_most():
@@ -339,7 +339,7 @@ def test_what_lay_there_before_is_not_for_this_training_until_it_is_written_anew
     control = ControlObject(storage, ATTEMPT, look_every=0)
     assert control.look() is None
     assert control.look() is None
-    assert capsys.readouterr().out.count("was there before this training") == 1
+    assert capsys.readouterr().out.count("existed before this training") == 1
     ask(storage, reason="this one")
     assert control.look().reason == "this one"
 

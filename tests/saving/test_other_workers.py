@@ -24,7 +24,7 @@ def collections_file(storage, worker, meta):
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     monkeypatch.setattr(other_workers, "WAITS_FOR", 0.3)
-    monkeypatch.setattr(other_workers, "_LOOKS_EVERY", 0.01)
+    monkeypatch.setattr(other_workers, "_CHECK_EVERY", 0.01)
 
 
 def test_nobody_is_waited_for_who_has_closed():

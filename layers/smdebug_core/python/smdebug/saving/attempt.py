@@ -1,4 +1,4 @@
-"""Which run this is, and its how-manieth attempt: what tells steps written twice apart."""
+"""The run's id and the number of its attempt, which distinguish steps that were written twice."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from smdebug.saving.resume import SavedState
 from smdebug.storage.base import Storage
 
 RUN_ID_ENV_VAR = "SMDEBUG_RUN_ID"
-# What launchers of several processes tell all of them. "none" is torchrun's word for nothing.
+# Variables that launchers set for all their processes. torchrun sets "none" where there is no id.
 _LAUNCHERS = (TRAINING_JOB_NAME_ENV_VAR, "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
 
 
 class Attempt(NamedTuple):
-    """A run, and how often it was started again: on resuming, the steps after that are new."""
+    """A run, and how often it was started again."""
 
     run_id: str
     training_run: int = 0
@@ -37,7 +37,7 @@ class Attempt(NamedTuple):
         run_id: str | None = None,
         resumed: SavedState | None = None,
     ) -> Attempt:
-        """This attempt, given what a checkpoint knows of the run and what earlier ones left behind."""
+        """Return this attempt, from the run's checkpoint and the files of earlier attempts."""
         earlier = left_behind(storage, worker)
         if resumed is not None:
             again = resumed.training_run + 1
@@ -62,7 +62,7 @@ class Attempt(NamedTuple):
 
 
 def left_behind(storage: Storage, worker: str) -> Attempt | None:
-    """The attempt that wrote the worker's collections file, if there is one of this library's."""
+    """Return the attempt that wrote the worker's collections file, if this library wrote one."""
     try:
         data = within(lambda: storage.read(collections_key(worker)), storage.location)
         meta = json.loads(data)["_meta"]
@@ -70,12 +70,12 @@ def left_behind(storage: Storage, worker: str) -> Attempt | None:
     except (ObjectMissing, ValueError, KeyError, TypeError):
         return None
     except StorageError as error:
-        get_logger().warning("What is in %s is not known: %s", storage.location, error)
+        get_logger().warning("The content of %s is unknown: %s", storage.location, error)
         return None
 
 
 def new_run_id(location: str, num_workers: int) -> str:
-    """A name for the run that all its workers arrive at by themselves."""
+    """Return an id for the run; all its workers derive the same."""
     if given := os.environ.get(RUN_ID_ENV_VAR):
         return given
     for variable in _LAUNCHERS:

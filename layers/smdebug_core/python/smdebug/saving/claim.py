@@ -1,8 +1,8 @@
-"""Who writes to a local run: the first process to ask, until it ends.
+"""The claim on a local run: the first process that asks for it writes, until it ends.
 
-A script that is started on several processes without telling the hook so would have each write the same
-files. The first to create `claim.smd` writes, the others stay silent and say so. The claim names its
-owner, so that one left behind by a process that was killed does not silence the next run.
+Several processes of a script whose hooks do not know of each other would write the same files. The first to
+create `claim.smd` writes; the others log an error and save nothing. The claim names its owner, so that the
+claim of a killed process does not block the next run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from smdebug.exceptions import ObjectMissing
 from smdebug.files.names import CLAIM
 from smdebug.storage.base import Storage
 
-# An owner on another machine is asked about nowhere: it renews its claim, or has lost it.
+# Whether an owner on another machine is alive cannot be checked: it renews its claim, or has lost it.
 RENEWED_EVERY = 60.0
 FORGOTTEN_AFTER = 600.0
-# Between creating the claim and naming its owner lies a moment.
-PATIENCE_WITH_THE_NAMELESS = 1.0
+# A claim exists for a moment before it names its owner.
+SECONDS_WITHOUT_OWNER = 1.0
 
 
 class Owner(NamedTuple):
@@ -45,7 +45,7 @@ class Owner(NamedTuple):
         return self.is_same_process(Owner.me(0.0))
 
     def is_alive(self, me: Owner) -> bool:
-        """Is it still there, as far as `me` can tell?"""
+        """Return whether the process is alive, as far as `me` can tell."""
         if self.host != me.host:
             return me.seen - self.seen < FORGOTTEN_AFTER
         return _exists(self.pid) and _birth_of(self.pid) == self.born
@@ -58,7 +58,7 @@ class Outcome(Enum):
 
 
 class Claim:
-    """This process's claim to write into a storage."""
+    """This process's claim on a storage."""
 
     def __init__(self, storage: Storage):
         self._storage = storage
@@ -66,7 +66,7 @@ class Claim:
         self.owner: Owner | None = None
 
     def take(self) -> Outcome:
-        """Claim the run, if nobody has who is still alive. `owner` says who had it before."""
+        """Claim the run unless a live process has; `owner` is the previous owner."""
         me = Owner.me(time.time())
         if self._storage.claim(CLAIM):
             self._sign(me)
@@ -78,13 +78,13 @@ class Claim:
         return Outcome.TAKEN_OVER
 
     def renew(self) -> None:
-        """Say that the owner is alive; most calls do nothing."""
+        """Show that the owner is alive; most calls do nothing."""
         now = time.time()
         if now - self._renewed >= RENEWED_EVERY:
             self._sign(Owner.me(now))
 
     def release(self) -> None:
-        """Remove the claim, unless it has become somebody else's."""
+        """Remove the claim, unless another process has taken it."""
         owner = self._read_owner(patience=0)
         if owner is not None and owner.is_me():
             self._storage.delete(CLAIM)
@@ -94,7 +94,7 @@ class Claim:
         self._renewed = me.seen
 
     def _read_owner(self, patience: float | None = None) -> Owner | None:
-        patience = PATIENCE_WITH_THE_NAMELESS if patience is None else patience
+        patience = SECONDS_WITHOUT_OWNER if patience is None else patience
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -121,7 +121,7 @@ def _exists(pid: int) -> bool:
 
 
 def _birth_of(pid: int) -> str:
-    """When the process began, in ticks since the machine did; "" where that cannot be known."""
+    """Return when the process started, in ticks since boot; "" if unknown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

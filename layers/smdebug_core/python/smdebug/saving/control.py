@@ -1,9 +1,9 @@
-"""Is the training asked to stop? One object beside the run says so, and the hook looks at save steps.
+"""Stop requests: one object beside the run, which the hook looks for at save steps.
 
     <run>/control/stop    {"reason": "…", "finding_id": "…", "stop_at_step": 500}
 
-A rule's action writes it, or anybody who may write there; what is no JSON is the reason. Looking costs one
-read, now and then, and never more of the training's time than a fraction of a second.
+A rule's action writes it, or anybody who may write there; content that is not JSON is the reason. Looking for
+it costs a read at intervals, and never more than a fraction of a second of the training's time.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ from smdebug.saving.attempt import Attempt
 from smdebug.storage.base import Storage
 
 LOOK_EVERY = 10.0
-PATIENCE = 0.5  # seconds that the training waits for an answer; one that comes later counts later
+PATIENCE = (
+    0.5  # seconds that the training waits for an answer; a later one counts at the next check
+)
 NO_REASON = "somebody asked for it"
 _LONGEST = 64 << 10
 _LONGEST_REASON = 500
 
 Agree = Callable[[int | None], int | None]
-"""Given the step this rank knows to be the last (or None), the one that all ranks agree on."""
+"""Takes the last step that this rank knows of (or None) and returns the one that all ranks agree on."""
 
 
 class StopRequest(NamedTuple):
-    """The wish that the training stop: after `stop_at_step`, or as soon as it can."""
+    """A request to stop the training after `stop_at_step`, or as soon as possible."""
 
     reason: str = NO_REASON
     finding_id: str | None = None
     stop_at_step: int | None = None
-    run_id: str | None = None  # whom it is meant for, if it says so
+    run_id: str | None = None  # the run it is for, if it names one
     training_run: int | None = None
 
     @classmethod
     def read(cls, data: bytes) -> StopRequest:
-        """What the object says. It may come from anybody, so whatever it says makes a request."""
+        """Read a request from the object. Anybody may have written it, so any content is a request."""
         text = data[:_LONGEST].decode(errors="replace")
         try:
             content = json.loads(text)
@@ -58,7 +60,7 @@ class StopRequest(NamedTuple):
         )
 
     def names(self, attempt: Attempt) -> bool | None:
-        """Is it meant for this attempt of the run? None if it does not say for which one it is."""
+        """Return whether it is for this attempt of the run; None if it names no attempt."""
         if self.run_id not in (None, attempt.run_id):
             return False
         if self.training_run is None:
@@ -67,7 +69,7 @@ class StopRequest(NamedTuple):
 
 
 class ControlObject:
-    """The object beside the run, read no more often than every `look_every` seconds."""
+    """The object beside the run, read at most every `look_every` seconds."""
 
     def __init__(
         self,
@@ -85,11 +87,11 @@ class ControlObject:
         self._next_look = 0.0
         self._asking: threading.Thread | None = None
         self._looked = False
-        self._left_behind: bytes | None = None  # what was there before this training
+        self._stale: bytes | None = None  # what was there before this training
         self._complained = False
 
     def look(self) -> StopRequest | None:
-        """The request, if there is one. Nothing that goes wrong here comes back."""
+        """Return the request, if there is one. No failure is raised."""
         now = time.monotonic()
         still_asking = self._asking is not None and self._asking.is_alive()
         if self.request is None and not still_asking and now >= self._next_look:
@@ -105,57 +107,57 @@ class ControlObject:
 
     def _ask(self) -> None:
         try:
-            self._heed(self._storage.read(STOP_KEY))
+            self._accept(self._storage.read(STOP_KEY))
         except ObjectMissing:
             self._looked = True
-            self._left_behind = None
-        except BaseException as error:  # noqa: BLE001 - whoever cannot look goes on training
+            self._stale = None
+        except BaseException as error:  # noqa: BLE001 - without an answer the training goes on
             if not self._complained:
                 self._complained = True
                 get_logger().warning(
-                    "Whether the training is asked to stop cannot be seen in %s: %s",
+                    "Stop requests cannot be read from %s: %s",
                     *(self._storage.location, error),
                 )
 
-    def _heed(self, data: bytes) -> None:
+    def _accept(self, data: bytes) -> None:
         first, self._looked = not self._looked, True
         request = StopRequest.read(data)
         is_meant = request.names(self._attempt)
         if is_meant is None:
-            # It says nothing of which training it is for: one that lay there before is an older one's.
+            # It names no training: if it existed before this one, it was for an earlier one.
             if first:
-                self._left_behind = data
+                self._stale = data
                 get_logger().warning(
-                    "%s/%s was there before this training, and is ignored. To stop this one, write it anew "
+                    "%s/%s existed before this training and is ignored. To stop this one, write it again "
                     "with another text.",
                     *(self._storage.location, STOP_KEY),
                 )
-            is_meant = data != self._left_behind
+            is_meant = data != self._stale
         if is_meant:
             self.request = request
 
 
 class StopWatch:
-    """When to stop, as this rank sees it and, where ranks can agree, as all of them do."""
+    """Decides when to stop: this rank alone, or all ranks together where they can agree."""
 
     def __init__(self, control: ControlObject | None, agree: Agree | None = None):
         self._control = control
         self._agree = agree
         self._last_step: int | None = None  # agreed on
-        # Is there something to ask after each step, not only after those that were saved? Ranks that
-        # save nothing have to agree all the same, and what is agreed on may be any step.
+        # Whether to ask after each step, and not only after those that were saved: ranks that save nothing
+        # have to agree too, and the last step may be any.
         self.every_step = agree is not None
 
     @property
     def request(self) -> StopRequest | None:
-        """What is known of a request: by the one who looks, and once agreed by all."""
+        """The request, known to the rank that reads it and, once agreed on, to all."""
         known = self._control.request if self._control is not None else None
         if known is None and self._last_step is not None:
-            return StopRequest("the first worker was asked to stop", stop_at_step=self._last_step)
+            return StopRequest("stop requested on the first worker", stop_at_step=self._last_step)
         return known
 
     def is_time(self, step: int, *, is_save_step: bool) -> bool:
-        """Is `step`, which has just ended, the last? Asks at save steps, and the same on every rank."""
+        """Return whether `step`, which has just ended, is the last; every rank asks at the same steps."""
         if self._last_step is None and is_save_step:
             known = self._control.look() if self._control is not None else None
             last = None if known is None else max(step, known.stop_at_step or 0)

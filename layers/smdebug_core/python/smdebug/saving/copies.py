@@ -1,10 +1,10 @@
-"""Memory that copies of tensors are made in, step after step.
+"""Memory for the copies of tensors, reused from step to step.
 
-Fresh memory costs a page fault for every few KB, which takes longer than the copy itself; and what one
+Fresh memory costs a page fault for every few KB, which takes longer than the copy itself; and memory that one
 thread frees and another allocates makes the training's own memory fresh, too.
 
-Nobody gives memory back: it is lent again when no array and no buffer refers to it any more, whoever held
-the last one. So a step that waits, is tried once more or is shown in TensorBoard as well keeps its values.
+Memory is never returned explicitly: it is lent again once no array and no buffer refers to it. So a step that
+waits, is retried or is also exported to TensorBoard keeps its values.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 
 SLAB = 8 << 20
 WORTH_LENDING = 32 << 10
-"""Smaller copies come from memory that malloc has at hand."""
+"""Smaller copies use memory from malloc's free lists."""
 
-_IDLE_STEPS = 8  # saved steps after which memory that none of them needed is let go
+_IDLE_STEPS = 8  # saved steps after which memory that none of them needed is freed
 _ALIGNED = 64
 
 Array = np.ndarray[Any, Any]
@@ -40,18 +40,18 @@ class CopyMemory:
         self._limit = limit
         self._size = 0
         self._free: list[_Slab] = []
-        self._back: deque[_Slab] = deque()  # appended to by whoever lets go, on any thread
+        self._back: deque[_Slab] = deque()  # collected ones, appended on any thread
         self._steps = 0
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     @property
     def size(self) -> int:
-        """How many bytes it has, lent or not."""
+        """Its bytes, lent or not."""
         return self._size
 
     def for_a_step(self) -> StepCopies:
-        """Room for the copies of a step that begins."""
+        """Return what copies the tensors of a step that begins."""
         if self._is_here():
             with self._lock:
                 self._steps += 1
@@ -61,7 +61,7 @@ class CopyMemory:
         return StepCopies(self)
 
     def lend(self, size: int) -> Array | None:
-        """At least so many bytes that nobody else refers to, with anything in them; None: there are none."""
+        """Return an unshared, uninitialised buffer of at least `size` bytes, or None."""
         if not self._is_here():
             return None
         with self._lock:
@@ -104,12 +104,12 @@ class CopyMemory:
         self._size -= slab.size
 
     def _is_here(self) -> bool:
-        # In a forked child the lock may be held by a thread that is not there.
+        # In a forked child the lock may be held by a thread that does not exist there.
         return os.getpid() == self._process
 
 
 class StepCopies:
-    """Makes the copies of one step, one behind the other."""
+    """Makes the copies of one step, packed one after the other."""
 
     def __init__(self, memory: CopyMemory):
         self._memory = memory
@@ -122,7 +122,7 @@ class StepCopies:
         size = array.nbytes
         if size < WORTH_LENDING or type(array) is not np.ndarray or array.dtype.hasobject:
             return np.array(array)
-        # Axes as they lie in memory: of a transposed array the copy is transposed, too.
+        # Axes in the order of memory: the copy of a transposed array is transposed, too.
         axes = None if array.flags.c_contiguous else np.argsort(array.strides)[::-1]
         lying = array if axes is None else array.transpose(axes)
         room = self._room(size)
@@ -133,7 +133,7 @@ class StepCopies:
         return copy if axes is None else copy.transpose(np.argsort(axes))
 
     def end(self) -> None:
-        """No more copies are made. The memory is free again when those that were made are gone."""
+        """Make no more copies. The memory is reused once the existing copies are gone."""
         self._slab = None
 
     def _room(self, size: int) -> Array | None:
@@ -151,12 +151,12 @@ class StepCopies:
 
 
 class _Slab:
-    """Memory of its own, in large pages where the system has them."""
+    """A block of memory, in large pages where the system has them."""
 
     __slots__ = ("array", "size", "used_at")
 
     def __init__(self, size: int):
-        # Private: what is shared by default would be written to by forked children.
+        # Private: a mapping is shared by default, and forked children would write to it.
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a kernel without them
@@ -167,7 +167,7 @@ class _Slab:
 
 
 class _Lent:
-    """What every array in a slab refers to in the end; when it goes, they all have gone."""
+    """The base of every array in a slab: it is collected once no array is left."""
 
     __slots__ = ("__array_interface__", "_back", "_slab")
 

@@ -1,8 +1,8 @@
-"""What happens when a hook nobody configured fails inside somebody else's training: nothing.
+"""Errors in hooks that nobody configured do not reach the training.
 
-Framework hooks may be there without the user knowing (SageMaker adds them). As long as such a hook has its
-default configuration, an error in it is logged once and switches the library off for the rest of the
-process. Who has configured a hook wants to hear of its errors: there they are raised.
+Framework hooks may exist without the user's knowledge (SageMaker adds them). While such a hook has its
+default configuration, an error in it is logged once and switches the library off for the rest of the process.
+Errors in a configured hook are raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class _Agent:
-    """Knows the hook, and whether the library is switched off."""
+    """The hook, and whether the library is switched off."""
 
     def __init__(self) -> None:
         self.disable_smdebug = False
@@ -38,7 +38,7 @@ class _Agent:
     ) -> Callable[[Callable[P, R]], Callable[P, Any]]:
         """Wrap a callback: once the library is switched off it returns `default_return_val` at once.
 
-        A default that can be called is called with the callback's arguments.
+        A callable default is called with the callback's arguments.
         """
 
         def wrap(function: Callable[P, R]) -> Callable[P, Any]:
@@ -53,7 +53,7 @@ class _Agent:
                     return default(*args, **kwargs)
                 try:
                     return function(*args, **kwargs)
-                except TrainingStopped:  # no error: that is how a training is ended
+                except TrainingStopped:  # not an error: this is how a training is stopped
                     raise
                 except Exception:
                     if self.hook is not None and not self.hook.has_default_configuration():
@@ -68,7 +68,7 @@ class _Agent:
 
 
 class ErrorHandlingAgent:
-    """Finds the one agent of this process."""
+    """Holds the agent of this process."""
 
     _agent: _Agent | None = None
 

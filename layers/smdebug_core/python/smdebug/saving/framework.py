@@ -1,4 +1,4 @@
-"""What the packages of all frameworks share."""
+"""What the packages of all frameworks share: lazy imports, and `get_hook`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from smdebug.exceptions import FrameworkMissing
 from smdebug.saving import singleton
 
-#: What every framework package offers without its framework.
+#: The names that every framework package offers without its framework, and their modules.
 SHARED_HOMES = {
     "CollectionKeys": "smdebug.config.keys",
     "ReductionConfig": "smdebug.config.reduction_config",
@@ -24,7 +24,7 @@ SHARED_HOMES = {
 
 
 def require(framework: str, module: str, extra: str) -> None:
-    """Go on if the framework can be imported; else FrameworkMissing names what to install."""
+    """Raise FrameworkMissing, which names what to install, if the framework cannot be imported."""
     try:
         found = find_spec(module) is not None
     except (ImportError, ValueError):
@@ -34,7 +34,7 @@ def require(framework: str, module: str, extra: str) -> None:
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A `__getattr__` for a package whose names are imported on first use."""
+    """Return a `__getattr__` for a package whose names are imported on first use."""
 
     def find(name: str) -> Any:
         home = homes.get(name)
@@ -53,7 +53,7 @@ def get_hook(
     json_config_path: str | None,
     create_if_not_exists: bool,
 ) -> Any:
-    """The hook of this process, of that class; None if the library is switched off."""
+    """Return the hook of this process, of that class; None if the library is switched off."""
     from smdebug.config.validator import get_config_validator
 
     if not get_config_validator().validate_training_job():

@@ -1,8 +1,8 @@
-"""Scalars and tensors that are saved after their step was: between two steps, or after the last.
+"""Scalars and tensors that are saved after their step was written: between two steps, or after the last.
 
-They belong to the step that ran last, so its two files are written once more, with them at the end.
-Positions of what was there do not change. Who has read that step already will not look again; who opens
-the run later finds them. Saving them inside the step is better, and costs nothing.
+They belong to the step that ran last, so its two files are written again, with them at the end. Existing
+positions do not change. A reader that has read the step does not read it again; one that opens the run later
+finds them. Saving them inside the step is better, and costs nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGEST_REWRITTEN = 256 << 20
 
 
 class LateTensors:
-    """What is still to be added to one step of one worker."""
+    """Values to add to one step of one worker."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class LateTensors:
         return bool(self._values)
 
     def add(self, name: str, array: np.ndarray[Any, Any], wall_time: float | None = None) -> None:
-        """Take a value that nobody will change any more."""
+        """Take a value that does not change any more."""
         self._values.append((name, array, time.time() if wall_time is None else wall_time))
 
     def job(self, storage: Storage) -> StepJob:
-        """All of it is done when the index file's turn comes: the step itself is written by then."""
+        """Return the job that writes them, in the turn of its index file: by then the step is written."""
         size = sum(array.nbytes for _, array, _ in self._values)
         return StepJob(self.clock.step, size, _nothing, lambda: self._rewrite(storage), _nothing)
 
@@ -64,7 +64,7 @@ class LateTensors:
         position = 0
         try:
             there = parse_index(storage.read(index), file=index)
-        except ObjectMissing:  # the step was lost on its way; these make it one again
+        except ObjectMissing:  # the step was lost; it now consists of these
             pass
         else:
             meta = there.meta._replace(event_file_name=events)
@@ -73,8 +73,8 @@ class LateTensors:
                 position = storage.size(events)
                 if position > LARGEST_REWRITTEN:
                     raise SMDebugRuntimeError(
-                        f"{events} is too large ({position} bytes) to be written again for what was "
-                        "saved after its step. Save such values inside the step."
+                        f"{events} is too large ({position} bytes) to be written again with values that were "
+                        "saved after their step. Save such values inside the step."
                     )
                 pieces.append(storage.read(events))
                 blank = (None,) * len(there.names)

@@ -1,4 +1,4 @@
-"""A step while it runs: what was recorded of it, copied, until it is written behind the training."""
+"""A step while it runs: copies of what was recorded, until they are written behind the training."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from smdebug.saving.tensorboard_export import TensorboardStep
 from smdebug.storage.base import Storage
 
 COPIED_FOR_REDUCTIONS = 4 << 20
-"""Up to this many bytes a tensor of which only reductions are saved is copied, and reduced behind the
-training. Larger ones are reduced at once: that takes longer than the copy, and no memory."""
+"""Tensors up to this many bytes of which only reductions are saved are copied, and reduced behind the
+training. Larger ones are reduced at once, which takes longer than a copy but no memory."""
 
 
 class OpenStep(StepRecording):
@@ -56,11 +56,11 @@ class OpenStep(StepRecording):
         self.has_records = False
 
     def __bool__(self) -> bool:
-        """Is there anything to write?"""
+        """Whether there is anything to write."""
         return self.has_records or bool(self._board)
 
     def record(self, name: str, array: np.ndarray[Any, Any], wanted: Wanted, owned: bool) -> None:
-        """Take what is wanted of the array, which may change as soon as this returns unless `owned`."""
+        """Take what is wanted of the array; unless `owned`, the caller may change it afterwards."""
         now = time.time()
         board = self._board
         histogram = wanted.histogram_of if board is not None else None
@@ -84,11 +84,11 @@ class OpenStep(StepRecording):
                 board.add_scalar(name, float(array.reshape(-1)[0]), now)
 
     def copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A copy of the array, to be recorded as `owned`."""
+        """Return a copy of the array, to be recorded as `owned`."""
         return np.array(array) if self._copies is None else self._copies.of(array)
 
     def record_scalar(self, name: str, array: Any, wall_time: float | None = None) -> None:
-        """Take a scalar, of the user's own time or of now."""
+        """Take a scalar, with the user's timestamp or the current time."""
         wall_time = time.time() if wall_time is None else wall_time
         self.write_tensor(name, array, wall_time, owned=True)
         if self._board is not None:
@@ -108,7 +108,7 @@ class OpenStep(StepRecording):
         before_index: Callable[[], object],
         after_index: Callable[[int], object],
     ) -> StepJob:
-        """What is to be done to write it; the two are called around the writing of its index file."""
+        """Return the job that writes it; the two functions are called before and after its index file."""
         self._saved_at = time.time()
         if self._copies is not None:
             self._copies.end()

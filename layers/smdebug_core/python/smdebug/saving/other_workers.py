@@ -1,7 +1,7 @@
-"""Waiting, at the end, for the workers that still save: the end marker is to be the last file of a run.
+"""Waiting for workers that still save, because the end marker has to be the last file of a run.
 
-Each worker's collections file says at its end that it has closed. How long the chief waits is bounded: a
-worker that was killed closes nothing.
+A worker that closes marks its collections file. The chief waits for a limited time: a killed worker never
+closes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from smdebug.storage.base import Storage
 
 CLOSED = "closed"
 WAITS_FOR = 10.0
-_LOOKS_EVERY = 0.2
+_CHECK_EVERY = 0.2
 
 
 def wait_for_workers(storage: Storage, attempt: Attempt, how_many: int) -> bool:
-    """Wait until that many workers have closed. False if that takes too long, or cannot be known."""
+    """Wait until that many workers have closed; return False if it takes too long or is unknown."""
     try:
         return within(lambda: _wait(storage, attempt, how_many), storage.location, 2 * WAITS_FOR)
     except StorageError as error:
-        get_logger().warning("Whether other workers still save is not known: %s", error)
+        get_logger().warning("Other workers may still be saving: %s", error)
         return False
 
 
@@ -35,8 +35,8 @@ def _wait(storage: Storage, attempt: Attempt, how_many: int) -> bool:
     closed: set[str] = set()
     while True:
         for key in storage.list(COLLECTIONS_FOLDER):
-            is_one = key not in closed and collections_worker(key) is not None
-            if is_one and _has_closed(storage.read(key), attempt):
+            is_open = key not in closed and collections_worker(key) is not None
+            if is_open and _has_closed(storage.read(key), attempt):
                 closed.add(key)
         if len(closed) >= how_many:
             return True
@@ -46,7 +46,7 @@ def _wait(storage: Storage, attempt: Attempt, how_many: int) -> bool:
                 *(len(closed), how_many, WAITS_FOR),
             )
             return False
-        time.sleep(_LOOKS_EVERY)
+        time.sleep(_CHECK_EVERY)
 
 
 def _has_closed(collections_file: bytes, attempt: Attempt) -> bool:

@@ -1,4 +1,4 @@
-"""Where a hook saves to."""
+"""The places that a hook saves to."""
 
 from __future__ import annotations
 
@@ -18,26 +18,23 @@ Place = str | os.PathLike[str] | Storage
 
 
 def verify_and_get_out_dir(out_dir: Place | None) -> str:
-    """The place to save to, with `~` expanded; RunEnded if it holds a finished run.
+    """Return the place to save to, with `~` expanded; raise RunEnded if it holds a finished run.
 
-    A place with an unfinished run is accepted: saving to it goes on with that run.
+    A place with an unfinished run is accepted: saving to it continues that run.
     """
     return place_for_a_run(out_dir).location
 
 
 def place_for_a_run(out_dir: Place | None) -> Storage:
-    """The same as a storage."""
+    """Return the place to save to as a storage; raise RunEnded if it holds a finished run."""
     if out_dir is None:
-        raise RuntimeError(
-            "out_dir is a required argument: say where to save, "
-            "as a local folder or as s3://bucket/prefix"
-        )
+        raise RuntimeError("out_dir is a required argument: a local folder, or s3://bucket/prefix")
     storage = open_storage(out_dir)
     try:
         ended = within(lambda: storage.exists(END_MARKER), storage.location)
     except StorageError as error:
-        # Whoever may write but not look, or cannot reach the place yet, can still train.
-        get_logger().warning("Whether a run has ended in %s is not known: %s", out_dir, error)
+        # Without permission to read, or a connection yet, the training can still go on.
+        get_logger().warning("It is unknown whether %s holds a finished run: %s", out_dir, error)
         ended = False
     if ended:
         raise RunEnded(storage.location)
@@ -47,7 +44,7 @@ def place_for_a_run(out_dir: Place | None) -> Storage:
 def get_tensorboard_dir(
     export_tensorboard: bool, tensorboard_dir: str | None, out_dir: str
 ) -> str | None:
-    """Where TensorBoard files go, if anywhere. In SageMaker only its own configuration file counts."""
+    """Return the place for TensorBoard files, or None. In SageMaker its own configuration file decides."""
     if is_sagemaker_job():
         return get_tensorboard_dir_from_json_config()
     if tensorboard_dir is not None:

@@ -1,9 +1,9 @@
-"""Did this process end well? Asked when the interpreter ends, of a training whose hook nobody closed.
+"""Whether this process ends well, asked when the interpreter ends and the hook was not closed.
 
-An exception that nobody caught is left in `sys.last_value`. `sys.exit(1)` leaves no trace, so while somebody
-watches, `sys.exit` raises a `SystemExit` that notices when the interpreter itself asks for its code: that is
-the end, whereas an exit that was caught is asked by those who caught it, or by nobody. What remains unseen
-is `raise SystemExit(1)` by hand, `exit(1)`, and a `sys.exit` that was imported by name beforehand.
+An uncaught exception is left in `sys.last_value`. `sys.exit(1)` leaves no trace, so while an end is watched,
+`sys.exit` raises a `SystemExit` that notices when the interpreter itself reads its code, which happens at the
+end; the code of an exit that was caught is read by Python code or not at all. What is not noticed:
+`raise SystemExit(1)`, `exit(1)`, and a `sys.exit` that was imported by name beforehand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from smdebug.exceptions import TrainingStopped
 
 
 class ProcessEnd:
-    """What is known of the end of this process; what was there before is not counted."""
+    """Watches the end of this process. An error from before does not count."""
 
     _watchers = 0
 
@@ -27,13 +27,13 @@ class ProcessEnd:
             _watch()
 
     def is_good(self) -> bool:
-        """Has it come to its end without an error, as far as can be known?"""
+        """Return whether the process ends without an error, as far as can be known."""
         error = _unhandled_error()
-        stopped = isinstance(error, TrainingStopped)  # an end on purpose, also if nobody caught it
+        stopped = isinstance(error, TrainingStopped)  # stopped on purpose, even if uncaught
         return stopped or (error is self._error_before and is_success(_Exit.code_at_the_end))
 
     def leave(self) -> None:
-        """Watch no longer. Doing so twice changes nothing."""
+        """Stop watching. Doing so twice changes nothing."""
         if self._watches:
             self._watches = False
             ProcessEnd._watchers -= 1
@@ -42,12 +42,12 @@ class ProcessEnd:
 
 
 def is_success(code: object) -> bool:
-    """Does a process that exits with that code say that all went well?"""
+    """Return whether that exit code means success."""
     return code is None or code == 0
 
 
 def _unhandled_error() -> object:
-    """The exception that nobody caught, if the interpreter has come across one."""
+    """Return the uncaught exception, if the interpreter has seen one."""
     return getattr(sys, "last_value", None)
 
 
@@ -61,7 +61,7 @@ class _Exit(SystemExit):
         code = _code.__get__(self)
         try:
             sys._getframe(1)
-        except ValueError:  # no code in Python asks: it is the interpreter, which ends
+        except ValueError:  # no Python code reads it: the interpreter is ending
             _Exit.code_at_the_end = code
         return code
 
@@ -79,7 +79,7 @@ def _exit(status: Any = None, /) -> NoReturn:
     try:
         _exit_before(status)
     except SystemExit as leaving:
-        if type(leaving) is not SystemExit:  # somebody else's
+        if type(leaving) is not SystemExit:  # another library's
             raise
         arguments = leaving.args
     raise _Exit(*arguments)

@@ -1,4 +1,4 @@
-"""Which of the processes that train together this one is, where a library beside the framework tells it."""
+"""The rank of this process, from libraries for distributed training."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from typing import Any
 
 ALONE = (0, 1)
-"""The rank of a process that trains by itself, and how many there are."""
+"""The rank and the number of processes of a training with one process."""
 
 _HOROVOD = ("horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "horovod.mxnet")
 
 
 def by_torch() -> tuple[int, int] | None:
-    """This process's rank and how many there are, if the training has started `torch.distributed`."""
+    """Return rank and number of processes from `torch.distributed`, if the training uses it."""
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
@@ -20,7 +20,7 @@ def by_torch() -> tuple[int, int] | None:
 
 
 def by_horovod() -> tuple[int, int] | None:
-    """This process's rank and how many there are, if the training has started Horovod."""
+    """Return rank and number of processes from Horovod, if the training uses it."""
     for name in _HOROVOD:
         horovod: Any = sys.modules.get(name)
         if horovod is not None and horovod.is_initialized():

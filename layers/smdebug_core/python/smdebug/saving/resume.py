@@ -1,8 +1,8 @@
-"""How a training that starts again from a checkpoint goes on counting where the checkpoint was made.
+"""Step numbers of a training that is resumed from a checkpoint.
 
-A configuration file (SageMaker's `checkpointconfig.json`) names the folder of the checkpoints. Whenever
-something in that folder has changed, the steps counted so far are noted in `metadata.json` beside it, and
-travel with the checkpoint to wherever the training is started next.
+A configuration file (SageMaker's `checkpointconfig.json`) names the folder of checkpoints. Whenever a file
+in it changes, the steps counted so far are noted in `metadata.json` beside it, and travel with the checkpoint
+to wherever the training starts next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUN_ID = "run-id"
 
 
 class SavedState(NamedTuple):
-    """How far a training had come when its checkpoint was made."""
+    """The steps of a training when its checkpoint was made."""
 
     training_run: int
     step: int
@@ -76,20 +76,20 @@ class StateStore:
 
     @property
     def is_active(self) -> bool:
-        """Is there a checkpoint folder to watch?"""
+        """Whether there is a checkpoint folder to watch."""
         return self._folder is not None
 
     def get_last_saved_state(self) -> dict[str, Any] | None:
-        """The record of the furthest checkpoint, or None if there is none."""
+        """Return the record of the latest checkpoint, or None."""
         return max(self._records, key=_order, default=None)
 
     def last_state(self) -> SavedState | None:
-        """The same as a value."""
+        """Return the state of the latest checkpoint, or None."""
         record = self.get_last_saved_state()
         return SavedState.from_record(record) if record else None
 
     def is_checkpoint_updated(self) -> bool:
-        """Has any file of the checkpoint changed since this was last asked?"""
+        """Return whether any file of the checkpoint has changed since the last call."""
         if self._folder is None:
             return False
         now = self._checkpoint()
@@ -107,7 +107,7 @@ class StateStore:
         temporary.replace(self._notes)
 
     def _checkpoint(self) -> dict[str, tuple[int, int]]:
-        """Size and time of change of every file: one rewritten at the same size has changed too."""
+        """Return size and modification time of every file: a rewritten file may keep its size."""
         found: dict[str, tuple[int, int]] = {}
         try:
             for path in self._folder.iterdir() if self._folder else ():
@@ -115,7 +115,7 @@ class StateStore:
                     continue
                 state = path.stat()
                 found[path.name] = (state.st_size, state.st_mtime_ns)
-        except OSError:  # not there yet, or a file went away meanwhile: the next look will tell
+        except OSError:  # it does not exist yet, or a file was removed meanwhile
             return self._seen if hasattr(self, "_seen") else {}
         return found
 

@@ -1,4 +1,4 @@
-"""The rules that a hook's run brings along, as `rules.json` has them."""
+"""The rules that a hook chooses for its run, in the form of `rules.json`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FORMS = ("rules", "DebugRuleConfigurations", "rules_specification")
 
 
 def rules_file_of(rules: Any) -> bytes:
-    """The content of rules.json for names of rules, configurations, or a whole file in any of its forms.
+    """Return the content of rules.json for names of rules, configurations, or a file in any of its forms.
 
-    What cannot be read is refused here, where whoever wrote it sees it: `RulesFileError`.
+    Raise `RulesFileError` for invalid rules.
     """
     if isinstance(rules, Mapping) and any(form in rules for form in _FORMS):
         parse_rules(rules, file="rules")
@@ -27,7 +27,7 @@ def rules_file_of(rules: Any) -> bytes:
         rules = [rules]
     if isinstance(rules, bytes) or not isinstance(rules, Iterable):
         raise SMDebugTypeError(
-            "rules has to be a list of names of rules, of dictionaries such as "
+            "rules must be a list of names of rules, of dictionaries such as "
             f'{{"rule": "AllZero"}} or of RuleConfigurations, not {rules!r:.100}'
         )
     entries = [rule.to_dict() if isinstance(rule, RuleConfiguration) else rule for rule in rules]

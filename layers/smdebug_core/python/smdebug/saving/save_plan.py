@@ -1,11 +1,11 @@
-"""What is wanted now: which tensors to write at this step, and as what.
+"""The plan of what to save: which tensors to write at which step, and as what.
 
     plan = SavePlan.prepared(collections.values(), included={"losses", "weights"})
     due = plan.of_mode(ModeKeys.TRAIN).due(mode_step)     # nothing due: the step costs no more than this
-    wanted = plan.wanted("dense/kernel", due)             # None: nobody wants this tensor now
+    wanted = plan.wanted("dense/kernel", due)             # None: no collection wants this tensor now
 
-A set of collections is an int, bit i standing for the i-th by name: intersecting two is one `&`, and few
-different ones occur, so that what they want together is worked out once.
+A set of collections is an int with bit i for the i-th by name: intersecting two is one `&`. Few different
+sets occur, so what a set wants together is worked out once.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ Members = int
 NOBODY: Members = 0
 _FOREVER = sys.maxsize
 RAW_ONLY = ReductionConfig(save_raw_tensor=True)
-# A training that gives every tensor a new name must not fill the memory with old ones.
+# A training that gives every tensor a new name must not fill the memory with old names.
 NAMES_REMEMBERED = 100_000
 
 
 class Wanted(NamedTuple):
-    """What all collections that want a tensor at a step want of it, together."""
+    """What to write of a tensor at a step: everything that some collection wants."""
 
     raw: bool
     reductions: tuple[Reduction, ...]
     shape: bool
-    histogram_of: str | None  # the collection that the TensorBoard histogram is filed under
+    histogram_of: str | None  # the collection in the tag of the TensorBoard histogram
     is_scalar: bool  # a TensorBoard scalar if it has one element
     is_metric: bool  # a SageMaker metric
 
@@ -54,7 +54,7 @@ class Wanted(NamedTuple):
 
 
 class _Schedule(NamedTuple):
-    """Steps, and the collections that are saved at them."""
+    """Steps, and the collections saved at them."""
 
     interval: int
     start: int
@@ -64,7 +64,7 @@ class _Schedule(NamedTuple):
 
 
 class ModePlan:
-    """When which collections are due, in one mode."""
+    """The collections that are due at each step of one mode."""
 
     __slots__ = ("_schedules",)
 
@@ -72,7 +72,7 @@ class ModePlan:
         self._schedules = tuple(schedules)
 
     def due(self, mode_step: int) -> Members:
-        """The collections to save at this step of the mode."""
+        """Return the collections to save at this step of the mode."""
         members = NOBODY
         for interval, start, end, steps, those in self._schedules:
             if (
@@ -84,7 +84,7 @@ class ModePlan:
         return members
 
     def idle_after(self, mode_step: int) -> int:
-        """How many steps of the mode come after this one until something is due again."""
+        """Return how many steps of the mode follow this one before something is due again."""
         coming = mode_step + 1
         due = [_FOREVER]
         for interval, start, end, steps, _ in self._schedules:
@@ -96,9 +96,9 @@ class ModePlan:
 
 
 class SavePlan:
-    """The collections that are saved, each when and as its configuration says.
+    """The collections that are saved, each as configured.
 
-    Nothing in it changes after `prepared`; it only remembers what it has worked out.
+    Nothing in it changes after `prepared`, except for caches.
     """
 
     def __init__(self, collections: Iterable[Collection]):
@@ -116,9 +116,9 @@ class SavePlan:
         included: Iterable[str],
         built_in: Iterable[str] = (),
     ) -> SavePlan:
-        """The plan for those of the collections that are included: all of them if `all` is.
+        """Plan for the included collections; all of them if `all` is included.
 
-        Each collection that is not `built_in`, included or not, has to say which tensors it is for:
+        A collection that is not `built_in` and selects no tensors, included or not, raises
         `InvalidCollectionConfiguration`.
         """
         names, exempt = set(included), set(built_in)
@@ -135,7 +135,7 @@ class SavePlan:
         return self._modes[mode]
 
     def members(self, tensor_name: str) -> Members:
-        """The collections that the tensor belongs to."""
+        """Return the collections that the tensor belongs to."""
         members = self._members.get(tensor_name)
         if members is None:
             members = NOBODY
@@ -148,7 +148,7 @@ class SavePlan:
         return members
 
     def assign(self, tensor_name: str, collection_name: str) -> None:
-        """Let the tensor belong to that collection too: its kind is known, and no name tells it."""
+        """Add the tensor to a collection that no pattern would find it for."""
         for bit, collection in enumerate(self._collections):
             if collection.name == collection_name:
                 self._members[tensor_name] = self.members(tensor_name) | 1 << bit
@@ -157,7 +157,7 @@ class SavePlan:
         return [c for bit, c in enumerate(self._collections) if members >> bit & 1]
 
     def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
-        """What to write of the tensor while those collections are due; None for nothing."""
+        """Return what to write of the tensor while those collections are due; None for nothing."""
         members = self._members.get(tensor_name)
         if members is None:
             members = self.members(tensor_name)
@@ -216,9 +216,9 @@ _WITHOUT_TRAINING = frozenset({ModeKeys.EVAL, ModeKeys.PREDICT})
 
 def _schedule(config: SaveConfig | None, mode: ModeKeys) -> _Schedule:
     of_mode = config.mode_save_configs.get(mode) if config else None
-    said = of_mode or SaveConfigMode()
+    steps = of_mode or SaveConfigMode()
     return _Schedule(
-        said.save_interval, said.start_step, said.end_step, frozenset(said.save_steps), NOBODY
+        steps.save_interval, steps.start_step, steps.end_step, frozenset(steps.save_steps), NOBODY
     )
 
 

@@ -1,4 +1,4 @@
-"""Where the training is: which step, of which mode."""
+"""The step of a training, and its mode."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class StepClock(NamedTuple):
     step: int = BEFORE_THE_FIRST
     mode: ModeKeys = ModeKeys.GLOBAL
     mode_step: int = BEFORE_THE_FIRST
-    # The counts of modes that rest. Kept apart, so that a step costs no copy of a dictionary.
+    # The counts of the other modes, kept apart so that a step copies no dictionary.
     resting: Mapping[ModeKeys, int] = MappingProxyType({})
-    # What a mode that was never set counts as: -1, or 0 where counting begins before the step runs.
+    # The count of a mode that was never set: -1, or 0 where counting begins before the step runs.
     untouched: int = BEFORE_THE_FIRST
 
     @classmethod
@@ -32,16 +32,16 @@ class StepClock(NamedTuple):
         mode_steps: Mapping[ModeKeys, int] | None = None,
         untouched: int = BEFORE_THE_FIRST,
     ) -> StepClock:
-        """A clock whose last step was `step`, of which each mode has had its share."""
+        """Return a clock whose last step was `step`, with the steps of each mode."""
         return cls(step, ModeKeys.GLOBAL, step, _resting(mode_steps or {}), untouched)
 
     def next(self, steps: int = 1) -> StepClock:
-        """The next step of the mode, or the one that comes so many steps later."""
+        """Return the clock `steps` steps of the mode later."""
         step, mode, mode_step, resting, untouched = self
         return StepClock(step + steps, mode, mode_step + steps, resting, untouched)
 
     def in_mode(self, mode: ModeKeys) -> StepClock:
-        """The same moment, with the steps from now on belonging to `mode`."""
+        """Return the same moment, with the next steps counted for `mode`."""
         if mode is self.mode:
             return self
         counts = self.mode_steps
@@ -50,7 +50,7 @@ class StepClock(NamedTuple):
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:
-        """How far each mode has come that was ever set; GLOBAL counts every step."""
+        """The last step of each mode that was ever set; GLOBAL counts every step."""
         return {**self.resting, self.mode: self.mode_step, ModeKeys.GLOBAL: self.step}
 
 

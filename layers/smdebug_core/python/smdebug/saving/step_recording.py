@@ -24,9 +24,9 @@ class StepJob(NamedTuple):
 
     step: int
     size: int
-    """How many bytes it keeps in memory until it is written."""
+    """The bytes it keeps in memory until it is written."""
     write: Callable[[], object]
-    """Write the event file. Steps do this side by side."""
+    """Write the event file. Steps do this in parallel."""
     commit: Callable[[], object]
     """Write the index file. Steps do this in order."""
     abort: Callable[[], object]
@@ -60,7 +60,7 @@ class StepRecording:
 
     @property
     def size(self) -> int:
-        """How many bytes it holds."""
+        """The bytes it holds."""
         return self._size
 
     def write_tensor(
@@ -73,11 +73,9 @@ class StepRecording:
         *,
         owned: bool = False,
     ) -> None:
-        """Record a value. It is copied, unless `owned` promises that nobody will change it."""
+        """Record a value. It is copied unless `owned`, which promises that nobody will change it."""
         saved = as_saved_array(array)
-        dtype_number(
-            saved.dtype
-        )  # what cannot be saved is refused here, where the caller can see it
+        dtype_number(saved.dtype)  # raise here, not in the background, if it cannot be saved
         if not owned and saved is array:
             saved = np.array(saved)
         moment = time.time() if wall_time is None else wall_time
@@ -93,7 +91,7 @@ class StepRecording:
         self._calls.append(lambda writer: writer.write_shape(name, shape, original_name))
 
     def job(self, storage: Storage) -> StepJob:
-        """What is to be done to write it to `storage`. It can be done once."""
+        """Return the job that writes it to `storage`. It can be done once."""
         writer = StepWriter(
             storage,
             step=self._step,
@@ -105,7 +103,7 @@ class StepRecording:
         )
 
         def write() -> None:
-            while self._calls:  # each copy is let go as soon as it is written
+            while self._calls:  # each copy is freed as soon as it is written
                 try:
                     self._calls.popleft()(writer)
                 except (SMDebugTypeError, SMDebugValueError) as error:

@@ -18,7 +18,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.storage.base import Buffer, Sink, Storage
 
 WRITTEN_AT_ONCE = 256 << 10
-"""From this many bytes on, a tensor goes to the storage as it comes; smaller ones are gathered first."""
+"""Tensors of at least this many bytes are written directly; smaller ones are gathered first."""
 
 GATHERED_UP_TO = 4 << 20
 
@@ -28,9 +28,8 @@ MetaExtras = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 class StepWriter:
     """Writes the tensors of one step of one worker, so that readers see all of them or none.
 
-    The index file is written last: as long as it is missing the step is not there, whatever happens.
-    Without a tensor or a shape nothing is written at all. `meta_extras` go into the index file's meta;
-    a function is asked for them when the index file is made.
+    The index file is written last: until it exists the step does not. Without a tensor or a shape nothing is
+    written at all. `meta_extras` go into the index file's meta; a function is called when that file is made.
     """
 
     def __init__(
@@ -76,17 +75,17 @@ class StepWriter:
 
     @property
     def event_key(self) -> str:
-        """Where the event file is, or would be."""
+        """The key of the event file."""
         return event_key(self._step, self._worker)
 
     @property
     def index_key(self) -> str:
-        """Where the index file is, or would be."""
+        """The key of the index file."""
         return index_key(self._step, self._worker)
 
     @property
     def size(self) -> int:
-        """How many bytes the event file has so far."""
+        """The size of the event file so far, in bytes."""
         return self._position
 
     def write_tensor(
@@ -101,8 +100,8 @@ class StepWriter:
     ) -> None:
         """Save a value. The array may change as soon as this returns.
 
-        Mode and mode step of a single record may differ from the step's own; readers go by the step's. A
-        name may come twice: the last value is the one that is read.
+        Mode and mode step of a record may differ from the step's own; readers use the step's. If a name comes
+        twice, the last value is read.
         """
         if type(array) is not np.ndarray:
             array = as_saved_array(array)
@@ -119,11 +118,11 @@ class StepWriter:
         self.write_record(record)
         if indexed:
             # The class itself, called with six arguments, takes three times as long.
-            what = (name, start, record[1], record[2], _name_of(array.dtype), array.shape)
-            self._entries.append(_entry(TensorEntry, what))
+            fields = (name, start, record[1], record[2], _name_of(array.dtype), array.shape)
+            self._entries.append(_entry(TensorEntry, fields))
 
     def write_record(self, record: EncodedRecord) -> None:
-        """Write a record that is ready: a summary, say. The index file does not list it."""
+        """Write an encoded record, such as a summary. The index file does not list it."""
         if self._closed:
             self._refuse()
         pieces, length, _ = record
@@ -138,7 +137,7 @@ class StepWriter:
     def write_shape(
         self, name: str, shape: Sequence[int], original_name: str | None = None
     ) -> None:
-        """Save the shape alone. The old reader then finds no value of that tensor and worker here."""
+        """Save the shape. The old library's reader then finds no value of that tensor and worker."""
         if self._closed:
             self._refuse()
         self._shapes.append(ShapeRecord(name, original_name or name, tuple(int(n) for n in shape)))
@@ -149,7 +148,7 @@ class StepWriter:
         self.commit_index()
 
     def commit_events(self) -> None:
-        """Make the event file visible, if there is any. No reader looks at it before the index file."""
+        """Make the event file visible, if there is any. Readers ignore it until the index file exists."""
         if self._closed:
             self._refuse()
         if self._gathered:
@@ -166,7 +165,7 @@ class StepWriter:
             self._events_visible = True
 
     def commit_index(self) -> None:
-        """Make the step count, after `commit_events`. May be tried again if it fails."""
+        """Write the index file, after `commit_events`. If it fails it can be tried again."""
         if self._closed != "written":
             raise SMDebugRuntimeError(
                 f"{self.index_key} comes after its event file: commit that first"
@@ -183,9 +182,9 @@ class StepWriter:
         self._storage.write(self.index_key, encode_index(meta, self._entries, self._shapes))
 
     def abort(self) -> None:
-        """Leave no trace of the step. An event file that is visible already stays, and nobody reads it.
+        """Leave no trace of the step, except for an event file that is visible already.
 
-        (It is not removed: an index file whose upload seemed to fail may be there after all.)
+        That is not removed: an index file whose upload seemed to fail may exist after all.
         """
         self._closed = "given up"
         self._gathered = []
@@ -199,7 +198,7 @@ class StepWriter:
                 self._sink = self._storage.create(self.event_key)
             self._sink.write(pieces)
         except BaseException:
-            self.abort()  # how much of it arrived is not known, so no position is
+            self.abort()  # how much arrived is unknown, so positions are too
             raise
         self._gathered.clear()
         self._gathered_from = self._position
@@ -215,7 +214,7 @@ _names: dict[np.dtype[Any], str] = {}
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:
-    """The dtype's name, remembered: numpy makes it anew each time, which takes as long as a small record."""
+    """Return the dtype's name from a cache: building it takes numpy as long as a small record takes."""
     name = _names.get(dtype)
     if name is None:
         name = "str" if dtype.kind in "USO" else dtype.newbyteorder("=").name

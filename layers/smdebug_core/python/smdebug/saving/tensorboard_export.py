@@ -1,4 +1,4 @@
-"""The same values for TensorBoard: one small file per saved step, in a folder per mode."""
+"""Saved values for TensorBoard: one small file per saved step, in a folder per mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TensorboardExport:
         return TensorboardStep(self, key, step)
 
     def write(self, key: str, pieces: list[Buffer]) -> None:
-        """Write a file. A failure is reported once, and costs nothing but the file."""
+        """Write a file. A failure is logged once, and loses only the file."""
         try:
             sink = self._storage.create(key)
             try:
@@ -40,14 +40,14 @@ class TensorboardExport:
             except BaseException:
                 sink.abort()
                 raise
-        except Exception as error:  # noqa: BLE001 - the saved step is worth more than its picture
+        except Exception as error:  # noqa: BLE001 - it must not lose the saved step
             if not self._has_complained:
                 self._has_complained = True
                 get_logger().error("TensorBoard files could not be written: %s", error)
 
 
 class TensorboardStep:
-    """What TensorBoard is to show of one step."""
+    """The values of one step for TensorBoard."""
 
     def __init__(self, export: TensorboardExport, key: str, step: int):
         self._export = export
@@ -60,7 +60,7 @@ class TensorboardStep:
 
     @staticmethod
     def has_histogram(array: Any) -> bool:
-        """Can a histogram of it be drawn? Not of booleans, text or nothing."""
+        """Return whether the array has a histogram: not if it is empty, booleans or text."""
         return bool(array.size) and array.dtype.kind in _HAS_HISTOGRAM
 
     def add_scalar(self, tag: str, value: float, wall_time: float) -> None:
@@ -90,7 +90,7 @@ class TensorboardStep:
             try:
                 pieces += encode().pieces
             except (ValueError, TypeError) as error:
-                get_logger().warning("TensorBoard shows one value less: %s", error)
+                get_logger().warning("A value is left out for TensorBoard: %s", error)
         self._encoders.clear()
         if pieces:
             self._export.write(self._key, pieces)
