@@ -60,7 +60,7 @@ def test_copies_of_an_estimator_are_trained_unwatched_which_is_said_once(tmp_pat
     finally:
         logging.getLogger("smdebug").removeHandler(caplog.handler)
     assert search.best_params_["max_depth"] in (1, 2)
-    assert sum("unwatched" in record.getMessage() for record in caplog.records) == 1
+    assert sum("not watched" in record.getMessage() for record in caplog.records) == 1
     model.fit(values, labels, eval_set=[(values, labels)], verbose=False)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(values), model.predict(values))

@@ -190,8 +190,8 @@ def test_what_a_booster_cannot_give_is_said_once_and_the_rest_saved(run, paramet
     for name in ("train-rmse", "predictions", "labels"):
         assert trial.tensor(name).steps() == [0, 1, 2]
     said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert [each.partition(": XGBoost says")[0] for each in said] == [
-        f"Nothing is saved of {what}" for what in lacks
+    assert [message.partition(": XGBoost reports")[0] for message in said] == [
+        f"{tensors} cannot be saved" for tensors in lacks
     ]
 
 
@@ -209,7 +209,7 @@ def test_what_was_not_given_is_said_once(run, caplog):
         train(hook)
         hook.logger.removeHandler(caplog.handler)
     (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
-    assert said == "Nothing is saved of labels: the hook was not given validation_data"
+    assert said == "labels cannot be saved: the hook needs validation_data"
 
 
 def test_cross_validation_takes_the_hook_too(run):

@@ -3,9 +3,9 @@
     python -m smdebug.run --out-dir s3://bucket/run --collections weights,gradients train.py --epochs 3
     torchrun --nproc-per-node 2 -m smdebug.run --out-dir s3://bucket/run train.py
 
-As soon as the script imports PyTorch, Keras or XGBoost, what it trains is watched by that framework's hook,
-which the JSON file configures (`--config`, or SMDEBUG_CONFIG_FILE_PATH), and the options above it. The script
-runs as `python train.py` would run it, and gives the same results.
+From the import of PyTorch, Keras or XGBoost on, trainings are watched by that framework's hook, which the
+JSON file configures (`--config`, or SMDEBUG_CONFIG_FILE_PATH); options override it. The script runs as with
+`python train.py`, and gives the same results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from smdebug.config.environment import config_file_path
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
 
-#: What is watched once that module was imported.
+#: The modules that watch a framework, by the framework's module.
 WATCHERS = {
     "torch": "smdebug.pytorch.unchanged",
     "keras": "smdebug.tensorflow.unchanged",
@@ -45,11 +45,11 @@ MakeHook = Callable[[Any], Any]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Watch, and run the script. It ends as the script ends."""
+    """Run the script with its trainings watched. It ends as the script ends."""
     asked = parser().parse_args(argv)
     try:
         described = description(vars(asked), _configured(asked.config), os.environ)
-        maker = HookMaker(described, _told_in(asked.json, os.environ))
+        maker = HookMaker(described, _runs_file(asked.json, os.environ))
     except (SMDebugError, OSError) as error:
         parser().error(str(error))
     watch_imports(maker.make)
@@ -62,29 +62,33 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of the command, all of which come before the script."""
+    """Return the parser of the command; all its options come before the script."""
     made = argparse.ArgumentParser(
         "smdebug run",
         description="Run a training script with a hook in it, unchanged.",
         epilog="Example: smdebug run --out-dir ./my-run --collections weights,gradients train.py --epochs 3",
     )
-    made.add_argument("--config", help="the JSON file that configures the hook")
-    made.add_argument("--out-dir", help="where to save: a folder, or s3://bucket/prefix")
-    made.add_argument("--collections", help="what to save as well: weights,gradients,…")
-    made.add_argument("--save-interval", type=int, help="save every so many steps")
-    made.add_argument("--include-regex", help="save the tensors whose names match, too")
+    made.add_argument("--config", help="configure the hook with this JSON file")
+    made.add_argument("--out-dir", help="save to this folder, or s3://bucket/prefix")
+    made.add_argument("--collections", help="also save these collections: weights,gradients,…")
+    made.add_argument("--save-interval", type=int, help="save at steps divisible by this")
+    made.add_argument("--include-regex", help="also save tensors whose names match")
     made.add_argument("--save-all", action="store_true", help="save every tensor")
-    made.add_argument("--include-workers", choices=("one", "all"), help="who of several saves")
-    made.add_argument("--tensorboard", action="store_true", help="write for TensorBoard, too")
-    made.add_argument("--json", metavar="FILE", help="write into this file which runs were saved")
-    made.add_argument("-m", dest="module", action="store_true", help="the script is a module")
-    made.add_argument("script", help="the script, and what it is to be given")
+    made.add_argument(
+        "--include-workers", choices=("one", "all"), help="which of several workers save"
+    )
+    made.add_argument("--tensorboard", action="store_true", help="also write files for TensorBoard")
+    made.add_argument(
+        "--json", metavar="FILE", help="write the places of the saved runs to this file"
+    )
+    made.add_argument("-m", dest="module", action="store_true", help="run the script as a module")
+    made.add_argument("script", help="the script, followed by its arguments")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 
 
 def options() -> list[str]:
-    """Their names, for the shell."""
+    """Return the names of the options, for completion in shells."""
     usage = parser().format_usage().replace("[", " ").replace("]", " ")
     return [word for word in usage.split() if word.startswith("--")]
 
@@ -92,7 +96,7 @@ def options() -> list[str]:
 def description(
     asked: Mapping[str, Any], configured: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the JSON file would have to say: what it says, and the options above that."""
+    """Return the configuration: the JSON file's, overridden by the options."""
     described = dict(configured)
     parameters = dict(described.get("HookParameters") or {})
     for option, key in (
@@ -113,39 +117,37 @@ def description(
     out_dir = asked["out_dir"] or described.get("LocalPath")
     if not out_dir:
         if int(environment.get("WORLD_SIZE", "1")) > 1:
-            raise SMDebugValueError("Several processes save one run: say where, by --out-dir")
+            raise SMDebugValueError("Several processes save one run: give its place with --out-dir")
         moment = time.strftime("%Y%m%d-%H%M%S")
         out_dir = f"{DEFAULT_FOLDER}/{Path(asked['script']).stem}-{moment}"
     described["LocalPath"] = str(out_dir)
-    json_config.collect_hook_config_params(
-        described
-    )  # what is wrong in it is said before the script runs
+    json_config.collect_hook_config_params(described)  # raise before the script runs
     json_config.get_include_collections(described)
     return described
 
 
 class HookMaker:
-    """Makes the hooks of one process, each with a place of its own: `run`, `run-2` …"""
+    """Makes the hooks of one process, each with its own place: `run`, `run-2` …"""
 
-    def __init__(self, described: Mapping[str, Any], told_in: Path | None = None):
+    def __init__(self, described: Mapping[str, Any], runs_file: Path | None = None):
         self._described = described
-        self._told_in = told_in
-        self._wanted = 0
+        self._runs_file = runs_file
+        self._made_hooks = 0
         self._runs: list[str] = []
-        self._tell()
+        self._write_runs()
 
     def make(self, hook_class: Any) -> Any:
-        """A hook of that class."""
-        self._wanted += 1
+        """Make a hook of that class."""
+        self._made_hooks += 1
         place = str(self._described["LocalPath"]).rstrip("/")
-        if self._wanted > 1:
-            place = f"{place}-{self._wanted}"
+        if self._made_hooks > 1:
+            place = f"{place}-{self._made_hooks}"
         hook = self._made(hook_class, {**self._described, "LocalPath": place})
         self._runs.append(place if "://" in place else str(Path(place).expanduser().absolute()))
         try:
-            self._tell()
+            self._write_runs()
         except OSError as error:
-            get_logger().warning("Which runs were saved could not be written: %s", error)
+            get_logger().warning("The places of the saved runs could not be written: %s", error)
         return hook
 
     def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:
@@ -157,12 +159,12 @@ class HookMaker:
         finally:
             Path(path).unlink()
 
-    def _tell(self) -> None:
-        """Say where the runs are, whole at any moment: the script may end in any way."""
-        if self._told_in is not None:
-            whole = self._told_in.with_name(f".{self._told_in.name}.{os.getpid()}")
+    def _write_runs(self) -> None:
+        """Write the places of the runs, atomically: the script may end at any moment."""
+        if self._runs_file is not None:
+            whole = self._runs_file.with_name(f".{self._runs_file.name}.{os.getpid()}")
             whole.write_text(json.dumps({"runs": self._runs}) + "\n", encoding="utf-8")
-            whole.replace(self._told_in)
+            whole.replace(self._runs_file)
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:
@@ -170,7 +172,7 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     sys.argv = [path, *arguments]
     sys.path[0] = str(Path(path).resolve().parent)
     script = ModuleType("__main__")
-    file = os.path.abspath(path)  # noqa: PTH100 - Python does not look where links lead, either
+    file = os.path.abspath(path)  # noqa: PTH100 - like Python, without resolving links
     script.__dict__.update(
         __file__=file,
         __builtins__=builtins,
@@ -183,13 +185,13 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     except OSError as error:
         print(f"smdebug run: {path} cannot be read: {error.strerror}", file=sys.stderr)
         sys.exit(NO_SCRIPT)
-    # Who forks or spawns processes finds the script where it expects it, and so does pickle.
+    # Forked and spawned processes, and pickle, find the script as `__main__`.
     sys.modules["__main__"] = script
     exec(compile(source, file, "exec", dont_inherit=True), script.__dict__)  # noqa: S102
 
 
 def watch_imports(make_hook: MakeHook) -> None:
-    """Watch each framework, from when it is imported."""
+    """Watch each framework from its import on."""
     for module in WATCHERS:
         if module in sys.modules:
             _watch(module, make_hook)
@@ -209,18 +211,18 @@ def _configured(path: str | None) -> dict[str, Any]:
     return json_config.get_json_config_as_dict(path)
 
 
-def _told_in(path: str | None, environment: Mapping[str, str]) -> Path | None:
-    """The file that says which runs were saved; of several ranks the first one writes it."""
+def _runs_file(path: str | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the file for the places of the saved runs; of several ranks only the first writes it."""
     if path is None or environment.get("RANK", "0") != "0":
         return None
-    told_in = Path(path).absolute()  # the script may go elsewhere
-    if not told_in.parent.is_dir():
-        raise SMDebugValueError(f"--json: there is no folder {told_in.parent} to write into")
-    return told_in
+    runs_file = Path(path).absolute()  # the script may change the working directory
+    if not runs_file.parent.is_dir():
+        raise SMDebugValueError(f"--json: the folder {runs_file.parent} does not exist")
+    return runs_file
 
 
 class _AfterImport:
-    """Finds what everybody finds, and watches it when it was imported."""
+    """Finds the modules of frameworks like any other finder, and watches them once imported."""
 
     def __init__(self, make_hook: MakeHook):
         self._make_hook = make_hook
@@ -245,7 +247,7 @@ class _AfterImport:
 
 
 class _Loader:
-    """A module's own loader, which says when it has loaded."""
+    """A module's own loader, which calls `loaded` when it has loaded."""
 
     def __init__(self, loader: Any, loaded: Callable[[str], None]):
         self._loader = loader

@@ -18,15 +18,15 @@ from smdebug.pytorch.names import class_name, unwrapped  # noqa: E402
 
 
 class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
-    """Saves losses, weights, gradients, and what layers are given and give, while a Trainer trains.
+    """Saves losses, weights, gradients, and inputs and outputs of layers, while a Trainer trains.
 
         callback = smdebug.huggingface.Callback("s3://bucket/run", include_collections=["gradients"])
         Trainer(model=model, args=args, train_dataset=data, callbacks=[callback]).train()
 
     It takes what `smdebug.pytorch.Hook` takes, or such a hook. A step is a step of the optimizer, however
     many batches it accumulates; each batch of an evaluation is one of mode EVAL. The loss is `loss_output_0`,
-    what the Trainer logs is saved as scalars. When the training is asked to stop, the Trainer saves a
-    checkpoint and ends; `callback.stopped` tells why. `callback.close()` ends the run, or the process's end.
+    what the Trainer logs is saved as scalars. When a stop is requested, the Trainer saves a checkpoint and
+    ends; `callback.stopped` has the reason. The run ends with `callback.close()`, or with the process.
     """
 
     _handles: tuple[Any, ...] = ()
@@ -79,7 +79,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         self._handles = ()
 
     def _before_forward(self, model: Any, inputs: Any) -> None:
-        if not model.training:  # in a training step the Trainer itself has said that it begins
+        if not model.training:  # `on_step_begin` begins steps of the training
             self.hook.begin_step(ModeKeys.EVAL)
 
     def _after_forward(self, model: Any, inputs: Any, output: Any) -> None:

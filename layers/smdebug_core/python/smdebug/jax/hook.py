@@ -9,8 +9,8 @@
             hook.record_gradients(gradients)
             params, state = update(params, state, gradients)
 
-Trees are named by their paths: `Dense_0/kernel`, `gradient/Dense_0/kernel`. Of a tree only those leaves leave
-the device that are wanted; of a step at which nothing is, none is even named.
+Leaves are named by their paths: `Dense_0/kernel`, `gradient/Dense_0/kernel`. Only the leaves that are wanted
+leave the device; at a step at which none is, trees are not walked at all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import jax  # noqa: E402
 
 
 class JaxCollections(NeutralCollections):
-    """What the libraries around JAX call weights and biases: `kernel`, `embedding`, `w`; `bias`, `b`."""
+    """Weights and biases as libraries for JAX name them: `kernel`, `embedding`, `w`; `bias`, `b`."""
 
     default_collections: Mapping[str, tuple[str, ...]] = {
         **NeutralCollections.default_collections,
@@ -74,14 +74,14 @@ class JaxAdapter(FrameworkAdapter):
 
 
 class Hook(FrameworkHook):
-    """Saves losses, weights, gradients and layers' outputs of a training loop in JAX.
+    """Saves losses, weights, gradients and outputs of layers of a training loop in JAX.
 
         with hook.step(smd.modes.TRAIN):
             loss, gradients = value_and_gradients(params, batch)
             hook.record("loss", loss)
             hook.record_gradients(gradients)
 
-    It takes what `smdebug.Hook` takes. Record outside of what is jitted: inside there are no values yet.
+    Record outside of jitted functions: inside there are no values yet.
     """
 
     adapter = JaxAdapter()
@@ -92,19 +92,19 @@ class Hook(FrameworkHook):
         return JaxCollections(create_default=True)
 
     def record_weights(self, params: Any) -> None:
-        """Offer each leaf of a tree of parameters, by its path: `Dense_0/kernel`."""
+        """Record each leaf of a tree of parameters, by its path: `Dense_0/kernel`."""
         self.record_tree(params)
 
     def record_gradients(self, gradients: Any) -> None:
-        """Offer each leaf of a tree of gradients: `gradient/Dense_0/kernel`."""
+        """Record each leaf of a tree of gradients: `gradient/Dense_0/kernel`."""
         self.record_tree(gradients, "gradient")
 
     def record_layers(self, intermediates: Any) -> None:
-        """Offer what layers gave: Flax's `capture_intermediates`, as `output/Dense_0`."""
+        """Record outputs of layers, from Flax's `capture_intermediates`, as `output/Dense_0`."""
         self.record_tree(intermediates, "output")
 
     def record_tree(self, tree: Any, prefix: str = "") -> None:
-        """Offer each leaf of any tree, as `<prefix>/<path>`."""
+        """Record each leaf of any tree, as `<prefix>/<path>`."""
         if not self.due:
             return
         for path, leaf in _leaves(tree):
@@ -113,12 +113,12 @@ class Hook(FrameworkHook):
 
 
 def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:
-    """Each leaf with its path; what Flax wraps a tree into is no part of it."""
+    """Yield each leaf with its path, without the levels that Flax wraps around a tree."""
     for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         parts = [_part(key) for key in keys]
         if parts[:1] in (["params"], ["intermediates"]):
             del parts[0]
-        # `__call__` and a number: how Flax stores what a layer gave; `value`: how it stores a variable.
+        # Flax stores outputs of a layer under `__call__` and a number, and a variable under `value`.
         while parts and (parts[-1] in ("__call__", "value", "0") and len(parts) > 1):
             if parts[-1] == "0" and "__call__" not in parts:
                 break

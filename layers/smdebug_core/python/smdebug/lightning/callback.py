@@ -10,8 +10,7 @@ from smdebug.exceptions import TrainingStopped
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.framework import require
 
-# Its users import it as `lightning` or as `pytorch_lightning`, and a Trainer of the one takes no callback of
-# the other.
+# It is imported as `lightning` or as `pytorch_lightning`; a Trainer of one takes no callback of the other.
 _PACKAGE = "lightning"
 if "lightning" not in sys.modules and "pytorch_lightning" in sys.modules:
     _PACKAGE = "pytorch_lightning"
@@ -26,16 +25,15 @@ from smdebug.pytorch.around_hook import AroundHook  # noqa: E402
 
 
 class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
-    """Saves losses, metrics, weights, gradients, and what layers are given and give, in a Trainer's fit.
+    """Saves losses, metrics, weights, gradients, and inputs and outputs of layers, in a Trainer's fit.
 
         callback = smdebug.lightning.Callback("s3://bucket/run", include_collections=["gradients"])
         Trainer(callbacks=[callback]).fit(model, data)
 
     It takes what `smdebug.pytorch.Hook` takes, or such a hook. A batch is a step; modes set themselves. The
-    loss is `loss_output_0`; what the module logs is saved as scalars, at steps at which something is, and
-    with the last step of each evaluation. When the training is asked to stop, the Trainer ends after the
-    batch; `callback.stopped` tells why.
-    `callback.close()` ends the run, or the process's end.
+    loss is `loss_output_0`; what the module logs is saved as scalars, at saved steps and with the last step
+    of each evaluation. When a stop is requested, the Trainer ends after the batch; `callback.stopped` has the
+    reason. The run ends with `callback.close()`, or with the process.
     """
 
     def close(self) -> None:
@@ -79,7 +77,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
             self._end(outputs)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """What an evaluation gave in all is known only now, and belongs to its last step."""
+        """Save the totals of the evaluation with its last step."""
         if not trainer.sanity_checking:
             self._save_metrics(trainer)
 

@@ -16,7 +16,7 @@ class Collection(BaseCollection):
     """A collection that can take the tensors of a block."""
 
     def add_block_tensors(self, block: Any, inputs: bool = False, outputs: bool = False) -> None:
-        """Include what a block is given, and what it gives."""
+        """Include the inputs and outputs of a block."""
         if inputs:
             self.include(f"{block.name}_input_")
         if outputs:

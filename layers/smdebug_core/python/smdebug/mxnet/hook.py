@@ -27,8 +27,8 @@ from mxnet.gluon.parameter import DeferredInitializationError  # noqa: E402
 from mxnet.ndarray import NDArray  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
-# Of a block it is not known how many inputs and outputs it will have: so many are asked for beforehand.
-_NUMBERS_ASKED_FOR = 16
+# The number of a block's inputs and outputs is unknown beforehand: this many are tried.
+_NUMBERS_TRIED = 16
 
 
 class MXNetAdapter(FrameworkAdapter):
@@ -48,14 +48,14 @@ class MXNetAdapter(FrameworkAdapter):
 
 
 class Hook(FrameworkHook):
-    """Saves weights, gradients, losses, and what blocks are given and give, while a Gluon net trains.
+    """Saves weights, gradients, losses, and inputs and outputs of blocks, while a Gluon net trains.
 
         hook = smd.Hook(out_dir, include_collections=["weights", "gradients"])
         hook.register_block(net)
         hook.register_block(loss)
 
-    Each forward of the net is a step; `hook.set_mode(modes.EVAL)` says what the next ones belong to. The
-    blocks inside of a hybridized net run in one piece, and are not seen.
+    Each forward of the net is a step; `hook.set_mode(modes.EVAL)` sets the mode of the next ones. The blocks
+    inside of a hybridized net run as one graph, and are not seen.
     """
 
     adapter = MXNetAdapter()
@@ -78,7 +78,7 @@ class Hook(FrameworkHook):
         """Watch this net, or this loss. Of several nets, the first one's forward begins a step."""
         if not isinstance(block, gluon.Block):
             self.logger.error(
-                "register_block takes a gluon.Block, not %r: nothing is watched", block
+                "register_block takes a gluon.Block, not %r, which is not watched", block
             )
             return
         if any(block is known for known in [*self._blocks, *self._losses]):
@@ -96,12 +96,12 @@ class Hook(FrameworkHook):
     register_hook = register_block
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
-        """Begin the next step. From now on the forward of the net does not."""
+        """Begin the next step. From now on the forward of the net does not begin steps."""
         self._by_hand = True
         self._next_step(mode)
 
     def end_step(self, *, interrupted: bool = False) -> None:
-        """End the step: what was recorded of it is on its way. An interrupted one is marked so."""
+        """End the step: what was recorded is handed over, marked if the step was interrupted."""
         self._finish()
         super().end_step(interrupted=interrupted)
 
@@ -135,7 +135,7 @@ class Hook(FrameworkHook):
     # Blocks
 
     def _hook_blocks(self) -> None:
-        """Hook those blocks of which something is wanted, and no others."""
+        """Hook the blocks of which something is wanted, and no others."""
         for handle in self._block_handles:
             handle.detach()
         self._block_handles.clear()
@@ -147,8 +147,8 @@ class Hook(FrameworkHook):
             hidden = [block.name for block in wanted if block is not root]
             if hidden and getattr(root, "_active", False):
                 self.warn_once(
-                    f"What the block {hidden[0]} is given and gives is not saved, nor of "
-                    f"{len(hidden) - 1} others: {root.name} is hybridized, and runs in one piece"
+                    f"Inputs and outputs of the block {hidden[0]} and of {len(hidden) - 1} others are not "
+                    f"saved: {root.name} is hybridized, and runs as one graph"
                 )
                 wanted = [block for block in wanted if block is root]
             for block in wanted:
@@ -161,9 +161,9 @@ class Hook(FrameworkHook):
 
     def _wants_any_of(self, name: str) -> bool:
         return any(
-            self.wants(f"{name}_{what}_{number}")
-            for what in ("input", "output")
-            for number in range(_NUMBERS_ASKED_FOR)
+            self.wants(f"{name}_{side}_{number}")
+            for side in ("input", "output")
+            for number in range(_NUMBERS_TRIED)
         )
 
     def end_run(self, *, ended: bool) -> None:

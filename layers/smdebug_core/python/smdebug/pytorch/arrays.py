@@ -1,4 +1,4 @@
-"""PyTorch tensors as numpy arrays: one copy off the device, every value as it was."""
+"""PyTorch tensors as numpy arrays: one copy off the device, every value unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-# Most tensors: of no special kind, and of a type that numpy has.
+# Plain tensors, as most are: no subclass, and of a type that numpy has.
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PLAIN_DTYPES = frozenset(
     {
@@ -21,17 +21,17 @@ _HAS_ML_DTYPES = importlib.util.find_spec("ml_dtypes") is not None
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Does this process hold only a part of it?"""
+    """Return whether this process holds only a part of the tensor."""
     return hasattr(tensor, "to_local") and hasattr(tensor, "placements")
 
 
 def is_flattened(tensor: torch.Tensor) -> bool:
-    """Does this process hold only a part of it, without its shape, as FullyShardedDataParallel has it?"""
+    """Return whether this process holds only a part of it without its shape (FullyShardedDataParallel)."""
     return getattr(tensor, "_fsdp_flattened", False) is True
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The tensor's values. On the CPU they are not copied: the array is a view of the tensor.
+    """Return the tensor's values. On the CPU they are not copied: the array is a view of the tensor.
 
     Of a sharded tensor it is this process's shard. Sparse and quantized tensors are written out; bfloat16
     stays what it is where `ml_dtypes` is installed; it is widened otherwise, as are the floats of 8 bits.
@@ -58,13 +58,13 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 class Copied(NamedTuple):
-    """A copy that was made for the hook, and that nobody else will change."""
+    """A copy made for the hook, which nobody else changes."""
 
     array: np.ndarray[Any, Any]
 
 
 def copy_values(to: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
-    """`np.copyto` between arrays of one dtype, on as many threads as PyTorch has been given."""
+    """Copy between arrays of one dtype, on as many threads as PyTorch uses."""
     dtype = values.dtype
     if dtype.kind == "V" and dtype.itemsize == 2:  # bfloat16
         dtype = np.dtype(np.int16)
@@ -73,14 +73,14 @@ def copy_values(to: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
         try:
             torch.from_numpy(to).copy_(torch.from_numpy(values))
         except ValueError:
-            pass  # it lies backwards in memory
+            pass  # it has negative strides
         else:
             return
     np.copyto(to, values)
 
 
 def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
-    """Was the array copied from the tensor, so that nobody else will change it?"""
+    """Return whether the array is a copy of the tensor, so that nobody else changes it."""
     if not tensor.is_cpu:
         return True
     if is_plain(tensor):
@@ -92,7 +92,7 @@ def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Is it a tensor of no special kind, and of a type that numpy has?"""
+    """Return whether it is a tensor of no subclass, and of a type that numpy has."""
     return (
         type(tensor) in _PLAIN and tensor.dtype in _PLAIN_DTYPES and tensor.layout is torch.strided
     )

@@ -17,7 +17,7 @@ class Collection(BaseCollection):
     """A collection that can take the tensors of a module."""
 
     def add_module_tensors(self, module: Any, inputs: bool = False, outputs: bool = True) -> None:
-        """Include what a registered module is given, and what it gives."""
+        """Include the inputs and outputs of a registered module."""
         from smdebug.pytorch.names import name_of  # needs torch
 
         name = name_of(module)

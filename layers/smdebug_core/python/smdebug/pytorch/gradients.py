@@ -1,9 +1,9 @@
 """The gradients of a step, as the optimizer sees them.
 
-That is just before it changes the parameters: what several batches or ranks added up, clipped, and divided
-by the loss scale. If no optimizer runs within the step, because batches are being accumulated, it is what
-they have added up so far. As long as no optimizer of `torch.optim` was seen at all, somebody may be updating
-the parameters by hand, and clear the gradients: then what each backward leaves is kept, too.
+That is just before it changes the parameters: summed over batches and ranks, clipped, and divided by the loss
+scale. If no optimizer runs within the step, because batches are being accumulated, it is their sum so far.
+Until an optimizer of `torch.optim` was seen, the training may update the parameters and clear the gradients
+itself: then the result of each backward is kept, too.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Gradients:
         self._handles: list[Any] = []
 
     def __bool__(self) -> bool:
-        """Are some still expected?"""
+        """Whether some are still expected."""
         return bool(self._due)
 
     @property
     def are_awaited(self) -> bool:
-        """Is what an optimizer does worth a look?"""
+        """Whether the next step of an optimizer matters."""
         return bool(self._due) or not self.has_optimizer
 
     def of(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Know these parameters as ours."""
+        """Add these parameters to those that are watched."""
         self._ours.update(map(id, parameters))
 
     def expect(self, wanted: Iterable[Named]) -> None:
@@ -64,13 +64,13 @@ class Gradients:
                 self._handles.append(handle)
 
     def accumulated(self, parameter: torch.Tensor) -> None:
-        """A backward has changed the gradient of the parameter."""
+        """Keep the gradient of the parameter, which a backward has changed."""
         if id(parameter) in self._due and parameter.grad is not None and not self.has_optimizer:
             self._kept[id(parameter)] = self._keep(parameter.grad)
 
     def used_by(self, optimizer: torch.optim.Optimizer) -> None:
-        """The optimizer is about to use the gradients of its parameters."""
-        scale = getattr(optimizer, "grad_scale", None)  # fused optimizers divide by themselves
+        """Record the gradients that the optimizer is about to use."""
+        scale = getattr(optimizer, "grad_scale", None)  # fused optimizers divide themselves
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 self.has_optimizer = self.has_optimizer or id(parameter) in self._ours
@@ -82,7 +82,7 @@ class Gradients:
             self.forget()
 
     def finish(self) -> None:
-        """The step is over: record what no optimizer has used."""
+        """Record the gradients that no optimizer has used: the step is over."""
         for key, (name, parameter) in self._due.items():
             if key in self._kept:
                 self._record(name, self._kept[key])
@@ -93,7 +93,7 @@ class Gradients:
         self.forget()
 
     def forget(self) -> None:
-        """Expect nothing any more."""
+        """Stop expecting gradients."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -103,7 +103,7 @@ class Gradients:
 
 
 class _State(NamedTuple):
-    """What a gradient was when the step began."""
+    """The state of a gradient when the step began."""
 
     gradient: ref[torch.Tensor]  # an address would not do: a new gradient often gets the old one's
     version: int
@@ -113,5 +113,5 @@ class _State(NamedTuple):
         return None if gradient is None else cls(ref(gradient), gradient._version)
 
     def is_past(self, gradient: torch.Tensor) -> bool:
-        """Has a backward made another gradient, or added to it?"""
+        """Return whether a backward has made another gradient, or added to it."""
         return gradient._version != self.version or self.gradient() is not gradient

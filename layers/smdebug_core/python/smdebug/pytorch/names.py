@@ -1,7 +1,7 @@
-"""What a module, its parameters and its layers are called.
+"""The names of modules, their parameters and their layers.
 
-Wrappers do not change a name: a model has the same tensors whether it is trained alone, compiled, or on
-many devices. The name of a registered layer is kept beside it, not in it: nothing is added to a model.
+Wrappers do not change a name: a model has the same tensors whether it is trained alone, compiled, or on many
+devices. Names of registered layers are kept in a table: nothing is added to a model.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ class Layer(NamedTuple):
     """A module inside of a registered one, or that one itself."""
 
     name: str
-    module: nn.Module  # where it can be hooked: around what was wrapped around it
-    is_in_graph: bool  # it runs inside of a compiled graph, where nobody sees it
+    module: nn.Module  # where it is hooked: the outermost wrapper
+    is_in_graph: bool  # it runs inside of a compiled graph, where hooks do not run
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """The user's own module, inside of whatever was wrapped around it."""
+    """Return the user's own module, without its wrappers."""
     while (inner := _inside(module)) is not None:
         module = inner
     return module
 
 
 def class_name(module: nn.Module) -> str:
-    """The name of the module's class, as the user wrote it."""
+    """Return the name of the module's class, as the user wrote it."""
     if isinstance(module, torch.jit.ScriptModule):
         return str(module.original_name)
     kind = type(module)
@@ -48,13 +48,13 @@ def class_name(module: nn.Module) -> str:
 
 
 def parameters_of(module: nn.Module, root: str) -> Iterator[tuple[str, nn.Parameter]]:
-    """Each parameter once, as `<root>_<path>`: a shared one by the first path that leads to it."""
+    """Yield each parameter once, as `<root>_<path>`; a shared one by its first path."""
     for path, parameter in module.named_parameters():
         yield f"{root}_{_clean(path)}", parameter
 
 
 def layers_of(outermost: nn.Module, root: str) -> list[Layer]:
-    """Each layer once, by the first path that leads to it; the model itself as `root`."""
+    """Return each layer once, by its first path; the model itself as `root`."""
     return list(_layers_in(outermost, "", root, False, set()))
 
 
@@ -65,7 +65,7 @@ def name_layers(layers: list[Layer]) -> None:
 
 
 def name_of(module: Any) -> str | None:
-    """The name under which the module was registered with a hook; None if it was not."""
+    """Return the name under which the module was registered with a hook, or None."""
     return _names.get(unwrapped(module)) if isinstance(module, nn.Module) else None
 
 
@@ -89,7 +89,7 @@ def _inside(module: nn.Module) -> nn.Module | None:
     if isinstance(module, _BY_MODULE):
         inner: Any = module.module
         return inner if isinstance(inner, nn.Module) else None
-    parts = module._modules  # of a scripted module no real dict
+    parts = module._modules  # a scripted module has no real dict
     for name in _WRAPPED:
         if name in parts and (wrapped := parts[name]) is not None:
             return wrapped

@@ -1,8 +1,8 @@
-"""Which process this is among those that train together, and how they agree to stop.
+"""The rank of this process, and how ranks agree to stop.
 
-To agree they use the key-value store that connects them, not a collective: a collective that one of them
-does not join hangs all the others. The first rank decides, and writes down for each step at which ranks
-ask whether it was the last; the others read it, and wait for that no longer than the first rank lives.
+They agree through the key-value store that connects them, not a collective, which would hang if a rank did
+not join. The first rank decides, and writes for each step at which ranks ask whether it was the last.
+The others read that, and wait for it at most as long as the first rank lives.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from smdebug.saving.ranks import ALONE, by_horovod, by_torch
 FIRST_ANSWER = timedelta(seconds=60)  # the first rank may still be compiling
 LATER_ANSWER = timedelta(minutes=30)  # it may evaluate, or save a checkpoint, while others wait
 _GO_ON, _LAST = "go on", "last"
-_KEPT = 16  # answers that are kept in the store: ranks do not lie further apart
+_KEPT = 16  # answers kept in the store: ranks are never further apart
 
 
 def rank_and_size() -> tuple[int, int]:
-    """This process's rank, and how many there are: (0, 1) for a training of one process."""
+    """Return rank and number of processes: (0, 1) for a training of one process."""
     return by_torch() or by_horovod() or ALONE
 
 
 class Agreement:
-    """Lets all ranks stop after the same step. Each needs a hook; if one has none, nobody stops."""
+    """Lets all ranks stop after the same step. Each needs a hook; if a rank has none, no rank stops."""
 
     def __init__(self, store: Any, rank: int, size: int, name: str):
         self._store = store
@@ -43,7 +43,7 @@ class Agreement:
 
     @classmethod
     def among_ranks(cls, name: str) -> Agreement | None:
-        """Between the processes of `torch.distributed`, if there are several."""
+        """Return an agreement of the processes of `torch.distributed`; None if there is only one."""
         rank, size = rank_and_size()
         if size == 1 or not (distributed.is_available() and distributed.is_initialized()):
             return None
@@ -52,9 +52,9 @@ class Agreement:
         return cls(distributed_c10d._get_default_store(), rank, size, name)
 
     def is_last(self, wanted: bool, mode: ModeKeys, mode_step: int) -> bool:
-        """Is this step, which has just ended, the last one? The first rank says so if it is `wanted`."""
+        """Return whether this step, which has just ended, is the last; the first rank decides by `wanted`."""
         if mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
-            return False  # often done by one rank alone
+            return False  # often run on one rank alone
         key = f"{self._name}/{mode.name}/{mode_step}"
         if self._rank != 0:
             return self._answer(key) == _LAST
@@ -69,7 +69,7 @@ class Agreement:
         try:
             self._store.wait([key], self._patience)
         except Exception as error:
-            raise SMDebugRuntimeError(f"The first rank does not answer: {error}") from error
+            raise SMDebugRuntimeError(f"no answer from the first rank: {error}") from error
         self._patience = LATER_ANSWER
         return str(self._store.get(key).decode())
 
@@ -78,8 +78,8 @@ class Agreement:
         if hooks < self._size and not self._complained:
             self._complained = True
             get_logger().warning(
-                "The training is asked to stop, but only %d of %d processes have a hook: the others would "
-                "wait for it forever, so it goes on. Make the hook in every process.",
+                "Stop requested, but only %d of %d processes have a hook: the others would wait for the "
+                "stopped ones forever, so the training goes on. Make the hook in every process.",
                 *(hooks, self._size),
             )
         return bool(hooks >= self._size)

@@ -1,9 +1,9 @@
-"""Watching a PyTorch script that knows nothing of it.
+"""Watching an unchanged PyTorch script.
 
-The model is the first module that is called and has parameters of an optimizer. When others are trained
-and it is not called any more, as from fold to fold, the one that is trained takes its place. Losses of
-`torch.nn` are watched wherever they are; a step in which there was none has the number that `backward` was
-called on. Training and evaluation are told apart by `model.training` and by whether gradients are wanted.
+The model is the first module that is called and has parameters of an optimizer. When others are trained and
+it is not called any more, as from fold to fold, the one that is trained takes its place. All losses of
+`torch.nn` are watched; at a step without one, the number that `backward` was called on is saved.
+`model.training` and whether gradients are enabled distinguish training from evaluation.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from smdebug.pytorch.names import class_name
 # Before PyTorch 2.3 CUDA alone had one.
 _GradScaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 _UNSCALED = "_smdebug_unscaled"
-_LOSS = "loss"  # what is called so that no module gave
+_LOSS = "loss"  # the name of a loss that is not a module's output
 _TURNS = 10
-"""So often another model is trained before it takes the place of one that still exists. A critic has fewer
+"""How often another model is trained before it takes the place of one that still exists. A critic has fewer
 turns between two calls of its generator."""
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch what is trained in this process from now on."""
+    """Watch every training in this process from now on."""
     _Watcher(make_hook).begin()
 
 
@@ -71,7 +71,7 @@ class _Watcher:
         def backward_called(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(tensors, Iterator):  # that can be read once
                 tensors = tuple(tensors)
-            if not in_backward():  # as when what was not kept is computed once more
+            if not in_backward():  # unlike when activations are recomputed
                 watcher._backward(tensors if isinstance(tensors, Sequence) else (tensors,))
             return backward(tensors, *args, **kwargs)
 
@@ -115,7 +115,7 @@ class _Watcher:
             return
         self._trained -= parameters
         if not self._trained:
-            self._stop_looking()
+            self._stop_watching_modules()
         is_first = self._hook is None
         try:
             if self._hook is None:
@@ -123,7 +123,7 @@ class _Watcher:
                 self._hook.follow_training_flag()
             self._hook.register_module(module)
         except (SMDebugError, RuntimeError, OSError) as error:
-            self._stop_looking()
+            self._stop_watching_modules()
             self._make_hook = None  # type: ignore[assignment]
             from smdebug.logger import get_logger
 
@@ -132,23 +132,23 @@ class _Watcher:
         self._models.add(module)
         if is_first:
             self._model = ref(module)
-            self._hook.before_forward(module)  # this call had begun before we knew of it
+            self._hook.before_forward(module)  # this call began before it was watched
             return
         unhooked = list(self._models) if len(self._models) == 2 else [module]
-        for each in unhooked:  # one model alone need not be looked at
-            if each._compiled_call_impl is None and not isinstance(each, torch.jit.ScriptModule):
-                each.register_forward_pre_hook(_BeforeOneOfSeveral(self))
+        for model in unhooked:  # a single model needs no callback
+            if model._compiled_call_impl is None and not isinstance(model, torch.jit.ScriptModule):
+                model.register_forward_pre_hook(_BeforeOneOfSeveral(self))
         self.before_forward(module)
 
     def _before_compiled(self, module: nn.Module, args: Any) -> None:
-        """What a compiled model calls is in its graph: it tells nobody itself."""
+        """Stand in for the forward hook of a compiled model, which would be part of its graph."""
         if self._handle is not None:
             self._before_any_forward(module, args)
         elif len(self._models) > 1 and module in self._models:
             self.before_forward(module)
 
     def before_forward(self, module: nn.Module) -> None:
-        """One of several models is about to be called: is it the one that is trained now?"""
+        """Find out whether one of several models, which is about to be called, is the one trained now."""
         assert self._hook is not None
         model = self._model() if self._model is not None else None
         if module is model:
@@ -159,9 +159,9 @@ class _Watcher:
             if model is None or self._turns >= _TURNS:
                 self._hook.follow_module(module)
                 self._model, self._turns = ref(module), 0
-                self._hook.before_forward(module)  # this call had begun before it was told to tell
+                self._hook.before_forward(module)  # this call began before it was watched
 
-    def _stop_looking(self) -> None:
+    def _stop_watching_modules(self) -> None:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None

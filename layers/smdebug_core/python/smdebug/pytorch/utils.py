@@ -1,4 +1,4 @@
-"""Small questions about PyTorch."""
+"""Helpers for PyTorch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from smdebug.numbers.reductions import compute_reduction
 def get_reduction_of_data(
     reduction_name: str, tensor_data: Any, tensor_name: str, abs: bool = False
 ) -> Any:
-    """The reduction of a tensor: `compute_reduction` on its values."""
+    """Return the reduction of a tensor: `compute_reduction` of its values."""
     if hasattr(tensor_data, "detach"):
         tensor_data = tensor_data.detach().cpu().numpy()
     return compute_reduction(reduction_name, tensor_data, abs)
 
 
 def _is_pt(minor: int) -> bool:
-    """Is PyTorch 1.`minor` or later installed?"""
+    """Return whether PyTorch 1.`minor` or later is installed."""
     try:
         major, its_minor, *_ = version("torch").split(".")
     except PackageNotFoundError:

@@ -1,9 +1,4 @@
-"""What a step of Keras has inside: what layers are given and give, and gradients.
-
-A training step of Keras is one compiled function, of which nothing but its results is seen. At a step at
-which more is to be saved another function runs in its place: the same step, which returns more. It is
-compiled once for each set of collections that is due, and never for steps at which nothing is.
-"""
+"""Capturing the inside of a Keras step: inputs and outputs of layers, and gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ _here = threading.local()  # replicas are traced in threads of their own
 _lock = threading.Lock()
 _watching = 0
 _layer_call = keras.layers.Layer.__call__
-# The one that scales losses applies by itself, and gives the rest on from inside of a branch.
+# LossScaleOptimizer has its own `apply`, which calls the inner one from inside of a branch.
 _appliers = {
     kind: kind.apply for kind in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
 }
@@ -37,10 +32,10 @@ class Collector:
         self._graph = _graph()
         self._numbers: dict[str, int] = {}  # how many tensors had that name so far
         self.tensors: dict[str, Any] = {}
-        self.hidden: str | None = None  # the first that is inside of a graph and cannot leave it
+        self.hidden: str | None = None  # the first inside of another graph, which it cannot leave
 
     def offer(self, name: str, collection: str, values: Any) -> None:
-        """Take these tensors, numbered if there are several; of a layer called again, numbers go on."""
+        """Take these tensors, numbered if there are several; numbers go on when a layer is called again."""
         found = [value for value in tree.flatten(values) if keras.ops.is_tensor(value)]
         first = self._numbers.get(name, 0)
         self._numbers[name] = first + len(found)
@@ -75,7 +70,7 @@ def gradient_names(variables: Any, model: Any = None) -> list[str]:
 
 
 def path_of(variable: Any, model: Any = None) -> str:
-    """Where a variable is, seen from its model: `dense/kernel`."""
+    """Return the path of a variable in its model: `dense/kernel`."""
     path = getattr(variable, "path", None)
     if not isinstance(path, str):
         return str(variable.name).removesuffix(":0")
@@ -84,7 +79,7 @@ def path_of(variable: Any, model: Any = None) -> str:
 
 @contextmanager
 def collecting(collector: Collector) -> Iterator[None]:
-    """Let the collector see every layer that is called here, and every gradient that is applied."""
+    """Show the collector every layer that is called here, and every gradient that is applied."""
     before = getattr(_here, "collector", None)
     _here.collector = collector
     _watch(+1)
@@ -96,7 +91,7 @@ def collecting(collector: Collector) -> Iterator[None]:
 
 
 def _watch(more: int) -> None:
-    """Layers and optimizers are as Keras has made them, but while somebody collects."""
+    """Replace methods of layers and optimizers while anything collects, and restore them afterwards."""
     global _watching
     with _lock:
         _watching += more
@@ -118,7 +113,7 @@ def _watching_applier(own: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
         collector = getattr(_here, "collector", None)
         if collector is not None:
-            _here.collector = None  # an optimizer inside of another is given the same
+            _here.collector = None  # an inner optimizer would offer the same
             variables = trainable_variables
             if variables is None:
                 variables = optimizer._trainable_variables
@@ -134,7 +129,7 @@ def _watching_applier(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dense(gradient: Any) -> Any:
-    """A gradient as one tensor: of an embedding it is rows and where they belong."""
+    """Return a gradient as one tensor: an embedding's consists of rows and their indices."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

@@ -28,11 +28,11 @@ class Collection(BaseCollection):
             raise SMDebugTypeError(f"A tensor, a variable or a list was expected, not {arg!r}")
 
     def add_for_mode(self, arg: Any, mode: ModeKeys | None = None) -> None:
-        """The same; names are the same in every mode."""
+        """Add a tensor for a mode; names are the same in every mode."""
         self.add(arg)
 
     def add_keras_layer(self, layer: Any, inputs: bool = False, outputs: bool = True) -> None:
-        """Include what a layer is given, and what it gives."""
+        """Include the inputs and outputs of a layer."""
         if inputs:
             self.include(f"^{layer.name}/inputs")
         if outputs:

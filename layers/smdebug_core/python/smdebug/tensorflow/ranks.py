@@ -1,4 +1,4 @@
-"""Which process this is among those that train together with TensorFlow or Keras."""
+"""The rank of this process in a training with TensorFlow or Keras."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TRAINERS = ("chief", "master", "worker")  # in the order of their ranks
 
 
 def rank_and_size() -> tuple[int, int]:
-    """This process's rank, and how many there are: (0, 1) for a training of one process."""
+    """Return rank and number of processes: (0, 1) for a training of one process."""
     by_config = _by_tf_config(os.environ.get("TF_CONFIG", ""))
     return by_horovod() or by_torch() or by_config or ALONE  # Keras may run on PyTorch
 
 
 def _by_tf_config(described: str) -> tuple[int, int] | None:
-    """What `TF_CONFIG` says. With parameter servers one process alone runs the training."""
+    """Return rank and size from `TF_CONFIG`. With parameter servers one process runs the training."""
     config = load_tf_config_json(described)
     if config is None or is_parameter_server_strategy(config):
         return None

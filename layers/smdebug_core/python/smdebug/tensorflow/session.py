@@ -4,7 +4,7 @@
     optimizer = hook.wrap_optimizer(optimizer)
     with tf.compat.v1.train.MonitoredSession(hooks=[hook]) as session: …
 
-Each `session.run` is a step. At one that is saved it is asked for more than the training asks for.
+Each `session.run` is a step. At one that is saved, more is fetched than the training fetches.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 
         with tf.compat.v1.train.MonitoredSession(hooks=[smd.SessionHook(out_dir)]) as session: …
 
-    When the training is asked to stop, `session.should_stop()` says so after the step; `hook.stopped` tells
-    why.
+    When a stop is requested, `session.should_stop()` is true after the step; `hook.stopped` has the reason.
     """
 
     def set_up(self, options: HookOptions) -> None:
@@ -49,13 +48,13 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 
     def make_collections(self) -> CollectionManager:
         collections = super().make_collections()
-        # The graph itself tells what is what; by name, all that variables are made of would match.
+        # Kinds come from the graph: by name, everything that variables consist of would match.
         for kind in _KNOWN_KINDS:
             collections.get(kind).include_regex.clear()
         return collections
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Save the gradients that this optimizer computes. It is given back, and told to say so."""
+        """Save the gradients that this optimizer computes; return it."""
         compute = getattr(optimizer, "compute_gradients", None)
         if compute is None:
             return optimizer
@@ -81,7 +80,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
     # What the session calls
 
     def begin(self) -> None:
-        """The graph is complete: look at what there is to save."""
+        """Find what there is to save: the graph is complete."""
         graph = v1.get_default_graph()
         for variable in v1.global_variables():
             self._variables[variable.name] = variable.read_value()
@@ -99,7 +98,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
                     self._tensors[tensor.name] = tensor
 
     def before_run(self, run_context: Any) -> Any:
-        """A step begins: say what is to be fetched as well."""
+        """Begin a step, and return what to fetch besides."""
         try:
             self.begin_step()
         except TrainingStopped as stopped:
@@ -122,17 +121,17 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
         )
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """The step is over: save what was fetched."""
+        """Save what was fetched: the step is over."""
         if run_values.results:
             self.record_all(run_values.results)
         self.end_step()
 
     def end(self, session: Any) -> None:
-        """The session has ended."""
+        """Wait until everything is written: the session has ended."""
         self.flush(self.write_patience)
 
     def _can_be_fetched(self, tensor: Any, given: frozenset[str]) -> bool:
-        """Not if it is made of something that was not fed, or is known only inside of a loop."""
+        """Return whether it has a value: not without its placeholders fed, and not inside of a loop."""
         needs = self._needs.get(tensor.name)
         if needs is None:
             needs = self._needs[tensor.name] = _placeholders_behind(tensor)
@@ -142,13 +141,13 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 
 
 class EstimatorHook(SessionHook):
-    """The hook for an Estimator's `train(hooks=[hook])`, where TensorFlow still has them: before 2.16."""
+    """The hook for an Estimator's `train(hooks=[hook])`, in TensorFlow before 2.16."""
 
     @takes(HookOptions)
     def __init__(self, options: HookOptions):
         if not hasattr(tf, "estimator"):
             raise SMDebugNotImplementedError(
-                f"TensorFlow {tf.__version__} has no Estimators, they were removed in 2.16. Train with "
+                f"TensorFlow {tf.__version__} has no Estimators: they were removed in 2.16. Train with "
                 "Keras and a KerasHook, or with tf.compat.v1.train.MonitoredSession and a SessionHook."
             )
         self.set_up(options)

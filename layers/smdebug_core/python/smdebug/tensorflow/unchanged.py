@@ -1,4 +1,4 @@
-"""Watching a Keras script that knows nothing of it: the hook is among the callbacks of every `fit`."""
+"""Watching an unchanged Keras script: the hook is among the callbacks of every `fit`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smdebug.tensorflow.keras import KerasHook
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch what is trained in this process from now on."""
+    """Watch every training in this process from now on."""
     made: Any = keras.callbacks.CallbackList.__init__
     hooks: list[KerasHook | None] = []
 

@@ -1,4 +1,4 @@
-"""Small questions about TensorFlow, and about how a training is distributed (`TF_CONFIG`)."""
+"""Helpers for TensorFlow, and for `TF_CONFIG`, which describes how a training is distributed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cluster = dict[str, Any]
 
 
 class TFDistributionStrategy(Enum):
-    """How TensorFlow spreads a training."""
+    """How TensorFlow distributes a training."""
 
     NONE = 0
     PARAMETER_SERVER = 1
@@ -25,12 +25,12 @@ class TFDistributionStrategy(Enum):
 def tensor_can_be_saved(
     tensor: Any, subgraph: Any = None, unfilled_placeholders: Any = None
 ) -> bool:
-    """Does nothing that was not fed stand between the tensor and its value?"""
+    """Return whether the tensor's value needs no placeholder that was not fed."""
     return not unfilled_placeholders
 
 
 def load_tf_config_json(tf_config: str) -> Cluster | None:
-    """The cluster that `TF_CONFIG` describes, or None."""
+    """Return the cluster that `TF_CONFIG` describes, or None."""
     try:
         config = json.loads(tf_config)
     except (ValueError, TypeError):
@@ -44,7 +44,7 @@ def is_parameter_server_strategy(tf_config: Cluster) -> bool:
 
 
 def get_worker_id_from_tf_config(tf_config: Cluster) -> str:
-    """This task, as `<type>_<index>`."""
+    """Return this task, as `<type>_<index>`."""
     try:
         task = tf_config["task"]
         return f"{task['type']}_{int(task['index'])}"
@@ -53,13 +53,13 @@ def get_worker_id_from_tf_config(tf_config: Cluster) -> str:
 
 
 def get_num_workers_from_tf_config(tf_config: Cluster) -> int:
-    """How many tasks train: the workers, and the chief or master."""
+    """Return how many tasks train: the workers, and the chief or master."""
     cluster = tf_config.get("cluster") or {}
     return sum(len(cluster.get(kind, [])) for kind in ("worker", "chief", "master"))
 
 
 def get_chief_worker_from_tf_config(tf_config: Cluster) -> str:
-    """The task that leads: the chief or master, else the first worker."""
+    """Return the leading task: the chief or master, else the first worker."""
     cluster = tf_config.get("cluster") or {}
     for kind in ("chief", "master", "worker"):
         if cluster.get(kind):
@@ -68,5 +68,5 @@ def get_chief_worker_from_tf_config(tf_config: Cluster) -> str:
 
 
 def does_tf_support_mixed_precision_training() -> bool:
-    """Always true of the versions that are supported."""
+    """Return True, as for all supported versions."""
     return True

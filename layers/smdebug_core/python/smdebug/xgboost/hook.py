@@ -3,7 +3,7 @@
     hook = smd.Hook("s3://bucket/run", include_collections=["feature_importance"], train_data=dtrain)
     xgboost.train(params, dtrain, evals=[(dtest, "test")], callbacks=[hook])
 
-A boosting round is a step. What has to be computed is computed only for rounds at which it is saved.
+A boosting round is a step. Values are computed only for rounds at which they are saved.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         hook = smd.Hook(out_dir, include_collections=["average_shap", "trees"], train_data=dtrain)
         xgboost.train(params, dtrain, evals=[(dtest, "test")], callbacks=[hook])
 
-    Metrics are saved every tenth round unless told otherwise. `train_data` and `validation_data` are a
-    `DMatrix`, or `(path, "csv" | "libsvm")`. When the training is asked to stop, the round that runs is the
-    last, and `xgboost.train` returns the model; `hook.stopped` tells why.
+    Metrics are saved every tenth round by default. `train_data` and `validation_data` are a `DMatrix`, or
+    `(path, "csv" | "libsvm")`. When a stop is requested, the round that runs is the last, and `xgboost.train`
+    returns the model; `hook.stopped` has the reason.
     """
 
     adapter = XGBoostAdapter()
@@ -100,15 +100,15 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Any:
-        """A hook as the JSON file says, saving every tenth round unless it says otherwise."""
+        """Make a hook from a JSON file; by default it saves every tenth round."""
         return create_hook_from_json_config(
             cls, json_file_path, {"save_interval": DEFAULT_SAVE_INTERVAL}
         )
 
-    # Estimators are copied to be tried on parts of the data, and saved with their callbacks in them
+    # Estimators are copied for cross-validation, and pickled with their callbacks
 
     def __deepcopy__(self, memo: Any) -> Any:
-        self.warn_once("A copy of an estimator is trained unwatched: a copy is no part of the run")
+        self.warn_once("Copies of an estimator are not watched: they are not part of the run")
         return Unwatched()
 
     def __copy__(self) -> Any:
@@ -120,7 +120,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
     # What XGBoost calls
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """A round begins. True ends the training: somebody has asked for that."""
+        """Begin a step; return True, which ends the training, if a stop is requested."""
         try:
             self.begin_step()
         except TrainingStopped as stopped:
@@ -130,7 +130,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         return False
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """A round has ended: save what is wanted of it."""
+        """Save what is wanted of the round, which has ended."""
         self._round = None
         if self.due:
             self._warn_of_missing_data()
@@ -141,7 +141,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         return False
 
     def after_training(self, model: Any) -> Any:
-        """The last round has ended, perhaps by another callback's wish, before ours was called."""
+        """Save the last round, if another callback ended it before this one was called."""
         if self._round is not None:
             epoch, evals_log = self._round
             self.after_iteration(model, epoch, evals_log)
@@ -161,7 +161,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
             yield "labels", self.validation_data.get_label()
 
     def _of_model(self, model: Any) -> Iterator[Iterable[tuple[str, Any]]]:
-        """What is computed from the model, each only if it is wanted."""
+        """Compute what is wanted of the model."""
         if self.validation_data is not None and self._is_due("predictions", "predictions"):
             yield self._unless_refused("predictions", self._predictions(model))
         for kind in IMPORTANCES:
@@ -189,14 +189,14 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
                 yield f"full_shap/{feature}", shap
 
     def _unless_refused(
-        self, what: str, tensors: Iterable[tuple[str, Any]]
+        self, subject: str, tensors: Iterable[tuple[str, Any]]
     ) -> Iterator[tuple[str, Any]]:
-        """Not every booster has everything: trees, for one, a linear model has none."""
+        """Yield the tensors; warn if this booster has none, as a linear model has no trees."""
         try:
             yield from tensors
         except (ValueError, xgboost.core.XGBoostError) as error:
-            why = str(error).partition("\n")[0]
-            self.warn_once(f"Nothing is saved of {what}: XGBoost says: {why}", what)
+            reason = str(error).partition("\n")[0]
+            self.warn_once(f"{subject} cannot be saved: XGBoost reports: {reason}", subject)
 
     def _is_due(self, collection: str, example: str) -> bool:
         return self.should_save_tensor_or_collection(example, collection)
@@ -205,9 +205,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         for collection in self.collections_due():
             data = _NEEDS.get(collection.name)
             if data is not None and getattr(self, data) is None:
-                self.warn_once(
-                    f"Nothing is saved of {collection.name}: the hook was not given {data}"
-                )
+                self.warn_once(f"{collection.name} cannot be saved: the hook needs {data}")
 
     # Several processes
 
@@ -217,7 +215,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
 
 
 class Unwatched(TrainingCallback):  # type: ignore[misc]
-    """What a hook is in the copy of an estimator: a callback that does nothing."""
+    """Replaces a hook in the copy of an estimator: a callback that does nothing."""
 
 
 def _as_rank_zero_decides(last: int | None) -> int | None:
@@ -237,7 +235,7 @@ def _metrics(evals_log: Mapping[str, Mapping[str, list[Any]]]) -> Iterator[tuple
 
 
 def _importance(model: Any, kind: str) -> Iterator[tuple[str, float]]:
-    """Each feature's share of the sum; those that no tree uses have none."""
+    """Yield each feature's share of the sum; features that no tree uses have none."""
     try:
         scores = model.get_score(importance_type=kind)
     except (ValueError, xgboost.core.XGBoostError):  # a linear model has weights alone

@@ -1,4 +1,4 @@
-"""The trees that a boosting round has added, as columns: a row per node."""
+"""The trees of a boosting round as columns, with a row per node."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ COLUMNS = (
         "Category",
     ),
 )
-_NOTHING = "nan"  # what a leaf says where a split names a node
+_NOTHING = "nan"  # in a leaf, in place of the nodes that a split names
 
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def columns_of(dumps: list[str], first_tree: int) -> Columns:
-    """The nodes of these trees, which XGBoost has dumped as JSON; the first one's number is given."""
+    """Yield the nodes of trees that XGBoost has dumped as JSON, numbered from the given one on."""
     rows = [
         row
         for number, dump in enumerate(dumps, start=first_tree)
@@ -65,5 +65,5 @@ def _rows(node: Mapping[str, Any], tree: int) -> Iterator[dict[str, Any]]:
 
 
 def _number(leaf: Any) -> float:
-    """A leaf of several outputs has a vector: its mean stands for it."""
+    """Return the value of a leaf; the mean if it has several outputs."""
     return float(np.mean(leaf))

@@ -1,4 +1,4 @@
-"""Watching an XGBoost script that knows nothing of it: each `xgboost.train` is a run."""
+"""Watching an unchanged XGBoost script: each `xgboost.train` is a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smdebug.xgboost.hook import Hook
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch what is trained in this process from now on."""
+    """Watch every training in this process from now on."""
     train = training.train
 
     @functools.wraps(train)

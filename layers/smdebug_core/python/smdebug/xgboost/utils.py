@@ -1,4 +1,4 @@
-"""Small questions about XGBoost."""
+"""Helpers for XGBoost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smdebug.saving.framework import require
 
 
 def parse_tree_model(booster: Any, iteration: int) -> dict[str, np.ndarray[Any, Any]]:
-    """The trees that this round has added, a row per node, as columns: Tree, Node, ID, Feature …"""
+    """Return the trees of this round, a row per node, as columns: Tree, Node, ID, Feature …"""
     from smdebug.xgboost.trees import columns_of
 
     of_round = booster[iteration : iteration + 1]
@@ -22,7 +22,7 @@ def parse_tree_model(booster: Any, iteration: int) -> dict[str, np.ndarray[Any, 
 
 
 def get_dmatrix(data_path: str, content_type: str, csv_weights: int = 0) -> Any:
-    """The data in a file, or in all files of a folder, as XGBoost takes it.
+    """Return the data in a file, or in all files of a folder, as a DMatrix.
 
     `csv`: the first column is the label; with `csv_weights` the second is the weight of the row. `libsvm`:
     `label[:weight] index:value …`, indices beginning with 0 or more.
@@ -73,7 +73,7 @@ def _from_libsvm(files: list[Path]) -> Any:
             except ValueError as error:
                 raise SMDebugValueError(f"{file}, line {number} is no libsvm: {error}") from error
     width = 1 + max((max(row, default=-1) for row in rows), default=-1)
-    values = np.full((len(rows), width), np.nan, np.float32)  # what is not named is missing
+    values = np.full((len(rows), width), np.nan, np.float32)  # values not listed are missing
     for here, row in enumerate(rows):
         values[here, list(row)] = list(row.values())
     return xgboost.DMatrix(values, label=labels, weight=weights)
