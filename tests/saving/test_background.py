@@ -462,6 +462,7 @@ def test_a_forked_child_is_silent_and_leaves_the_queue_to_its_parent(tmp_path):
     out = run_script(
         OPENING
         + """
+writer = BackgroundWriter(open_storage(sys.argv[1]))  # patient: forking may take long
 create, gate = writer.storage.create, threading.Event()
 writer.storage.create = lambda key: (gate.wait(), create(key))[1]
 for step in range(5):
