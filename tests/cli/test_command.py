@@ -64,7 +64,7 @@ def test_a_command_that_is_mistyped_is_recognized(ask):
     assert ask("inspect", "x", "--nope").code == 2
 
 
-def test_a_defect_is_a_sentence_and_a_trace_only_on_request(ask, failing, monkeypatch):
+def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(ask, failing, monkeypatch):
     import smdebug.runs.overview as overview
 
     def broken(*_: object, **__: object) -> None:
@@ -159,7 +159,7 @@ def test_a_closed_pipe_is_no_error(failing):
         assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_the_code_is_told_even_if_nothing_else_can_be(failing):
+def test_the_exit_code_is_right_even_if_nothing_can_be_printed(failing):
     command = f"{sys.executable} -m smdebug inspect"
     for closed in ("2>&-", "2>/dev/full"):
         assert in_bash(f"{command} {failing} {closed}").returncode == 0

@@ -12,7 +12,7 @@ from tests.cli.conftest import failing_run, flip_a_bit
 from tests.rules.made_runs import made_run
 
 
-def test_two_runs_part_at_the_first_difference(ask, failing, tmp_path):
+def test_two_runs_diverge_at_the_first_difference(ask, failing, tmp_path):
     shutil.copytree(failing, tmp_path / "same")
     assert ask("compare", failing, tmp_path / "same").code == 0
     made = {10 * at: {"loss": [2.0 - at / 10], "gradient/fc": [1.0]} for at in range(4)}

@@ -95,7 +95,7 @@ def test_waiting_has_an_end(ask, stock):
     assert (answer.code, "waited 0 s" in answer.err) == (3, True)
 
 
-def test_findings_are_told_in_the_order_of_steps(ask, stock):
+def test_findings_are_reported_in_the_order_of_steps(ask, stock):
     answer = ask("findings", RUN, "--rule", "fc", "--since", "1", "--json")
     assert (answer.code, [item["step"] for item in answer.json]) == (1, [1, 2])
     assert "gradient/fc" in ask("findings", RUN, "--last", "1").out
@@ -118,14 +118,14 @@ def test_rules_are_attached_and_detached(ask, stock, tmp_path):
     ]
 
 
-def test_a_rules_file_that_makes_no_sense_names_the_entry(ask, stock, tmp_path):
+def test_an_invalid_rules_file_names_the_entry(ask, stock, tmp_path):
     (tmp_path / "rules.json").write_text('{"version": 1, "rules": [{"rule": "a b"}]}')
     answer = ask("attach", RUN, tmp_path / "rules.json")
     assert (answer.code, "rules[0]" in answer.err) == (2, True)
     assert ask("attach", RUN, tmp_path / "none.json").code == 2
 
 
-def test_a_rule_or_parameter_that_is_misspelt_is_told_when_it_is_attached(ask, stock, tmp_path):
+def test_a_rule_or_parameter_that_is_misspelt_is_reported_when_it_is_attached(ask, stock, tmp_path):
     wanted = [{"rule": "VanishingGradint"}, {"rule": "AllZero", "parameters": {"treshold": "1"}}]
     (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": wanted}))
     answer = ask("attach", RUN, tmp_path / "rules.json", "--json")
@@ -149,7 +149,7 @@ def test_a_training_is_asked_to_stop(ask, stock):
     assert ask("stop", RUN, "--yes").code == 3
 
 
-def test_logs_of_a_rule_are_told(ask, stock):
+def test_logs_of_a_rule_are_reported(ask, stock):
     logs = boto3.client("logs")
     logs.create_log_stream(logGroupName="evaluate", logStreamName="one")
     line = {"run": RUN, "rule": "fc", "level": "ERROR", "step": 7, "message": "it is\nodd"}
@@ -162,7 +162,7 @@ def test_logs_of_a_rule_are_told(ask, stock):
     assert ask("logs", RUN, "fc", "--since", "soon").code == 2
 
 
-def test_a_run_a_rule_and_a_stack_that_are_not_known_are_told_with_the_nearest(ask, stock):
+def test_a_run_a_rule_and_a_stack_that_are_not_known_are_reported_with_the_nearest(ask, stock):
     answer = ask("status", "teams/resnat")
     assert (answer.code, "Did you mean" in answer.err) == (3, True)
     stock.begin("my-bucket/bert", first_seen=BEGUN)
@@ -307,7 +307,7 @@ def test_a_job_is_looked_up_by_its_name(ask, aws, tmp_path):
     assert (missing.code, "resnet-2024" in missing.err) == (3, True)
 
 
-def test_a_folder_to_import_to_that_is_a_file_is_said_to_be_one(ask, tmp_path):
+def test_an_output_folder_that_is_a_file_is_an_error(ask, tmp_path):
     (tmp_path / "job.json").write_text(json.dumps(JOB))
     for place, hint in (("job.json", "must be a folder"), ("job.json/x", "Part of that path")):
         answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path / place)
@@ -315,7 +315,7 @@ def test_a_folder_to_import_to_that_is_a_file_is_said_to_be_one(ask, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "[" * 100_000])
-def test_a_file_that_is_no_job_is_said_to_be_none(ask, tmp_path, text):
+def test_a_file_without_a_job_is_an_error(ask, tmp_path, text):
     (Path(tmp_path) / "job.json").write_text(text)
     answer = ask("import-sagemaker", tmp_path / "job.json", "-o", tmp_path)
     assert (answer.code, "job.json" in answer.err) == (2, True)

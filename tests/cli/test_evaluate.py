@@ -62,7 +62,7 @@ def test_several_processes_find_what_one_finds(failing):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, tmp_path, jobs):
+def test_a_rule_runs_its_end_check_in_any_number_of_processes(ask, tmp_path, jobs):
     from smdebug.mode_keys import ModeKeys
     from tests.rules.made_runs import MadeRun
 
@@ -80,7 +80,7 @@ def test_a_rule_is_asked_about_the_end_of_a_run_however_many_looked_at_it(ask, t
     assert ask(*asked, "--end-step", 39).code == 0
 
 
-def test_a_rule_that_begins_to_remember_late_is_asked_in_order(ask, failing, tmp_path):
+def test_a_rule_that_begins_to_remember_late_is_evaluated_in_order(ask, failing, tmp_path):
     """It is found out after processes have begun, and what they output of later steps does not count."""
     from smdebug.runs.evaluating import evaluate
 
@@ -127,7 +127,7 @@ def test_rules_come_from_a_rules_json(ask, failing, tmp_path):
     assert ask("evaluate", failing).code == 1
 
 
-def test_all_means_every_rule_that_needs_nothing(ask, failing):
+def test_all_means_every_rule_without_required_parameters(ask, failing):
     results = ask("evaluate", failing, "--rule", "all", "--json").json
     names = {result["rule"] for result in results}
     assert {"VanishingGradient", "LossNotDecreasing"} <= names
@@ -156,7 +156,7 @@ def test_a_usage_error_is_one_sentence(ask, failing, options, complaint):
     assert "Traceback" not in answer.err
 
 
-def test_a_rule_can_be_told_another_run(ask, failing, tmp_path):
+def test_a_rule_can_compare_with_another_run(ask, failing, tmp_path):
     failing_run(tmp_path / "again")
     options = [
         "--rule",
@@ -178,7 +178,7 @@ def test_rules_are_listed_and_described(ask):
     assert ask("rules", "Nope").code == 2
 
 
-def test_a_process_that_dies_is_told_and_not_waited_for(ask, failing, tmp_path):
+def test_a_process_that_dies_is_reported_and_not_waited_for(ask, failing, tmp_path):
     source = """
 import os
 import smdebug

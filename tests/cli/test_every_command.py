@@ -113,7 +113,7 @@ def test_it_answers_with_one_document(ask, folder, name):
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_what_is_wrong_is_told_on_the_other_channel_with_a_code(ask, folder, name):
+def test_what_is_wrong_is_reported_on_the_other_channel_with_a_code(ask, folder, name):
     code, words = BAD[name]
     answer = ask(name, *filled(words, folder), "--json")
     assert (answer.code, answer.out) == (code, "")

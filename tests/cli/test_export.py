@@ -123,7 +123,7 @@ def test_an_export_of_reductions_alone_is_refused_by_every_form(ask, tmp_path, f
     )
 
 
-def test_an_export_of_a_run_that_saved_nothing_says_so(ask, tmp_path):
+def test_an_export_of_a_run_that_saved_nothing_is_reported(ask, tmp_path):
     with smdebug.Hook(str(tmp_path / "run")):
         pass
     answer = ask("export", "npz", tmp_path / "run", "-o", tmp_path / "out.npz")

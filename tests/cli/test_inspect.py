@@ -16,7 +16,7 @@ from tests.rules.made_runs import made_run
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
 
 
-def test_a_run_is_told_at_a_glance(ask, failing):
+def test_a_run_is_reported_at_a_glance(ask, failing):
     answer = ask("inspect", failing)
     assert answer.code == 0
     assert "ended, 1 worker, 10 steps, 3 tensors" in answer.out
@@ -35,7 +35,7 @@ def test_a_run_is_told_at_a_glance(ask, failing):
     )
 
 
-def test_a_run_in_a_bucket_is_told_as_one_in_a_folder(ask, failing, bucket, tmp_path):
+def test_a_run_in_a_bucket_is_reported_as_one_in_a_folder(ask, failing, bucket, tmp_path):
     failing_run(f"s3://{bucket}/runs/failing")
     far, near = (
         ask("inspect", f"s3://{bucket}/runs/failing", "--json").json,
@@ -67,7 +67,7 @@ def test_runs_of_the_old_library_are_read_and_sound(ask, run):
     assert "the old library wrote no checksum" in answer.out
 
 
-def test_a_file_is_said_to_be_one(ask, failing):
+def test_a_path_to_a_file_is_an_error(ask, failing):
     file = failing / index_key(20, "worker_0")
     for words in (("inspect",), ("verify",), ("tensor", "loss"), ("evaluate", "--rule", "all")):
         answer = ask(words[0], file, *words[1:])
@@ -85,7 +85,7 @@ def test_a_place_without_a_run_says_what_is_there(ask, failing, tmp_path):
     assert (payload["exit_code"], "does not exist" in payload["error"]) == (3, True)
 
 
-def test_a_tensor_is_told_over_its_steps_and_at_one(ask, failing):
+def test_a_tensor_is_reported_over_its_steps_and_at_one(ask, failing):
     payload = ask("tensor", failing, "gradient/fc", "--json").json
     assert [step["step"] for step in payload["steps"]] == list(range(0, 100, 10))
     assert payload["steps"][-1]["abs_mean"] == pytest.approx(1e-9)
@@ -114,7 +114,7 @@ def test_what_is_not_finite_is_counted_and_told_as_json(ask, tmp_path):
     ]
 
 
-def test_a_tensor_that_is_damaged_is_told_as_that(ask, failing):
+def test_a_tensor_that_is_damaged_is_reported_as_that(ask, failing):
     flip_a_bit(failing)
     answer = ask("tensor", failing, "loss")
     assert (answer.code, answer.out.count("damaged")) == (0, 1)
@@ -127,7 +127,7 @@ def test_a_tensor_that_is_damaged_is_told_as_that(ask, failing):
     assert "damaged: " in ask("inspect", failing).out
 
 
-def test_a_worker_that_is_not_there_is_told_with_those_that_are(ask, failing, tmp_path):
+def test_a_worker_that_is_not_there_is_reported_with_those_that_are(ask, failing, tmp_path):
     answer = ask("tensor", failing, "loss", "--worker", "worker_7")
     assert (answer.code, "worker_0" in answer.err) == (2, True)
     answer = ask("export", "npz", failing, "--worker", "worker_7", "-o", tmp_path / "out.npz")

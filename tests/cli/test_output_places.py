@@ -29,7 +29,7 @@ def test_a_report_without_rules_that_names_one_is_refused(ask, failing, tmp_path
     assert (answer.code, "--no-rules" in answer.err) == (2, True)
 
 
-def test_a_report_hears_that_the_other_run_is_none_before_rules_look(
+def test_a_report_refuses_a_missing_other_run_before_rules_are_evaluated(
     ask, failing, tmp_path, monkeypatch
 ):
     from smdebug.reports import writing
@@ -62,7 +62,7 @@ def mere_owner():
         (("plot", "{}/failing", "--tensor", "loss", "-o"), "x.png"),
     ],
 )
-def test_a_place_that_cannot_be_written_to_is_told_as_it_was_named(
+def test_a_place_that_cannot_be_written_to_is_reported_as_it_was_named(
     failing, tmp_path, mere_owner, words, place
 ):
     sealed = tmp_path / "sealed"

@@ -97,7 +97,7 @@ def test_a_dumb_terminal_gets_neither_colour_nor_a_line_that_is_written_over(mon
     assert commands._use_colour() is False
 
 
-def test_waiting_is_told_to_terminals_alone(capsys, monkeypatch):
+def test_waiting_is_reported_to_terminals_alone(capsys, monkeypatch):
     monkeypatch.setattr(progress, "_DELAY", 0.0)
     with progress.waiting("opening it"):
         pass

@@ -13,7 +13,7 @@ from smdebug.files.names import event_key, index_key
 from tests.cli.conftest import failing_run
 
 
-def test_steps_that_are_left_out_since_they_cannot_be_read_are_told(ask, failing):
+def test_steps_that_are_left_out_since_they_cannot_be_read_are_reported(ask, failing):
     (failing / index_key(40, "worker_0")).write_text("")
     answer = ask("evaluate", failing, "--rule", "ExplodingTensor", "--json")
     assert (answer.code, answer.json[0]["looked"]) == (3, 9)
@@ -55,7 +55,7 @@ def with_a_gap(failing: Path, tmp_path: Path) -> Path:
         (("tensor", "{}/failing", "loss"), 0),
     ],
 )
-def test_an_event_file_that_is_gone_is_told_and_all_is_not_well(
+def test_a_missing_event_file_is_reported_and_the_run_does_not_pass(
     ask, with_a_gap, tmp_path, words, code
 ):
     answer = ask(*(word.format(tmp_path) for word in words), "--json")
@@ -67,7 +67,7 @@ def test_an_event_file_that_is_gone_is_told_and_all_is_not_well(
     assert (gap["step"], gap["worker"]) == (30, "worker_0")
 
 
-def test_an_event_file_that_is_gone_is_told_in_the_place_of_its_values(ask, with_a_gap, tmp_path):
+def test_a_missing_event_file_is_reported_in_place_of_its_values(ask, with_a_gap, tmp_path):
     first, other = with_a_gap, tmp_path / "whole"
     assert "the event file of the first run is missing" in ask("compare", first, other).out
     assert "the event file of the second run is missing" in ask("compare", other, first).out
@@ -101,7 +101,7 @@ def test_an_event_file_that_was_not_asked_for_may_be_gone(ask, with_a_gap, tmp_p
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_reductions_whose_event_file_is_gone_are_told_as_that(ask, tmp_path):
+def test_reductions_whose_event_file_is_gone_are_reported_as_that(ask, tmp_path):
     reduced = smdebug.ReductionConfig(reductions=["mean"])
     options = {"include_collections": ["gradients"], "reduction_config": reduced}
     every = smdebug.SaveConfig(save_interval=1)

@@ -28,7 +28,7 @@ def test_a_flipped_bit_is_found_by_verify_and_by_nothing_quicker(ask, failing):
     assert ask("verify", failing, "--quick").code == 1
 
 
-def test_every_kind_of_damage_is_told(ask, failing):
+def test_every_kind_of_damage_is_reported(ask, failing):
     (failing / event_key(30, "worker_0")).unlink()
     (failing / index_key(40, "worker_0")).write_text('{"meta": {}}')
     shutil.copy(failing / index_key(50, "worker_0"), failing / index_key(55, "worker_0"))

@@ -211,7 +211,7 @@ class Firing(Rule):
         return True
 
 
-def test_actions_run_when_the_rule_fires_and_before_it_says_so():
+def test_actions_run_when_the_rule_fires_and_before_it_is_reported():
     trial = made_run({4: {"loss": [1.0]}}).trial()
     rule = Firing(trial, json.dumps(EMAIL))
     with pytest.raises(RuleEvaluationConditionMet):

@@ -47,7 +47,7 @@ def run(capsys, *argv):
     return code, lines, output.err
 
 
-def test_what_a_rule_finds_is_told_and_the_exit_code_is_1(path, capsys):
+def test_what_a_rule_finds_is_reported_and_the_exit_code_is_1(path, capsys):
     code, lines, errors = run(capsys, "--trial-dir", path, "--rule-name", "vanishinggradient")
     assert (code, errors) == (1, "")
     assert lines == [
@@ -122,7 +122,7 @@ def test_another_trial_is_opened_by_the_name_that_the_rule_has_for_it(
     assert (code, lines[0]) == (1, "step 1: loss: differs from run other by up to 5")
 
 
-def test_a_rule_of_ones_own_is_taken_from_its_file(path, rule_file, capsys):
+def test_a_rule_of_your_own_is_taken_from_its_file(path, rule_file, capsys):
     argv = ["--trial-dir", path, "--rule-file", rule_file, "--limit", "3.5"]
     code, lines, _ = run(capsys, *argv, "--rule-name", "myrule")
     assert code == 1
@@ -201,7 +201,9 @@ ASKED_WRONGLY = {
 
 
 @pytest.mark.parametrize("case", ASKED_WRONGLY)
-def test_what_is_wrong_is_told_in_one_line_and_the_exit_code_is_2(case, path, rule_file, capsys):
+def test_what_is_wrong_is_reported_in_one_line_and_the_exit_code_is_2(
+    case, path, rule_file, capsys
+):
     argv, complaint = ASKED_WRONGLY[case]
     argv = [{"RUN": path, "FILE": rule_file}.get(item, item) for item in argv]
     code, _, errors = run(capsys, *argv)

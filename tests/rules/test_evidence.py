@@ -44,7 +44,7 @@ def steps_of(**values):
     return dict(sorted(steps.items()))
 
 
-def test_what_is_found_is_told_with_since_when_and_when_all_was_still_well():
+def test_a_finding_names_its_first_step_and_the_last_good_one():
     run = made_run(steps_of(a={0: 1, 3: 20, 5: 30, 6: 1, 7: 40}, b={5: 50, 7: 60})).trial()
     found = findings_by_step(TooLarge(run))
     assert history(found) == {
@@ -74,7 +74,7 @@ class OutOfRange(TensorRule):
                 yield Judged(seen.name, seen.worker, finding)
 
 
-def test_one_illness_after_another_of_the_same_tensor_has_a_beginning_of_its_own():
+def test_one_failure_after_another_of_the_same_tensor_has_a_beginning_of_its_own():
     run = MadeRun()
     for step, values in enumerate([[1, 1], [20, 1], [20, -1], [1, -1], [20, -1], [1, 1], [1, -1]]):
         run.save(step, {"a": np.float32(values)})
@@ -99,7 +99,7 @@ def test_a_step_that_the_rule_was_not_asked_about_is_not_called_good():
     }
 
 
-def test_a_step_at_which_a_tensor_was_passed_over_is_not_called_good():
+def test_a_step_at_which_a_tensor_was_skipped_is_not_called_good():
     values = {0: np.float32([1]), 1: np.zeros(0, np.float32), 2: np.float32([20])}
     run = made_run({step: {"a": value, "b": np.float32([1])} for step, value in values.items()})
     assert history(findings_by_step(TooLarge(run.trial()))) == {2: [("a", 2, 0)]}
@@ -123,7 +123,7 @@ class NotAtOne(TooLarge):
         return [Judged("a", "", skipped="not now")] if step == 1 else super().judged(step)
 
 
-def test_a_step_at_which_all_was_passed_over_as_a_whole_is_not_called_good():
+def test_a_step_at_which_all_was_skipped_as_a_whole_is_not_called_good():
     run = made_run(steps_of(a={0: 1, 1: 1, 2: 20, 3: 1, 4: 20})).trial()
     assert history(findings_by_step(NotAtOne(run))) == {2: [("a", 2, 0)], 4: [("a", 4, 3)]}
 
@@ -163,7 +163,7 @@ def test_since_when_is_remembered_in_the_state():
     assert history(findings_by_step(later, start_step=5)) == {5: [("a", 3, 0)]}
 
 
-def test_workers_are_told_apart():
+def test_workers_are_kept_apart():
     run = MadeRun(workers=2)
     for step, values in enumerate([(1, 20), (30, 20), (30, 1)]):
         for rank, value in enumerate(values):
@@ -175,7 +175,7 @@ def test_workers_are_told_apart():
     } == {0: [("worker_1", 0)], 1: [("worker_0", 1), ("worker_1", 0)], 2: [("worker_0", 1)]}
 
 
-def test_what_is_passed_over_is_said_and_is_no_look():
+def test_skipped_tensors_are_reported_and_do_not_count_as_checked():
     tensors = {"text": np.array(["x"]), "empty": np.zeros(0, np.float32)}
     rule = TooLarge(made_run({0: tensors, 1: {"a": np.float32([1])}}).trial())
     assert looked_at(rule, 0) is False

@@ -28,7 +28,7 @@ def trial(run):
     return run.trial()
 
 
-def test_required_tensors_are_told_by_name_and_step(trial):
+def test_required_tensors_are_reported_by_name_and_step(trial):
     required = RequiredTensors(trial)
     required.add("w", steps=[2])
     required.add(name="relu_0", steps=[0, 1], trial=None, should_match_regex=False)

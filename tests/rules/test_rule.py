@@ -124,7 +124,7 @@ def test_a_truthy_answer_counts_as_true(trial):
         Numpy(trial).invoke(10)
 
 
-def test_a_step_that_was_not_saved_and_the_end_are_told_apart(trial):
+def test_an_unsaved_step_and_the_end_are_distinguished(trial):
     with pytest.raises(StepUnavailable):
         Above(trial).invoke(5)
     with pytest.raises(NoMoreData):
@@ -159,7 +159,7 @@ def test_findings_begin_empty_at_every_step(trial):
         assert len(rule.findings) == 4
 
 
-def test_evidence_that_makes_no_sense_does_not_hide_what_was_found(trial):
+def test_invalid_evidence_does_not_hide_the_findings(trial):
     class Odd(Rule):
         def invoke_at_step(self, step):
             self.findings = 7

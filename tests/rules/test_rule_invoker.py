@@ -62,7 +62,7 @@ def test_a_start_past_the_end_is_the_end(trial):
         invoke_rule(Recording(trial), start_step=50)
 
 
-def test_steps_that_were_not_saved_are_passed_over_at_once():
+def test_steps_that_were_not_saved_are_skipped_at_once():
     trial = made_run({0: {"loss": [1.0]}, 10_000_000: {"loss": [1.0]}}).trial()
     rule = Recording(trial)
     with pytest.raises(NoMoreData):
@@ -106,7 +106,7 @@ def test_invoke_is_the_older_name(trial):
         TensorUnavailable("w"),
     ],
 )
-def test_what_is_missing_at_a_step_is_passed_over(trial, missing):
+def test_what_is_missing_at_a_step_is_skipped(trial, missing):
     class Missing(Recording):
         def invoke_at_step(self, step):
             super().invoke_at_step(step)
@@ -162,7 +162,7 @@ def test_a_rule_follows_a_run_that_goes_on():
     assert rule.seen == [0, 5, 10]
 
 
-def test_a_rule_that_passed_over_all_that_it_looks_at_is_warned_of_with_the_reason(trial, capsys):
+def test_a_rule_that_skipped_all_that_it_looks_at_is_warned_of_with_the_reason(trial, capsys):
     from smdebug.rules.generic import Overfit, UnchangedTensor
 
     for rule, reason in (
@@ -240,7 +240,7 @@ def results_of(rule, **which):
     return results
 
 
-def test_a_rule_is_asked_about_the_end_once_and_after_the_last_step(trial):
+def test_a_rule_runs_its_end_check_once_and_after_the_last_step(trial):
     assert results_of(AtEnd(trial, fires_at=(9,))) == [
         (9, False, "it is step 9"),
         (9, True, "the end, after [0, 3, 4, 9]"),

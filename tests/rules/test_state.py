@@ -151,7 +151,7 @@ def test_an_attribute_that_is_no_plain_data_is_named_once_and_left_out(capsys):
     assert output.count("attribute nested is not kept between steps") == 1
 
 
-def test_a_trial_is_left_out_without_a_word(capsys):
+def test_a_trial_is_left_out_silently(capsys):
     rule = Remembering(TRIAL)
     rule.another_name = TRIAL
     assert save_state(rule).left_out == ()

@@ -25,7 +25,7 @@ def test_a_channel_has_all_of_its_positions_as_samples():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64, np.int8])
-def test_every_type_is_looked_at_alike(dtype):
+def test_every_type_is_checked_alike(dtype):
     value = np.array([[-1, 5], [-2, 6], [-3, 60]], dtype=dtype)
     assert activity(value, 0, math.inf, 1) == (2, 1)
     assert activity(value, -9, 9, 1) == (2, 0)

@@ -73,7 +73,7 @@ def test_saved_reductions_are_enough_where_they_prove_it(saved, percent):
     assert percent_zero_by_reductions(saved) == percent
 
 
-def test_a_run_of_reductions_is_looked_at():
+def test_a_run_of_reductions_is_checked():
     names = ("smdebug/reductions/min/w", "smdebug/reductions/max/w")
     run = made_run({0: {key: [0.0] for key in names}, 1: {names[0]: [0.0], names[1]: [1.0]}})
     trial = run.trial()
@@ -83,7 +83,7 @@ def test_a_run_of_reductions_is_looked_at():
     assert looked_at(half, 1) is False  # less than all, but how much less nobody knows
 
 
-def test_every_worker_is_looked_at():
+def test_every_worker_is_checked():
     run = MadeRun(workers=2)
     run.save(0, {"w": [1.0]}, rank=0).save(0, {"w": [0.0]}, rank=1).end()
     (finding,) = findings_by_step(AllZero(run.trial(), tensor_regex="w"))[0]

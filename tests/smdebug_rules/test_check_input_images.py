@@ -29,7 +29,7 @@ def test_a_channel_that_is_not_centred_is_found_once_enough_images_were_seen(dty
     assert found[1][1].value == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_last_step_at_which_the_means_were_all_right_is_told():
+def test_the_last_step_at_which_the_means_were_all_right_is_reported():
     values = {0: images([0], 600), 1: images([0], 9), 2: images([9], 600), 3: images([9], 9)}
     run = made_run({step: {INPUT: value} for step, value in values.items()}).trial()
     found = findings_by_step(CheckInputImages(run))
@@ -41,7 +41,7 @@ def test_images_that_are_normalised_are_all_right():
     assert fires_at(CheckInputImages(run)) == []
 
 
-def test_the_variance_is_looked_at_on_request():
+def test_the_variance_is_checked_on_request():
     run = made_run({0: {INPUT: images([0, 0], 600, std=3)}}).trial()
     assert fires_at(CheckInputImages(run)) == []
     found = findings_by_step(CheckInputImages(run, threshold_variance="0.5"))
@@ -64,13 +64,13 @@ def test_the_axis_of_the_channels_can_be_another_one():
         (np.full((1, 2, 2, 2), 1j, np.complex64), "is not real numbers"),
     ],
 )
-def test_what_are_no_images_is_passed_over(value, reason):
+def test_what_are_no_images_is_skipped(value, reason):
     rule = CheckInputImages(made_run({0: {INPUT: value}}).trial())
     assert looked_at(rule, 0) is False
     assert reason in rule.skipped[INPUT]
 
 
-def test_another_number_of_channels_is_passed_over():
+def test_another_number_of_channels_is_skipped():
     run = made_run({0: {INPUT: images([0, 0, 0], 5)}, 1: {INPUT: images([9], 600)}}).trial()
     rule = CheckInputImages(run)
     assert fires_at(rule) == []

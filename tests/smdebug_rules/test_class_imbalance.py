@@ -64,7 +64,7 @@ def test_counting_can_begin_anew():
     assert fires_at(ClassImbalance(run, threshold_imbalance=2)) == [0, 1]
 
 
-def test_what_are_no_labels_is_passed_over():
+def test_what_are_no_labels_is_skipped():
     run = made_run({0: {"labels": np.float32([0.5] * 600)}}).trial()
     rule = ClassImbalance(run)
     assert looked_at(rule, 0) is False

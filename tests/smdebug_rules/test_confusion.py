@@ -29,7 +29,7 @@ def test_one_class_taken_for_another_is_found():
     }
 
 
-def test_the_two_limits_are_looked_at_each_by_itself():
+def test_the_two_limits_are_checked_each_by_itself():
     assert fires_at(Confusion(run_of(WRONG), min_diag=0.0, max_off_diag=0.01)) == [0]
     assert fires_at(Confusion(run_of(WRONG), min_diag=0.9, max_off_diag=1.0)) == [0]
     assert fires_at(Confusion(run_of(WRONG), min_diag=0.5, max_off_diag=0.5)) == []
@@ -45,7 +45,7 @@ def test_scores_and_tensors_of_other_names_are_understood():
     assert fires_at(Confusion(run, labels="y2", predictions="y2")) == []
 
 
-def test_classes_beyond_the_number_of_them_are_passed_over():
+def test_classes_beyond_the_number_of_them_are_skipped():
     run = run_of(np.array([0, 1, 50]), np.array([0, 1, 1]))
     assert fires_at(Confusion(run)) == [0]
     rule = Confusion(run, category_no="2")
@@ -67,6 +67,6 @@ def test_labels_without_as_many_predictions_are_not_judged():
 
 
 @pytest.mark.parametrize("parameters", [{"category_no": 1}, {"min_diag": 1.1}, {"labels": ""}])
-def test_what_makes_no_sense_is_refused(parameters):
+def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         Confusion(made_run({}).trial(), **parameters)

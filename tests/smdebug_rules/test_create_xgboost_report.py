@@ -33,7 +33,7 @@ def test_a_single_label_without_an_axis_is_a_label():
     )
 
 
-def test_a_training_of_classes_is_told_with_all_that_was_saved():
+def test_a_training_of_classes_is_reported_with_all_that_was_saved():
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 200).astype(np.float32)
     report = written(
@@ -69,7 +69,7 @@ def test_a_training_of_classes_is_told_with_all_that_was_saved():
     assert report.count("<polyline") == 3
 
 
-def test_a_training_of_numbers_is_told_by_its_residuals():
+def test_a_training_of_numbers_is_reported_by_its_residuals():
     labels = np.linspace(0.5, 10, 100, dtype=np.float32)
     report = written({0: {"labels": labels, "predictions": labels + 1}})
     assert re.findall("<h2>(.*?)</h2>", report) == [

@@ -44,7 +44,7 @@ def test_a_channel_can_be_what_is_counted():
     assert fires_at(DeadRelu(run, granularity="channel")) == []
 
 
-def test_a_layer_without_such_an_axis_for_its_channels_is_passed_over():
+def test_a_layer_without_such_an_axis_for_its_channels_is_skipped():
     tensors = {"conv_relu_output": np.zeros((8, 4, 5, 5), np.float32), "relu_output": layer(9)}
     rule = DeadRelu(made_run({0: tensors}).trial(), granularity="channel", channel=4)
     assert [item.tensor for item in findings_by_step(rule)[0]] == ["relu_output"]
@@ -78,6 +78,6 @@ def test_saved_extremes_are_enough_where_they_tell():
         {"tensor_regex": "(a+)+$"},
     ],
 )
-def test_what_makes_no_sense_is_refused(parameters):
+def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         DeadRelu(made_run({}).trial(), **parameters)

@@ -44,7 +44,7 @@ def test_the_worst_tensor_comes_first_with_its_counts():
     ]
 
 
-def test_what_was_written_by_every_worker_is_looked_at():
+def test_what_was_written_by_every_worker_is_checked():
     run = MadeRun(workers=2)
     run.save(0, {"w": [1.0]}, rank=0).save(0, {"w": [NAN]}, rank=1).end()
     (finding,) = findings_by_step(ExplodingTensor(run.trial()))[0]
@@ -109,7 +109,7 @@ def test_text_alone_is_nothing_to_look_at():
     assert looked_at(rule, 0) is False
 
 
-def test_a_parameter_that_makes_no_sense_is_refused():
+def test_an_invalid_parameter_is_refused():
     trial = made_run(STEPS).trial()
     with pytest.raises(SMDebugValueError, match="only_nan must be True or False, not 'nan'"):
         ExplodingTensor(trial, only_nan="nan")

@@ -56,6 +56,6 @@ def test_a_feature_may_have_a_slash_in_its_name():
 
 
 @pytest.mark.parametrize("parameters", [{"threshold": 2}, {"nfeatures": 0}])
-def test_what_makes_no_sense_is_refused(parameters):
+def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         FeatureImportanceOverweight(made_run({}).trial(), **parameters)

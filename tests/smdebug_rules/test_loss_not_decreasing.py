@@ -62,7 +62,7 @@ def test_a_metric_that_is_the_better_the_larger_it_is_is_no_loss_unless_it_is_na
     assert fires_at(named) == [1, 2, 3]
 
 
-def test_steps_of_a_mode_are_told_as_such():
+def test_steps_of_a_mode_are_reported_as_such():
     run = MadeRun()
     for step in range(6):
         mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
@@ -132,7 +132,7 @@ def test_a_loss_that_is_not_finite_fires_without_anything_to_compare_with():
     assert str(found[0][0]) == "loss: loss is NaN at step 0"
 
 
-def test_a_rise_is_told_as_one():
+def test_a_rise_is_reported_as_one():
     (finding,) = findings_by_step(LossNotDecreasing(losses([1.0, 1.5]), num_steps=1))[1]
     assert str(finding).endswith("up 50 % from 1 at step 0")
 
@@ -152,7 +152,7 @@ def test_only_scalars_are_losses():
     assert [finding.tensor for finding in found[1]] == ["loss_0d"]
 
 
-def test_what_is_looked_at_can_be_chosen():
+def test_what_is_checked_can_be_chosen():
     run = made_run(
         {key: {"loss": [1.0], "metric": [1.0], "weight": [1.0]} for key in range(2)},
         collections={"losses": ["loss"], "metrics": ["metric"]},
@@ -232,6 +232,6 @@ def test_before_the_first_evaluation_the_training_loss_counts():
         ({"mode": "SLEEP"}, "mode must be one of TRAIN, EVAL, PREDICT, GLOBAL, not 'SLEEP'"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(parameters, complaint):
+def test_invalid_parameters_are_refused(parameters, complaint):
     with pytest.raises(SMDebugValueError, match=complaint):
         LossNotDecreasing(losses([1.0]), **parameters)

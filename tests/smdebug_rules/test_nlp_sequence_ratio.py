@@ -52,6 +52,6 @@ def test_saved_extremes_tell_what_is_not_in_it():
         ({"token_thresholds_percent": "150"}, "between 0 and 100"),
     ],
 )
-def test_what_makes_no_sense_is_refused(parameters, problem):
+def test_an_invalid_value_is_refused(parameters, problem):
     with pytest.raises(SMDebugValueError, match=problem):
         NLPSequenceRatio(made_run({}).trial(), **parameters)

@@ -18,7 +18,7 @@ def run_of(*steps):
     return run.end().trial()
 
 
-def test_the_excess_is_told_in_parts_of_the_training_loss():
+def test_the_excess_is_reported_in_parts_of_the_training_loss():
     assert excess(1.5, 1.0) == 0.5
     assert excess(-0.5, -1.0) == 0.5
     assert excess(1.0, 0.0) is None
@@ -116,7 +116,7 @@ def test_the_loss_is_the_mean_of_all_workers(workers):
     assert found.value == pytest.approx(1 / np.mean([1 + rank for rank in range(workers)]))
 
 
-def test_a_loss_of_neither_mode_is_said_to_be_passed_over():
+def test_a_loss_of_neither_mode_is_reported_as_skipped():
     rule = Overfit(made_run({0: {"loss": np.float32(1)}}).trial())
     rule.invoke(0)
     assert rule.looked is False

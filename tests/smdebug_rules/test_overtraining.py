@@ -85,12 +85,12 @@ def test_metrics_that_are_the_better_the_larger_tell_nothing_by_rising(metric):
 
 
 @pytest.mark.parametrize("parameters", [{"combine": "xor"}, {"delta": -1}, {"patience_train": 0}])
-def test_what_makes_no_sense_is_refused(parameters):
+def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         Overtraining(made_run({}).trial(), **parameters)
 
 
-def test_a_loss_of_neither_mode_is_said_to_be_passed_over():
+def test_a_loss_of_neither_mode_is_reported_as_skipped():
     rule = Overtraining(made_run({0: {"loss": np.float32(1)}}).trial())
     assert looked_at(rule, 0) is False
     assert rule.skipped == {"loss": "its step has neither mode TRAIN nor EVAL"}

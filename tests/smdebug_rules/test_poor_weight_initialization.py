@@ -52,7 +52,7 @@ def test_a_gradient_of_one_value_has_no_range():
     assert rule.skipped == {"gradient/bias": "a single value has no range"}
 
 
-def test_the_worker_whose_layers_differ_most_is_told_first():
+def test_the_worker_whose_layers_differ_most_is_reported_first():
     run = MadeRun(workers=2)
     for rank, factor in enumerate((4, 9)):
         run.save(0, {"a_relu_input": EVEN, "b_relu_input": EVEN * factor}, rank=rank)
@@ -83,7 +83,7 @@ def test_a_loss_that_is_stuck_for_patience_steps_is_found():
     assert found[4][0].details["last_good_step"] == 1
 
 
-def test_only_the_first_saved_steps_are_looked_at_and_evaluations_do_not_count():
+def test_only_the_first_saved_steps_are_checked_and_evaluations_do_not_count():
     run = MadeRun()
     for step in range(10):
         mode = ModeKeys.EVAL if step % 2 else ModeKeys.TRAIN
@@ -95,6 +95,6 @@ def test_only_the_first_saved_steps_are_looked_at_and_evaluations_do_not_count()
     "parameters",
     [{"threshold": 0.5}, {"patience": 0}, {"steps": "x"}, {"activation_inputs_regex": "("}],
 )
-def test_what_makes_no_sense_is_refused(parameters):
+def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         PoorWeightInitialization(made_run({}).trial(), **parameters)

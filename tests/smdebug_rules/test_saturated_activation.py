@@ -52,12 +52,12 @@ def test_both_limits_of_a_function_may_be_given_at_once_as_they_were_at_first(bo
         ({"threshold_tanh": (-5, 5), "threshold_tanh_min": -6}, "contradicts them"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(parameters, problem):
+def test_invalid_limits_are_refused(parameters, problem):
     with pytest.raises(SMDebugValueError, match=problem):
         SaturatedActivation(made_run({0: {"a": layer(1)}}).trial(), **parameters)
 
 
-def test_the_limits_are_told_as_they_are():
+def test_the_limits_are_reported_as_they_are():
     run = made_run({0: {"a_sigmoid_input": layer(20)}}).trial()
     assert "outside -23 to 16.99999" in str(findings_by_step(SaturatedActivation(run))[0][0])
 
@@ -81,7 +81,7 @@ def test_a_pattern_of_older_pages_with_a_comma_is_two_patterns():
     ]
 
 
-def test_a_name_that_does_not_tell_the_function_is_passed_over():
+def test_a_name_that_does_not_tell_the_function_is_skipped():
     run = made_run({0: {"dense_in": layer(99)}}).trial()
     rule = SaturatedActivation(run, tensor_regex="dense")
     assert looked_at(rule, 0) is False

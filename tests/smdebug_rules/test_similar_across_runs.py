@@ -78,12 +78,12 @@ def test_tolerances_and_nan_are_parameters(trial, other):
     assert fires_at(SimilarAcrossRuns(trial, other, equal_nan="False")) == [1, 2]
 
 
-def test_what_the_other_run_lacks_is_passed_over_unless_strict(trial, other):
+def test_what_the_other_run_lacks_is_skipped_unless_strict(trial, other):
     found = findings_by_step(SimilarAcrossRuns(trial, other, strict="True"))
     assert [str(finding) for finding in found[0]] == ["only_here: run other lacks it at step 0"]
 
 
-def test_a_step_that_the_other_run_lacks_was_not_looked_at(trial, other):
+def test_a_step_that_the_other_run_lacks_was_not_checked(trial, other):
     assert looked_at(SimilarAcrossRuns(trial, other), 3) is False
 
 
@@ -121,7 +121,7 @@ def test_workers_are_compared_with_their_namesakes():
         {"other_trial": "TRIAL", "strict": "very"},
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(trial, other, parameters):
+def test_invalid_parameters_are_refused(trial, other, parameters):
     parameters = {name: other if value == "TRIAL" else value for name, value in parameters.items()}
     with pytest.raises(SMDebugValueError):
         SimilarAcrossRuns(trial, **parameters)

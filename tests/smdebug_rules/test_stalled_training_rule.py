@@ -66,7 +66,7 @@ def test_files_that_do_not_tell_the_time_tell_nothing():
     assert looked_at(StalledTrainingRule(run.trial()), 0) is False
 
 
-def test_a_silence_is_told_once_while_it_lasts_and_the_end_is_none():
+def test_a_silence_is_reported_once_while_it_lasts_and_the_end_is_none():
     run = saved_at(MadeRun(), 0, 1000.0)
     plan = [(1300.0, lambda: saved_at(run, 1, 1300.0)), (1900.0, run.end)]
     rule = AtOnce(run.trial(), plan, threshold=100)
@@ -92,7 +92,7 @@ def test_before_the_first_step_it_counts_from_when_it_was_asked():
         patient.invoke(0)
 
 
-def test_a_silence_before_the_first_step_is_told_once_too():
+def test_a_silence_before_the_first_step_is_reported_once_too():
     run = MadeRun()
     plan = [(1200.0, lambda: saved_at(run, 2, 1200.0)), (1500.0, run.end)]
     rule = AtOnce(run.trial(), plan, threshold=60)

@@ -42,7 +42,7 @@ def test_a_saved_reduction_is_enough(reduction, value):
     assert fires_at(TensorVariance(run, tensor_regex="w", max_threshold=3.9)) == [0]
 
 
-def test_what_has_no_variance_is_passed_over():
+def test_what_has_no_variance_is_skipped():
     steps = {
         0: {"w": np.zeros(0, np.float32)},
         1: {"w": np.float32([np.nan, 1])},
@@ -62,6 +62,6 @@ def test_what_has_no_variance_is_passed_over():
         {"tensor_regex": "w", "max_threshold": "much"},
     ],
 )
-def test_what_makes_no_sense_is_refused(parameters):
+def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         TensorVariance(made_run({}).trial(), **parameters)

@@ -93,6 +93,6 @@ def test_every_worker_is_compared_with_itself():
         {"tensor_regex": "w", "equal_nan": "perhaps"},
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(parameters, foo_and_boo):
+def test_invalid_parameters_are_refused(parameters, foo_and_boo):
     with pytest.raises(SMDebugValueError):
         UnchangedTensor(foo_and_boo, **parameters)

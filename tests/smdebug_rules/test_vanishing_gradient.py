@@ -56,7 +56,7 @@ def test_saved_reductions_are_enough_where_they_prove_it(saved):
     assert looked_at(rule, 0) is fires
 
 
-def test_a_bound_is_told_as_one_and_proves_nothing_where_it_is_not_below_the_threshold():
+def test_a_bound_is_reported_as_one_and_proves_nothing_where_it_is_not_below_the_threshold():
     run = made_run({n: {"smdebug/reductions/l2/gradient/a": [10.0**-n]} for n in (6, 8)})
     rule = VanishingGradient(run.trial())
     (found,) = findings_by_step(rule)[8]
@@ -70,7 +70,7 @@ def test_minimum_and_maximum_together_bound_the_mean():
     assert bound_on_abs_mean({("mean", False): 0.0}) is None
 
 
-def test_every_worker_is_looked_at():
+def test_every_worker_is_checked():
     run = MadeRun(workers=2)
     run.save(0, {"gradient/a": [1.0]}, rank=0).save(0, {"gradient/a": [0.0]}, rank=1).end()
     (finding,) = findings_by_step(VanishingGradient(run.trial()))[0]
@@ -78,7 +78,7 @@ def test_every_worker_is_looked_at():
     assert str(finding).startswith("gradient/a of worker_1: ")
 
 
-def test_a_step_without_gradients_was_not_looked_at():
+def test_a_step_without_gradients_was_not_checked():
     run = made_run({0: {"loss": [0.0]}, 1: {"gradient/a": np.zeros((0,))}})
     rule = VanishingGradient(run.trial())
     assert fires_at(rule) == []

@@ -68,7 +68,7 @@ def test_with_num_steps_it_compares_with_the_oldest_of_the_last_steps():
     assert fires_at(WeightUpdateRatio(far, num_steps=10)) == []
 
 
-def test_where_there_are_training_steps_only_those_are_looked_at():
+def test_where_there_are_training_steps_only_those_are_checked():
     run = MadeRun()
     run.save(0, {"weight": [1.0]}, mode=ModeKeys.TRAIN)
     run.save(1, {"weight": [1.0]}, mode=ModeKeys.EVAL)
@@ -128,6 +128,6 @@ def test_gradients_and_other_tensors_are_no_weights():
         {"small_threshold": "tiny"},
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(parameters):
+def test_invalid_parameters_are_refused(parameters):
     with pytest.raises(SMDebugValueError):
         WeightUpdateRatio(weights(1.0), **parameters)
