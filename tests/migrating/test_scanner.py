@@ -219,6 +219,14 @@ def test_a_script_that_does_not_parse_is_reported_and_the_rest_is_scanned(tmp_pa
     ]
 
 
+def test_deeply_nested_code_is_scanned(tmp_path):
+    long_sum = " + ".join(["name"] * 900)
+    text = f"import smdebug.pytorch as smd\nsmd.Hook(out_dir={long_sum})\n"
+    assert verdicts(scanned(tmp_path, text)) == [(1, "works"), (2, "works")]
+    estimator = f"client.create_training_job(DebugHookConfig={{'S3OutputPath': {long_sum}}})\n"
+    assert (1, "unclear") in verdicts(scanned(tmp_path, estimator))
+
+
 def test_a_notebook_that_is_not_json_is_reported_and_other_files_are_scanned(tmp_path):
     (tmp_path / "a.ipynb").write_text('{"cells": [\n  oops\n]}')
     (tmp_path / "b.ipynb").write_text("[1]")

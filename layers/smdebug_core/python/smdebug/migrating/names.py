@@ -104,7 +104,9 @@ class Names:
 
 def _walk(statements: Iterable[ast.AST], conditional: bool) -> Iterator[tuple[ast.AST, bool]]:
     """Yield every node in the order of the text, and whether it may be passed over at run time."""
-    for statement in statements:
-        yield statement, conditional
-        below = conditional or isinstance(statement, _CONDITIONAL)
-        yield from _walk(ast.iter_child_nodes(statement), below)
+    waiting = [(statement, conditional) for statement in statements][::-1]
+    while waiting:  # not recursive: generated code may be nested deeply
+        node, conditional = waiting.pop()
+        yield node, conditional
+        below = conditional or isinstance(node, _CONDITIONAL)
+        waiting += [(child, below) for child in ast.iter_child_nodes(node)][::-1]

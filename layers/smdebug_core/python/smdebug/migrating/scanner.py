@@ -13,7 +13,7 @@ from smdebug.migrating.findings import Conversion, Finding, Scan, Verdict
 from smdebug.migrating.names import Names
 from smdebug.migrating.sagemaker_sdk import HOOK, PROFILER, RULES, TENSORBOARD, Sdk
 from smdebug.migrating.sources import Code, files_below, read_source
-from smdebug.migrating.values import Unknown
+from smdebug.migrating.values import unknown
 
 _PARTS = {
     HOOK: (
@@ -181,11 +181,7 @@ def _is_about_the_debugger(job: dict[str, Any]) -> bool:
 
 
 def _constant(node: ast.expr) -> Any:
-    return (
-        node.value
-        if isinstance(node, ast.Constant)
-        else Unknown(ast.unparse(node)[:100], node.lineno)
-    )
+    return node.value if isinstance(node, ast.Constant) else unknown(node)
 
 
 def _finding(

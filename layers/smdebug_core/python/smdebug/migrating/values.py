@@ -32,7 +32,7 @@ class Values:
     def read(self, node: ast.expr, depth: int = 0) -> Any:
         """Return the value of an expression, with `Unknown` for the parts that cannot be read."""
         if depth > _DEEPEST:
-            return _unknown(node)
+            return unknown(node)
         match node:
             case ast.Constant():
                 return node.value
@@ -42,10 +42,10 @@ class Values:
                 return self._dictionary(node, depth)
             case ast.Name():
                 assigned = self._names.assigned(node)
-                return _unknown(node) if assigned is None else self.read(assigned, depth + 1)
+                return unknown(node) if assigned is None else self.read(assigned, depth + 1)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 number = self.read(operand, depth + 1)
-                return -number if isinstance(number, int | float) else _unknown(node)
+                return -number if isinstance(number, int | float) else unknown(node)
             case ast.BinOp(op=ast.Add()):
                 left, right = self.read(node.left, depth + 1), self.read(node.right, depth + 1)
                 if isinstance(left, str) and isinstance(right, str):
@@ -62,8 +62,8 @@ class Values:
                 return {k.arg: self.read(k.value, depth + 1) for k in node.keywords if k.arg}
             case ast.Call():
                 built = self._build(node)
-                return _unknown(node) if built is None else built
-        return _unknown(node)
+                return unknown(node) if built is None else built
+        return unknown(node)
 
     def _dictionary(self, node: ast.Dict, depth: int) -> Any:
         result: dict[Any, Any] = {}
@@ -71,12 +71,12 @@ class Values:
             read = self.read(value, depth + 1)
             if key is None:
                 if not isinstance(read, dict):
-                    return _unknown(node)
+                    return unknown(node)
                 result.update(read)
                 continue
             name = self.read(key, depth + 1)
             if isinstance(name, Unknown | list | dict):
-                return _unknown(node)
+                return unknown(node)
             result[name] = read
         return result
 
@@ -86,10 +86,15 @@ class Values:
             plain = isinstance(part, ast.FormattedValue) and part.format_spec is None
             value = self.read(part.value if plain else part, depth + 1)  # type: ignore[attr-defined]
             if isinstance(value, Unknown | list | dict):
-                return _unknown(node)
+                return unknown(node)
             parts.append(str(value))
         return "".join(parts)
 
 
-def _unknown(node: ast.expr) -> Unknown:
-    return Unknown(ast.unparse(node)[:100], node.lineno)
+def unknown(node: ast.expr) -> Unknown:
+    """Return the value of an expression that cannot be read."""
+    try:
+        code = ast.unparse(node)
+    except RecursionError:
+        code = "a deeply nested expression"
+    return Unknown(code[:100], node.lineno)
