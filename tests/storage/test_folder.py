@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from smdebug.exceptions import (
     StorageError,
     StorageUnavailable,
 )
-from smdebug.storage import ByteSpan, folder_memory, open_storage
-from smdebug.storage import folder as folder_module
+from smdebug.storage import ByteSpan, open_storage
 from smdebug.storage.folder import WORTH_MAPPING, FolderStorage
 from tests.support.trees import files_below
 
@@ -135,112 +133,6 @@ def test_two_processes_can_write_one_key_at_the_same_time(tmp_path):
         assert data == data[:1] * len(data)
         assert 1000 < len(data) <= 1300
     assert files_below(tmp_path / "run") == ["key"]
-
-
-# Nothing outside the run
-
-
-def test_the_run_itself_may_be_a_link(tmp_path):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "run").symlink_to(tmp_path / "real")
-    run = FolderStorage(tmp_path / "run")
-    run.write(KEY, b"x")
-    assert run.read(KEY) == b"x"
-    assert list(run.list("events/")) == [KEY]
-    assert (tmp_path / "real" / KEY).exists()
-    assert run.location == str(tmp_path / "run")
-
-
-def test_the_link_to_the_run_may_change_its_target(tmp_path):
-    for name in ("one", "two"):
-        FolderStorage(tmp_path / name).write("key", name.encode())
-    link = tmp_path / "run"
-    link.symlink_to("one")
-    run = FolderStorage(link)
-    assert run.read("key") == b"one"
-    link.unlink()
-    link.symlink_to("two")
-    assert run.read("key") == b"two"
-
-
-def test_a_link_that_stays_inside_is_followed(run, tmp_path):
-    run.write("events/real", b"x")
-    (tmp_path / "run/events/link").symlink_to("real")
-    (tmp_path / "run/also").symlink_to("events")
-    assert run.read("events/link") == b"x"
-    assert run.exists("events/link")
-    assert run.read("also/real") == b"x"
-    assert list(run.list("")) == ["events/link", "events/real"]
-
-
-@pytest.mark.parametrize("ask", ["read", "view", "size", "exists"])
-@pytest.mark.parametrize("link", ["file", "folder"])
-def test_a_link_that_leads_outside_is_not_read(run, tmp_path, ask, link):
-    outside = tmp_path / "run and more"
-    outside.mkdir()
-    (outside / "secret").write_bytes(b"secret" * WORTH_MAPPING)
-    run.write("events/x", b"")
-    if link == "file":
-        (tmp_path / "run/events/secret").symlink_to(outside / "secret")
-        key = "events/secret"
-    else:
-        (tmp_path / "run/away").symlink_to(outside)
-        key = "away/secret"
-    with pytest.raises(StorageError, match=r"leads outside the run.*Copy the files"):
-        getattr(run, ask)(key)
-
-
-def test_nothing_is_written_through_a_link_that_leads_outside(run, tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "precious").write_bytes(b"precious")
-    run.write("events/x", b"")
-    (tmp_path / "run/away").symlink_to(outside)
-    (tmp_path / "run/nowhere").symlink_to(outside / "not there")
-    asks = [
-        lambda key: run.write(key, b"!"),
-        run.create,
-        run.claim,
-        run.delete,
-    ]
-    for ask in asks:
-        with pytest.raises(StorageError, match="leads outside the run"):
-            ask("away/precious")
-    for key in ("away/new", "away/new/folder/file", "nowhere/file", "nowhere/folder/file"):
-        with pytest.raises(StorageError, match="leads outside the run"):
-            run.write(key, b"!")
-    assert files_below(outside) == ["precious"]
-    assert (outside / "precious").read_bytes() == b"precious"
-
-
-def test_writing_under_the_name_of_a_link_replaces_the_link(run, tmp_path):
-    (tmp_path / "outside").write_bytes(b"precious")
-    run.write("events/x", b"")
-    (tmp_path / "run/events/link").symlink_to(tmp_path / "outside")
-    run.write("events/link", b"mine")
-    assert run.read("events/link") == b"mine"
-    (tmp_path / "run/events/other").symlink_to(tmp_path / "outside")
-    run.delete("events/other")
-    assert (tmp_path / "outside").read_bytes() == b"precious"
-
-
-def test_listing_refuses_a_folder_outside_and_does_not_walk_in_circles(run, tmp_path):
-    run.write("index/a.json", b"{}")
-    (tmp_path / "run/index/again").symlink_to(tmp_path / "run/index")
-    assert list(run.list("index/")) == ["index/a.json"]
-    (tmp_path / "run/away").symlink_to(tmp_path)
-    assert list(run.list("index/")) == ["index/a.json"]
-    with pytest.raises(StorageError, match="leads outside the run"):
-        list(run.list(""))
-
-
-def test_a_pipe_or_a_device_is_not_read(run, tmp_path):
-    run.write("events/x", b"")
-    os.mkfifo(tmp_path / "run/events/pipe")
-    for ask in (run.read, run.view, run.size):
-        with pytest.raises(StorageError, match="neither a file nor a folder"):
-            ask("events/pipe")
-    assert not run.exists("events/pipe")
 
 
 # Views
@@ -431,122 +323,3 @@ def test_no_descriptor_is_left_open(run):
 def test_a_copy_sent_to_another_process_is_the_same_place(run):
     run.write(KEY, b"x")
     assert pickle.loads(pickle.dumps(run)).read(KEY) == b"x"
-
-
-# Looking again and again
-
-
-@pytest.fixture
-def folders_read(monkeypatch):
-    """How many folders were read since it was cleared."""
-    read = []
-    scandir = os.scandir
-
-    def counting(path):
-        read.append(path)
-        return scandir(path)
-
-    monkeypatch.setattr(folder_module.os, "scandir", counting)
-    return read
-
-
-def write_some(storage, numbers):
-    for number in numbers:
-        storage.write(f"index/0/{number:03}.json", b"{}")
-
-
-def news(storage, after):
-    return [key[-8:-5] for key in storage.list("index/", f"index/0/{after:03}.json")]
-
-
-def test_a_folder_that_has_not_changed_is_not_read_again(tmp_path, folders_read):
-    storage = FolderStorage(tmp_path)
-    write_some(storage, range(10))
-    assert news(storage, 8) == ["009"]
-    write_some(storage, [10])
-    assert news(storage, 8) == ["009", "010"]
-    for _ in range(3):
-        assert news(storage, 10) == []
-        time.sleep(2 * folder_memory._TICKS)
-    folders_read.clear()
-    assert news(storage, 10) == []
-    assert folders_read == []
-    write_some(storage, [11])
-    assert news(storage, 10) == ["011"]
-    assert news(storage, 3) == [f"{number:03}" for number in range(4, 12)]
-
-
-def test_what_is_new_is_listed_however_soon_it_comes(tmp_path):
-    storage, writer = FolderStorage(tmp_path), FolderStorage(tmp_path)
-    for number in range(1, 400):
-        if number % 50 == 0:
-            time.sleep(2 * folder_memory._TICKS)
-            assert news(storage, number - 1) == news(storage, number - 1) == []
-        write_some(writer, [number])
-        assert news(storage, number - 1) == [f"{number:03}"]
-
-
-def test_what_comes_within_one_tick_of_the_clock_is_listed(tmp_path, monkeypatch):
-    now, tick = [100.0], [1]
-    monkeypatch.setattr(folder_memory.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(
-        folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, tick[0], tick[0])
-    )
-    storage = FolderStorage(tmp_path)
-    write_some(storage, [0])
-    assert news(storage, 0) == []
-    write_some(storage, [1])
-    tick[0] += 1
-    assert news(storage, 0) == ["001"]  # its time tells what is new
-    for number in range(2, 30, 2):
-        tick[0] += 1
-        write_some(storage, [number])
-        assert news(storage, number - 1) == [f"{number:03}"]
-        write_some(storage, [number + 1])  # the folder's time is the same
-        now[0] += 0.01
-        assert news(storage, number - 1) == [f"{number:03}", f"{number + 1:03}"]
-        for _ in range(3):
-            now[0] += 0.1
-            assert news(storage, number + 1) == []
-
-
-@pytest.mark.parametrize("time_of_change", [5, 5_000_000_000])
-def test_what_is_new_is_listed_where_folders_keep_no_time(tmp_path, monkeypatch, time_of_change):
-    stamp = folder_memory.Stamp(1, 2, time_of_change, time_of_change)
-    monkeypatch.setattr(folder_module, "stamp_of", lambda path: stamp)
-    monkeypatch.setattr(folder_memory, "_TICKS", 0)
-    storage = FolderStorage(tmp_path)
-    for number in range(1, 50):
-        write_some(storage, [number])
-        assert news(storage, number - 1) == [f"{number:03}"]
-        assert news(storage, number) == news(storage, number) == []
-
-
-def test_a_time_that_once_did_not_tell_is_not_relied_on_again(tmp_path, monkeypatch):
-    changed = iter([1, 2, *[3] * 20])
-    monkeypatch.setattr(
-        folder_module, "stamp_of", lambda path: folder_memory.Stamp(1, 2, next(changed), 0)
-    )
-    monkeypatch.setattr(folder_memory, "_TICKS", 0)
-    monkeypatch.setattr(folder_memory, "_READ_AFTER", 0)
-    storage = FolderStorage(tmp_path)
-    for number in range(1, 5):
-        write_some(storage, [number])
-        assert list(storage.list("index/0/")) == [
-            f"index/0/{n:03}.json" for n in range(1, number + 1)
-        ]
-        list(storage.list("index/0/"))
-    monkeypatch.setattr(folder_memory, "_READ_AFTER", 100)
-    write_some(storage, [5])
-    assert len(list(storage.list("index/0/"))) == 5
-
-
-def test_a_name_that_begins_like_another_is_not_passed_over(tmp_path):
-    storage = FolderStorage(tmp_path)
-    keys = ["a", "a-b/c", "a.json", "ab/x", "b/a", "b/a!/z", "b/ab"]
-    for key in keys[1:]:
-        storage.write(key, b"")
-    everything = list(storage.list(""))
-    assert everything == sorted(keys[1:])
-    for after in [*everything, "a", "a-", "a-b", "a/", "b/a!", "b", "b/"]:
-        assert list(storage.list("", after)) == [key for key in everything if key > after]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from smdebug.config.collection_manager import CollectionManager
+from smdebug.exceptions import SMDebugError
 from smdebug.files.collections_file import parse_collections
 from smdebug.files.names import COLLECTIONS_FOLDER, INDEX_FOLDER, step_file
 from smdebug.service.records import Layout
@@ -16,6 +19,12 @@ from smdebug.trials import Trial
 from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.history import History, MemoryHistory, StepSummary
 from smdebug.trials.waiting import Clock, WaitLimits
+
+COLLECTIONS = {
+    "losses": {"include_regex": ["loss"]},
+    "w": {"include_regex": ["^weight"]},
+    "all": {},
+}
 
 
 def never(seconds: float) -> None:
@@ -160,3 +169,21 @@ def plain(storage: Storage, path: str) -> Trial:
         clock=SLEEPLESS,
         wait_limits=WaitLimits(incomplete_steps=10**6),
     )
+
+
+def plainly(answer: Any) -> Any:
+    """Return the answer as plain data, which can be compared."""
+    if isinstance(answer, np.ndarray | np.generic):
+        return (str(answer.dtype), answer.shape, answer.tolist())
+    if isinstance(answer, dict):
+        return {key: plainly(value) for key, value in answer.items()}
+    if isinstance(answer, list | tuple):
+        return [plainly(value) for value in answer]
+    return answer
+
+
+def outcome(question: Callable[[], Any]) -> Any:
+    try:
+        return plainly(question())
+    except SMDebugError as error:
+        return (type(error), error.args)

@@ -26,8 +26,8 @@
     ├── TrainingStopped                         not an error: somebody asked the training to end
     └── RuleEvaluationConditionMet              not an error: the rule found what it looks for
 
-Every exception is rebuilt from `args` when pickled, so the arguments are the attributes and the text
-is made from them.
+Every exception is rebuilt from `args` when pickled, so the arguments are the attributes, and the text
+is made from them. The module is long so that all exceptions are in one place.
 """
 
 from __future__ import annotations
