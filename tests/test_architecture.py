@@ -31,7 +31,10 @@ ARROWS = {
     },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
     "analysis": {"trials", "logger"},
-    "rules": {"trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"},
+    "rules": {
+        *("trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"),
+        "service.records",  # the names of the actions
+    },
     "profiler": {"config", "logger"},
     "service": {
         *("files", "storage", "logger", "trials.utils"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.decisions.rule_events import outcome_id
+from smdebug.service.records import EMAIL, SMS, STOP_TRAINING
 
 JOB = "training job"
 CONTROL_OBJECT = "control object"
@@ -29,7 +30,7 @@ class Endpoints:
     phones: tuple[str, ...] = ()
 
     def of(self, action: str) -> tuple[str, ...]:
-        return self.emails if action == "email" else self.phones
+        return self.emails if action == EMAIL else self.phones
 
 
 @dataclass(frozen=True)
@@ -103,9 +104,9 @@ def _deeds(
     detail: Detail, action: Mapping[str, Any], endpoints: Endpoints
 ) -> Iterator[PlannedAction]:
     name = action.get("name")
-    if name == "stoptraining":
+    if name == STOP_TRAINING:
         yield from _stop(detail, action)
-    elif name in ("email", "sms"):
+    elif name in (EMAIL, SMS):
         yield from _tell(detail, action, endpoints.of(name))
     else:
         yield Refuse(_id(detail, action, NOTHING), action, f"There is no action {name!r}.")
@@ -140,7 +141,7 @@ def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:
 def _tell(
     detail: Detail, action: Mapping[str, Any], known: Sequence[str]
 ) -> Iterator[PlannedAction]:
-    kind = {"email": "an e-mail address", "sms": "a phone number"}[str(action["name"])]
+    kind = {EMAIL: "an e-mail address", SMS: "a phone number"}[str(action["name"])]
     wanted = str(action.get("endpoint") or "")
     recipients = [address for address in known if not wanted or address.lower() == wanted.lower()]
     for to in recipients:

@@ -12,6 +12,7 @@ from typing import Any
 
 from functions.decisions import detail_types
 from smdebug.rules.findings import number
+from smdebug.service.records import STOP_TRAINING
 
 MAX_SUBJECT = 100  # of SNS, in ASCII
 MAX_SMS = 140
@@ -327,7 +328,7 @@ def _mode(detail: Detail) -> str:
 def _action(action: Mapping[str, Any]) -> str:
     name = str(action.get("name") or "")
     to = action.get("endpoint")
-    return {"stoptraining": "stop the training"}.get(name, f"{name} to {to}" if to else name)
+    return {STOP_TRAINING: "stop the training"}.get(name, f"{name} to {to}" if to else name)
 
 
 def _duration(seconds: float) -> str:

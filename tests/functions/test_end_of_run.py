@@ -14,9 +14,9 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules.state import read_state
 from smdebug_rules.overfit import Overfit
 from tests.functions.custom_rules.watched import Watched
+from tests.functions.promises.runs import RUN, found_steps, summaries
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
-from tests.functions.promises.runs import RUN, found_steps, summaries
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 

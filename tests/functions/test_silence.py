@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from smdebug.files.names import index_key
+from tests.functions.promises.runs import RUN, found_steps
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
-from tests.functions.promises.runs import RUN, found_steps
 
 
 class Stalling:

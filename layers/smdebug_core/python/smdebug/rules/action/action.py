@@ -11,8 +11,9 @@ from smdebug.logger import get_logger
 from smdebug.rules.action.message_action import MessageAction
 from smdebug.rules.action.outcome import ActionOutcome
 from smdebug.rules.action.stop_training_action import StopTrainingAction
+from smdebug.service import records
 
-ALLOWED_ACTIONS = ["stoptraining", "sms", "email"]
+ALLOWED_ACTIONS = list(records.ACTIONS)
 
 __all__ = ["ALLOWED_ACTIONS", "Action", "ActionOutcome", "Actions", "parse_actions"]
 
@@ -85,10 +86,10 @@ def _made(configured: Any, rule_name: str) -> Action:
     options = {str(key).strip().lower(): value for key, value in configured.items()}
     name = str(options.pop("name", "")).strip().lower()
     match name:
-        case "stoptraining":
+        case records.STOP_TRAINING:
             prefix = _text(name, options, "training_job_prefix")
             action: Action = StopTrainingAction(rule_name, prefix)
-        case "email" | "sms":
+        case records.EMAIL | records.SMS:
             action = MessageAction(rule_name, name, _text(name, options, "endpoint"))
         case _:
             raise SMDebugValueError(

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from smdebug.service.records import RuleConfiguration
+from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, RuleConfiguration
 from smdebug.service.rules_file.entry import MAX_NAME, MAX_VALUE, Entry
 from smdebug.service.rules_file.fields import step_number
 from smdebug.service.rules_file.wording import kind_of, shortened, suggestion
 
 MAX_ACTIONS = 10
 _OPTIONS = {
-    "stoptraining": ("training_job_prefix", "stop_at_step"),
-    "email": ("endpoint",),
-    "sms": ("endpoint",),
+    STOP_TRAINING: ("training_job_prefix", "stop_at_step"),
+    EMAIL: ("endpoint",),
+    SMS: ("endpoint",),
 }
 ACTIONS = tuple(_OPTIONS)
 
@@ -98,5 +98,5 @@ def with_stop_as_action(entry: Entry, rule: RuleConfiguration) -> RuleConfigurat
         return rule
     entry.note("stop_training_on_fire becomes the action stoptraining")
     kept = {name: text for name, text in rule.parameters.items() if name not in _STOP_PARAMETERS}
-    stop = {"name": "stoptraining", "training_job_prefix": prefix}
+    stop = {"name": STOP_TRAINING, "training_job_prefix": prefix}
     return replace(rule, parameters=kept, actions=actions(entry, [*rule.actions, stop]))
