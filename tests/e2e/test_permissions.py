@@ -123,17 +123,19 @@ def wait_until(aws, holds, what: str):
     return aws.wait_until(holds, what=what, seconds=TIMEOUT)
 
 
-def wait_for_use(aws, role: str, action: str) -> None:
-    wait_until(aws, lambda: is_used(aws, role, action), f"{role} to need {action}")
+def wait_for_use(aws, role: str, action: str, resource: str = "") -> None:
+    what = f"{role} to need {action} on {resource or 'everything that it may'}"
+    wait_until(aws, lambda: is_used(aws, role, action, resource), what)
 
 
-def is_used(aws, role: str, action: str) -> bool:
+def is_used(aws, role: str, action: str, resource: str = "") -> bool:
+    """Whether the role has used the action on every resource that contains `resource` in its name."""
     report = aws.permissions()
-    unused = {
-        (short(report["roles"].get(owner, owner)), unused_action)
-        for owner, unused_action, _ in report["unused"]
-    }
-    return (role, action) not in unused
+    return not [
+        arn
+        for owner, unused, arn in report["unused"]
+        if (short(report["roles"].get(owner, owner)), unused) == (role, action) and resource in arn
+    ]
 
 
 def short(name: str) -> str:
@@ -156,11 +158,11 @@ def killing(aws, function: str, call: str) -> Iterator[None]:
 
 @contextmanager
 def failing_for_good(aws, role: str, call: str, sender: str = "") -> Iterator[None]:
-    """Kill a function at that call until it, or `sender`, has sent a message because of it."""
+    """Kill a function at that call until it is a dead letter, or `sender` has sent a reminder."""
     function = re.sub("([a-z])([A-Z])", r"\1_\2", role).lower()
     with killing(aws, function, call):
         yield
-        wait_for_use(aws, sender or role, "sqs:SendMessage")
+        wait_for_use(aws, sender or role, "sqs:SendMessage", "" if sender else "Undelivered")
 
 
 def remembering(debugger) -> dict:
@@ -200,7 +202,13 @@ def a_whole_run(debugger) -> None:
         saver.save(4)
     aws.forward(361)  # the sweeper finds step 4
     debugger.wait("all", through=4)
-    aws.forward(1801)  # the run is silent
+    # Watch sends a reminder unless ingest or sweep, due at the same time, has just sent one.
+    with (
+        killing(aws, "ingest", "dynamodb:GetItem"),
+        killing(aws, "sweep", "dynamodb:Query"),
+    ):
+        aws.forward(1801)  # the run is silent
+        wait_for_use(aws, "Watch", "sqs:SendMessage", "Arrivals")
     wait_until(aws, lambda: str(run.look().state) == "Silent", "the silence")
     saver.save(5, ILL)
     debugger.wait("all", through=5)
