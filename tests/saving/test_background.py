@@ -185,7 +185,7 @@ def test_a_recording_is_a_copy_and_knows_its_size():
     writer = BackgroundWriter(storage)
     writer.submit(recording.job(writer.storage))
     writer.close()
-    from smdebug.files.events import iterate_records
+    from smdebug.files.event_reading import iterate_records
 
     copied, owned = iterate_records(storage.read(event_key(1, "worker_0")), file="")
     assert (copied.value[0], owned.value[0]) == (0, 5)

@@ -14,7 +14,7 @@ from smdebug.exceptions import (
     SMDebugTypeError,
     StorageUnavailable,
 )
-from smdebug.files.events import iterate_records, read_record, read_value
+from smdebug.files.event_reading import iterate_records, read_record, read_value
 from smdebug.files.index import parse_index
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.step_writer import GATHERED_UP_TO, WRITTEN_AT_ONCE, StepWriter

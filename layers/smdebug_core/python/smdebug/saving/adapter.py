@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 from smdebug.saving.ranks import ALONE
 
 Array = np.ndarray[Any, Any]

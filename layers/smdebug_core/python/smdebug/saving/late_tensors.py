@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.exceptions import ObjectMissing, SMDebugRuntimeError
-from smdebug.files.events import encode_event
+from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import Checksum
 from smdebug.files.index import IndexMeta, TensorEntry, encode_index, parse_index
 from smdebug.files.names import event_key, index_key

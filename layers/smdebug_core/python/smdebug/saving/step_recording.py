@@ -11,7 +11,7 @@ import numpy as np
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.files.dtypes import dtype_number
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 from smdebug.files.framing import Checksum
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys

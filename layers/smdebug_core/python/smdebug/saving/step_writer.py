@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.files.events import as_saved_array, encode_event
+from smdebug.files.event_writing import as_saved_array, encode_event
 from smdebug.files.framing import Checksum, EncodedRecord
 from smdebug.files.index import IndexMeta, ShapeRecord, TensorEntry, encode_index
 from smdebug.files.names import event_key, index_key

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smdebug.files.events import as_saved_array
+from smdebug.files.event_writing import as_saved_array
 
 __all__ = ["make_numpy_array", "size_and_shape", "validate_custom_tensor_value"]
 
