@@ -1,9 +1,9 @@
-"""Makes the notebooks of the stories: `story.py`, run cell by cell, with what its cells print and show.
+"""Make a notebook of each `story.py`: run its cells and store their output.
 
     make notebooks
 
-An animation that a cell shows by its address is not kept: the
-notebook makes it when it is run.
+Animations that a cell shows by their address are not stored: the
+notebook makes them when it is run.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / story.parent.name
             shutil.copytree(story.parent, folder, ignore=shutil.ignore_patterns("runs", "images"))
-            notebook = told(story, folder)
+            notebook = executed(story, folder)
         kept = story.with_suffix(".ipynb")
         nbformat.write(notebook, kept)
         print(f"{kept.relative_to(ROOT)}: {kept.stat().st_size / 1000:.0f} KB")
 
 
 def cells_of(story: Path) -> Any:
-    """The script as a notebook that was not run."""
+    """Return the script as a notebook without output."""
     notebook = jupytext.read(story)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = nbformat.from_dict({"kernelspec": kernel})
@@ -49,15 +49,15 @@ def cells_of(story: Path) -> Any:
     return notebook
 
 
-def told(story: Path, folder: Path) -> Any:
-    """The notebook with its outputs, after it was run in that folder, in a kernel of this Python."""
+def executed(story: Path, folder: Path) -> Any:
+    """Run the notebook in `folder`, in a kernel of this Python; return it with its output."""
     notebook = cells_of(story)
     paths = os.pathsep.join(map(str, _PATHS))
     environment = {**os.environ, "PYTHONPATH": paths, "SMDEBUG_LOG_LEVEL": "error"}
     client = NotebookClient(
         notebook,
         timeout=_PATIENCE,
-        extra_arguments=["--log-level=ERROR"],  # it is warned of who else is on this machine
+        extra_arguments=["--log-level=ERROR"],  # without warnings about other kernels
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute(env=environment, cwd=str(folder))
@@ -74,7 +74,7 @@ def told(story: Path, folder: Path) -> Any:
 
 
 def _smaller(picture: str) -> str:
-    """The same picture, of few colours: it is kept in the repository."""
+    """Return the picture with fewer colours, as it is stored in the repository."""
     made = io.BytesIO()
     drawn = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
     drawn.quantize(128).save(made, "PNG", optimize=True)

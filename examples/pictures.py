@@ -38,7 +38,7 @@ def main() -> None:
             str(ROOT / "examples" / "train_numpy.py"),
             "--out-dir",
             "failing",
-            "--ill",
+            "--failing",
         ]
         call([*train, "--steps", "300", "--save-interval", "6"], folder)
         report = [sys.executable, "-m", "smdebug", "report", "failing", "-o", "report.html"]

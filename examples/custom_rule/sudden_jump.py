@@ -1,4 +1,4 @@
-"""A loss that has jumped: many times what it was, as after a bad batch or a wrong restart."""
+"""Detect a loss that jumps to many times its previous value, for example after a bad batch or restart."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from smdebug.rules.parameters import number, patterns
 def jumps(
     before: Mapping[str, float], now: Mapping[str, float], factor: float
 ) -> Iterator[tuple[str, float]]:
-    """The names whose value is more than `factor` times what it was, and how many times."""
+    """Yield each name whose value is more than `factor` times its previous value, and the ratio."""
     for name, value in now.items():
         if before.get(name, 0) > 0 and value > factor * before[name]:
             yield name, value / before[name]
 
 
 class SuddenJump(Rule):
-    """Fires when a loss is more than `factor` times what it was when it was last seen."""
+    """Detects a loss that is more than `factor` times its previous value."""
 
     def __init__(self, base_trial, factor="10", tensor_regex="loss"):
         super().__init__(base_trial)
-        self.factor = number("factor", factor)  # parameters arrive as text
+        self.factor = number("factor", factor)  # parameters arrive as strings
         self.regex = patterns("tensor_regex", tensor_regex)
-        self.before = {}  # plain data in an attribute is remembered from step to step
+        self.before = {}  # plain data in attributes is kept from step to step
 
     def invoke_at_step(self, step):
         names = self.base_trial.tensor_names(step=step, regex=self.regex)

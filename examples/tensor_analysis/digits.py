@@ -1,4 +1,4 @@
-"""Digits to train on, drawn here: ten shapes of 5 by 7 points, somewhere in 16 by 16, noisy and uneven."""
+"""Synthetic digits to train on: ten 5-by-7 shapes at random places of a noisy 16-by-16 image."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _SHAPES = """
 .###. .###. ##### .###. ...#. .###. .###. ..#.. .###. .###.
 """
 SIZE = 16
-_MEAN, _STD = np.float32(0.077), np.float32(0.19)  # of all of them
+_MEAN, _STD = np.float32(0.077), np.float32(0.19)  # of all images
 
 
 def shapes() -> np.ndarray:
-    """The ten digits, 10 by 7 by 5, of zeros and ones."""
+    """Return the ten digits as an array of zeros and ones, 10 by 7 by 5."""
     rows = [line.split() for line in _SHAPES.split("\n") if line]
     return np.array([[[p == "#" for p in row[n]] for row in rows] for n in range(10)], np.float32)
 
 
 def batches(count: int, size: int = 64, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """So many batches of images, N by 1 by 16 by 16 and normalized, with their labels."""
+    """Yield `count` batches: normalized images, `size` by 1 by 16 by 16, and their labels."""
     rng = np.random.default_rng(seed)
     drawn = shapes()
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""A PyTorch training that knows nothing of a debugger: a small convolutional network learns digits.
+"""Train a small convolutional network on digits with PyTorch, without using the debugger.
 
 python mnist.py --initializer uniform --lr 0.001
 """
@@ -11,7 +11,7 @@ from torch import nn
 
 
 class Net(nn.Module):
-    """Two convolutions and three dense layers, named as MXNet named those of the original's notebook."""
+    """Two convolutions and three dense layers, named as in the original notebook on MXNet."""
 
     def __init__(self):
         super().__init__()
@@ -32,29 +32,29 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--initializer", choices=("uniform", "he"), default="he")
 parser.add_argument("--lr", type=float, default=0.01)
 parser.add_argument("--steps", type=int, default=200)
-asked = parser.parse_args()
+arguments = parser.parse_args()
 
 torch.manual_seed(2)
-torch.set_num_threads(1)  # for tensors as small as these, more only wait for each other
+torch.set_num_threads(1)  # with tensors this small, more threads only wait for each other
 net = Net()
 for parameter in net.parameters():
-    if asked.initializer == "uniform":
+    if arguments.initializer == "uniform":
         nn.init.uniform_(parameter, -1, 1)
     elif parameter.ndim > 1:
         nn.init.kaiming_normal_(parameter, nonlinearity="relu")
     else:
         nn.init.zeros_(parameter)
 loss_of = nn.CrossEntropyLoss()
-optimizer = torch.optim.SGD(net.parameters(), lr=asked.lr, momentum=0.9)
+optimizer = torch.optim.SGD(net.parameters(), lr=arguments.lr, momentum=0.9)
 right = seen = 0
-for step, (images, labels) in enumerate(batches(asked.steps)):
+for step, (images, labels) in enumerate(batches(arguments.steps)):
     answers, labels = net(torch.from_numpy(images)), torch.from_numpy(labels)
     loss = loss_of(answers, labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    if step >= asked.steps - 20:
+    if step >= arguments.steps - 20:
         right, seen = right + int((answers.argmax(1) == labels).sum()), seen + len(labels)
 print(
-    f"{asked.initializer}: loss {loss.item():.3f}, {right / seen:.0%} of the last digits are right"
+    f"{arguments.initializer}: loss {loss.item():.3f}, {right / seen:.0%} of the last digits are right"
 )

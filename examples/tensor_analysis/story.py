@@ -11,16 +11,16 @@
 # ---
 
 # %% [markdown]
-# # Tensor analysis: why does it not learn?
+# # Tensor analysis: why does the network not learn?
 #
-# The distributions of activations, gradients and weights tell why a training comes to nothing: neurons
-# that are saturated or dead, layers that do not learn, too many layers. This is the story of the notebook
-# "Tensor analysis using Amazon SageMaker Debugger", on PyTorch and on this machine: a convolutional
-# network is trained with badly chosen weights and a low rate, seven custom rules gather what it saves,
-# and animations show it. Then it is compared with a network that began well.
+# The distributions of activations, gradients and weights show why a training fails: saturated or dead
+# neurons, layers that do not learn, too many layers. This is the notebook "Tensor analysis using Amazon
+# SageMaker Debugger", on PyTorch and on this machine. A convolutional network is trained with badly chosen
+# weights and a low rate, seven custom rules collect the saved tensors, and animations show them. Then the
+# network is compared with one that was initialized well.
 #
-# It needs `pip install "smdebug-serverless[torch,plots]"`. Run it in its folder: `python story.py`, or as
-# `story.ipynb`. Runs go to `runs/`, pictures to `images/`.
+# Install `pip install "smdebug-serverless[torch,plots]"`. Run `python story.py` in its folder, or open
+# `story.ipynb`. Runs are saved in `runs/`, pictures in `images/`.
 
 # %%
 import collections
@@ -44,9 +44,9 @@ os.environ.setdefault("SMDEBUG_LOG_LEVEL", "error")
 # %% [markdown]
 # ## The training
 #
-# `mnist.py` knows nothing of a debugger. `smdebug run` puts a hook into it, which saves every tensor at
-# every tenth step; on SageMaker the `DebuggerHookConfig` of an estimator did that. The weights are
-# `Uniform(1)`, the learning rate is 0.001.
+# `mnist.py` does not use the debugger. `smdebug run` adds a hook, which saves every tensor at every tenth
+# step; on SageMaker, the `DebuggerHookConfig` of an estimator did that. The weights are `Uniform(1)`, and
+# the learning rate is 0.001.
 
 # %%
 HERE = Path(globals().get("__file__", "story.ipynb")).resolve().parent
@@ -71,14 +71,14 @@ print("steps", trial1.steps())
 # %% [markdown]
 # ## Custom rules
 #
-# A rule inherits from `Rule`, and is invoked at every step that was saved. These return `False` always:
-# they do not judge, they gather tensors by layer and step, to be drawn afterwards. When the training has
-# ended and there is nothing more to look at, `invoke_rule` says so by `NoMoreData`.
+# A rule inherits from `Rule` and is invoked at every saved step. These rules always return `False`: they
+# collect tensors by layer and step, to plot them later. When the training has ended and every step has been
+# evaluated, `invoke_rule` raises `NoMoreData`.
 
 
 # %%
 class Collecting(Rule):
-    """Keeps the tensors that match `regex` and have no `without` in their names."""
+    """Collect the tensors whose names match `regex` and do not contain `without`."""
 
     regex = ".*"
     without = None
@@ -98,15 +98,15 @@ class Collecting(Rule):
         return value
 
 
-def asked(rule):
-    """The rule, after it was shown every step."""
+def collected(rule):
+    """Invoke the rule at every step; return it."""
     with suppress(NoMoreData):
         invoke_rule(rule)
     return rule
 
 
 def animated(tensors, name):
-    """A histogram for each tensor, a frame for each step."""
+    """Save an animation with a histogram for each tensor and a frame for each step."""
     place = plots.create_interactive_matplotlib_histogram(tensors, filename=f"images/{name}.gif")
     print(f"{len(tensors)} tensors: {place}")
 
@@ -114,7 +114,7 @@ def animated(tensors, name):
 # %% [markdown]
 # ### Activation outputs
 #
-# The outputs of the ReLUs, as the mean over the batch. Where that is 0 at every step, a unit has died.
+# The outputs of the ReLUs, averaged over the batch. A unit whose mean is 0 at every step is dead.
 
 
 # %%
@@ -125,7 +125,7 @@ class ActivationOutputs(Collecting):
         return np.sum(value, axis=0) / value.shape[0]
 
 
-rule = asked(ActivationOutputs(trial1))
+rule = collected(ActivationOutputs(trial1))
 animated(rule.tensors, "activation_outputs")
 
 # %% tags=["active-ipynb"]
@@ -136,7 +136,7 @@ animated(rule.tensors, "activation_outputs")
 # %% [markdown]
 # ### Activation inputs
 #
-# What goes into the ReLUs: whatever is below 0 there becomes 0.
+# The inputs of the ReLUs: values below 0 become 0.
 
 
 # %%
@@ -144,15 +144,15 @@ class ActivationInputs(ActivationOutputs):
     regex = ".*relu_input"
 
 
-rule = asked(ActivationInputs(trial1))
+rule = collected(ActivationInputs(trial1))
 animated(rule.tensors, "activation_inputs")
 
 # %% tags=["active-ipynb"]
 # Image(url="images/activation_inputs.gif")
 
 # %% [markdown]
-# The ReLUs of the second convolutional layer soon receive negative inputs only, and give 0: nearly all of
-# its units are dead, for every image. How many of each layer are, in percent:
+# The ReLUs of the second convolutional layer soon receive only negative inputs and return 0: nearly all of
+# its units are dead for every image. The share of dead units per layer, in percent:
 
 # %%
 dead = plots.dead_units(trial1, "relu_output")
@@ -164,7 +164,8 @@ dead.save("images/dead_units.png")
 # %% [markdown]
 # ### Gradients
 #
-# If their variance is tiny, the parameters are not updated, or the training has come to a minimum.
+# If the variance of the gradients is tiny, the parameters are barely updated, or the training has reached a
+# minimum.
 
 
 # %%
@@ -172,7 +173,7 @@ class GradientsLayer(Collecting):
     regex = ".*gradient"
 
 
-rule = asked(GradientsLayer(trial1))
+rule = collected(GradientsLayer(trial1))
 animated(rule.tensors, "gradients")
 
 # %% tags=["active-ipynb"]
@@ -181,7 +182,7 @@ animated(rule.tensors, "gradients")
 # %% [markdown]
 # ### The variance across layers
 #
-# The smallest and the largest variance of all layers' gradients, step by step. Where they are far apart,
+# The smallest and the largest variance of the gradients of all layers, step by step. If they are far apart,
 # some layers learn much more slowly than others.
 
 
@@ -199,7 +200,7 @@ class GradientsAcrossLayers(Rule):
         return False
 
 
-rule = asked(GradientsAcrossLayers(trial1))
+rule = collected(GradientsAcrossLayers(trial1))
 for step in list(rule.tensors)[::4]:
     low, high = rule.tensors[step]
     print(f"Step {step:3} variance of gradients: {low:.2e} to {high:.2e}")
@@ -207,7 +208,7 @@ for step in list(rule.tensors)[::4]:
 # %% [markdown]
 # ### Weights
 #
-# If they do not change, the rate is too low or the gradients are too small.
+# If the weights do not change, the rate is too low or the gradients are too small.
 
 
 # %%
@@ -215,7 +216,7 @@ class WeightRatio(Collecting):
     regex, without = ".*weight", "gradient"
 
 
-rule = asked(WeightRatio(trial1))
+rule = collected(WeightRatio(trial1))
 animated(rule.tensors, "weights")
 
 # %% tags=["active-ipynb"]
@@ -224,7 +225,7 @@ animated(rule.tensors, "weights")
 # %% [markdown]
 # ### Inputs and outputs of the layers
 #
-# Without those of the ReLUs, which were above.
+# All layers except the ReLUs, which are shown above.
 
 
 # %%
@@ -236,8 +237,8 @@ class Outputs(Collecting):
     regex, without = ".*output", "relu"
 
 
-animated(asked(Inputs(trial1)).tensors, "layer_inputs")
-animated(asked(Outputs(trial1)).tensors, "layer_outputs")
+animated(collected(Inputs(trial1)).tensors, "layer_inputs")
+animated(collected(Outputs(trial1)).tensors, "layer_outputs")
 
 # %% tags=["active-ipynb"]
 # Image(url="images/layer_outputs.gif")
@@ -245,7 +246,7 @@ animated(asked(Outputs(trial1)).tensors, "layer_outputs")
 # %% [markdown]
 # ## Comparison
 #
-# The same network with He's initialization, and a rate of 0.01.
+# The same network with He initialization and a rate of 0.01.
 
 # %%
 trial2 = create_trial(train("runs/good", {"initializer": "he", "lr": 0.01}))
@@ -259,13 +260,13 @@ loss.save("images/loss.png")
 # %% [markdown]
 # ### Gradients
 #
-# PyTorch calls a parameter by its module and path: what MXNet had as `conv0_weight` is `Net_conv0.weight`
-# here. (With `mnist_mxnet.py`, the names are those of the original, letter by letter.)
+# On PyTorch, the name of a parameter has its module and path: `conv0_weight` on MXNet is `Net_conv0.weight`
+# here. (With `mnist_mxnet.py`, the names are exactly those of the original.)
 
 # %%
 dict_gradients = {}
 for name, trial in runs.items():
-    tensors = asked(GradientsLayer(trial)).tensors
+    tensors = collected(GradientsLayer(trial)).tensors
     for layer in ("conv0", "conv1"):
         key = f"gradient/{layer}_weight_{name}_hyperparameters"
         dict_gradients[key] = tensors[f"gradient/Net_{layer}.weight"]
@@ -275,8 +276,8 @@ animated(dict_gradients, "gradients_comparison")
 # Image("images/gradients_comparison.gif")
 
 # %% [markdown]
-# The first gradients of the badly initialized network are enormous: the variance of the first layer's is
-# 900, in the good one 0.2. On one scale:
+# The first gradients of the badly initialized network are enormous: their variance in the first layer is
+# 900, and 0.2 in the good network. On the same scale:
 
 # %%
 variance = plots.variance_across_layers(runs, "gradient/.*weight")
@@ -291,7 +292,7 @@ variance.save("images/variance.png")
 # %%
 dict_activation_inputs = {}
 for name, trial in runs.items():
-    tensors = asked(ActivationInputs(trial)).tensors
+    tensors = collected(ActivationInputs(trial)).tensors
     for layer in ("conv0", "conv1"):
         key = f"{layer}_relu_input_0_{name}_hyperparameters"
         dict_activation_inputs[key] = tensors[f"{layer}_relu_input_0"]
@@ -301,15 +302,14 @@ animated(dict_activation_inputs, "activation_inputs_comparison")
 # Image("images/activation_inputs_comparison.gif")
 
 # %% [markdown]
-# What goes into the first ReLUs has much the same form in both. With the second layer it differs
-# drastically: in the bad network all of it moves below 0 within thirty steps. It is lost there, and so
-# are the gradients that could bring it back.
+# The inputs of the first ReLUs are distributed much the same in both networks. Those of the second differ
+# drastically: in the bad network they all move below 0 within thirty steps. The ReLUs then return 0, and no
+# gradient flows back to recover them.
 
 # %% [markdown]
-# ## What the built-in rules say
+# ## Built-in rules
 #
-# Nobody has to look at pictures all night: a rule that comes with the library judges what the seven above
-# have gathered.
+# A built-in rule detects the same problem without any pictures:
 
 # %%
 for name, trial in runs.items():

@@ -1,4 +1,4 @@
-"""The rule of the original's notebook "Writing Custom Rules", word for word."""
+"""The rule of the original notebook "Writing Custom Rules", unchanged."""
 
 from tornasole.rules import Rule
 

@@ -13,13 +13,12 @@
 # %% [markdown]
 # # A custom rule, from its file to the alert
 #
-# The story of the notebook "Writing Custom Rules", on PyTorch and on this machine: the debugger's own
-# template is deployed into a local stand-in of AWS, a rule is written, tried and uploaded, a training
-# names it as the estimator did, in `rules_specification`, and diverges. Its status is asked for in
-# SageMaker's words, and there is a message in the inbox. On AWS it is the same, with `LocalAws` left out
-# and the stack's bucket in place of the local one.
+# This is the notebook "Writing Custom Rules", on PyTorch and on this machine. The debugger's template is
+# deployed to a local simulation of AWS. A rule is written, tried and uploaded. A training names the rule in
+# `rules_specification`, as the estimator did, and diverges. SageMaker's calls show the status of the rule,
+# and the alert arrives in the inbox. On AWS, leave `LocalAws` out and use the bucket of the stack.
 #
-# It runs from a checkout, in the environment of `make frameworks`.
+# Run it from a checkout, in the environment of `make frameworks`.
 
 # %%
 import os
@@ -45,9 +44,9 @@ from smdebug.trials import create_trial
 # %% [markdown]
 # ## The rule
 #
-# It inherits from `Rule`, takes the trial and its own parameters, which come as text, and is invoked at
-# every step that was saved. `True` means that the condition is met. `set_required_tensors` names what is
-# fetched before, all at once.
+# The rule inherits from `Rule`. It takes the trial and its own parameters, which are strings, and it is
+# invoked at every saved step. `True` means that the condition is met. `set_required_tensors` names the
+# tensors to fetch together beforehand.
 
 # %%
 rule_file = HERE / "my_custom_rule.py"
@@ -56,8 +55,8 @@ print(rule_file.read_text())
 # %% [markdown]
 # ## The training
 #
-# Least squares by gradient descent. With a rate above 2 by the largest curvature every step is too large,
-# and it diverges. The hook saves loss and gradients at every tenth step.
+# Least squares by gradient descent. With a rate above 2 divided by the largest curvature, every step is too
+# large and the training diverges. The hook saves the loss and the gradients at every tenth step.
 
 
 # %%
@@ -84,7 +83,8 @@ def train(path, rate, rules=None):
 # %% [markdown]
 # ## Trying the rule
 #
-# On two runs in a folder, before anything is uploaded: it has to find the one, and leave the other alone.
+# Try the rule on two local runs before you upload it: it must detect the diverging run and pass the healthy
+# run.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -96,12 +96,12 @@ with tempfile.TemporaryDirectory() as folder:
         except RuleEvaluationConditionMet as found:
             print(f"{name}: {found}")
         except NoMoreData:
-            print(f"{name}: nothing is found, and there is no more data")
+            print(f"{name}: passed, no more data")
 
 # %% [markdown]
 # ## Deploying
 #
-# The template that `cdk deploy` gives to AWS, with its queues, functions and state machine.
+# This is the template that `cdk deploy` sends to AWS, with its queues, functions and state machine.
 
 # %%
 closing = ExitStack()
@@ -121,7 +121,7 @@ source_s3_uri = f"s3://{aws.bucket}/{key}"
 # %% [markdown]
 # ## From the training to the alert
 #
-# The training names the rule, and goes wrong.
+# The training names the rule and diverges.
 
 # %%
 rules_specification = [
@@ -135,7 +135,7 @@ train(debugger.path("diverging"), 2.1, rules_specification)
 debugger.wait("diverging", through=110)
 
 # %% [markdown]
-# Its status, as the notebook asked for it:
+# The status of the rule, as the notebook requested it:
 
 # %%
 run = connect().run(debugger.path("diverging"))
@@ -145,14 +145,14 @@ for finding in run.findings():
     print(f"step {finding.step}: {finding.reason}")
 
 # %% [markdown]
-# And somebody has been told:
+# The alert has arrived:
 
 # %%
 (message,) = aws.wait_until(inbox.messages, what="the alert")
 print(f"In the inbox: {message['subject'].rpartition(' of ')[0]}")
 
 # %% [markdown]
-# When it is over, a page about it lies beside the run.
+# When the run has finished, its report is stored beside it.
 
 # %%
 debugger.finish("diverging")

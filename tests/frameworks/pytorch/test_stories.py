@@ -1,4 +1,4 @@
-"""The stories of the original's notebooks, on PyTorch: as scripts and as notebooks, which are the same."""
+"""The stories of the original notebooks, on PyTorch: the script and the notebook are the same."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ANIMATIONS = {
     *("gradients_comparison", "layer_inputs", "layer_outputs", "weights"),
 }
 FOUND = "Evaluation of the rule CustomGradientRule at step 40 resulted in the condition being met"
-TOLD = [
-    "healthy: nothing is found, and there is no more data",
+ENDING = [
+    "healthy: passed, no more data",
     f"diverging: {FOUND}",
     f"CustomGradientRule: IssuesFound, RuleEvaluationConditionMet: {FOUND}",
     f"step 40: RuleEvaluationConditionMet: {FOUND}",
@@ -41,8 +41,8 @@ def notebooks() -> ModuleType:
     return made
 
 
-def told_by(name: str, folder) -> str:
-    """What the script prints, run in a copy of its folder."""
+def output_of(name: str, folder) -> str:
+    """Run the script in a copy of its folder; return what it prints."""
     shutil.copytree(EXAMPLES / name, folder / name)
     paths = os.pathsep.join(map(str, [*PATHS, ROOT]))
     done = python("story.py", cwd=folder / name, PYTHONPATH=paths)
@@ -56,12 +56,12 @@ def streams_of(notebook):
 
 
 def printed_in(notebook) -> str:
-    """What the story says; on stderr a machine may say things, of the fonts that it has for one."""
+    """Return what the notebook printed on stdout; stderr depends on the machine, for example on its fonts."""
     return "".join(output.text for output in streams_of(notebook) if output.name == "stdout")
 
 
-def test_the_tensors_tell_the_bad_network_from_the_good_one(tmp_path):
-    printed = told_by("tensor_analysis", tmp_path)
+def test_the_tensors_distinguish_the_bad_network_from_the_good_network(tmp_path):
+    printed = output_of("tensor_analysis", tmp_path)
     images = tmp_path / "tensor_analysis" / "images"
     assert {image.stem for image in images.glob("*.gif")} == ANIMATIONS
     for image in images.glob("*.gif"):
@@ -75,17 +75,17 @@ def test_the_tensors_tell_the_bad_network_from_the_good_one(tmp_path):
     assert re.search(r"^good +DeadRelu passed", printed, re.MULTILINE)
 
 
-def test_a_custom_rule_is_tried_uploaded_and_finds_and_somebody_is_told(tmp_path):
-    assert told_by("writing_custom_rules", tmp_path).splitlines()[-len(TOLD) :] == TOLD
+def test_a_custom_rule_is_tried_and_uploaded_and_sends_an_alert(tmp_path):
+    assert output_of("writing_custom_rules", tmp_path).splitlines()[-len(ENDING) :] == ENDING
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_kept_notebook_is_the_script_with_what_its_cells_printed(name, notebooks):
+def test_a_stored_notebook_is_its_script_with_output(name, notebooks):
     kept = nbformat.read(EXAMPLES / name / "story.ipynb", 4)
     made = notebooks.cells_of(EXAMPLES / name / "story.py")
     sources = [(cell.cell_type, cell.source) for cell in made.cells]
     assert [(cell.cell_type, cell.source) for cell in kept.cells] == sources, (
-        "the script has changed: make notebooks"
+        "the script has changed: run `make notebooks`"
     )
     assert printed_in(kept)
     assert {output.name for output in streams_of(kept)} == {"stdout"}
@@ -93,14 +93,14 @@ def test_a_kept_notebook_is_the_script_with_what_its_cells_printed(name, noteboo
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_notebook_runs_and_prints_what_is_kept_of_it(name, notebooks, tmp_path):
+def test_a_notebook_prints_its_stored_output(name, notebooks, tmp_path):
     folder = tmp_path / name
     shutil.copytree(EXAMPLES / name, folder)
-    ran = notebooks.told(EXAMPLES / name / "story.py", folder)
+    ran = notebooks.executed(EXAMPLES / name / "story.py", folder)
     kept = nbformat.read(EXAMPLES / name / "story.ipynb", 4)
     if name == "writing_custom_rules":
         assert printed_in(ran) == printed_in(kept)
-    # Numbers depend on the processor; what is told does not.
+    # Numbers depend on the processor; the rest does not.
     without = re.compile(r"[\d.e+-]+")
     assert without.sub("#", printed_in(ran)) == without.sub("#", printed_in(kept))
     shown = [
