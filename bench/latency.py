@@ -17,7 +17,7 @@ from datetime import datetime
 import numpy as np
 
 from local_aws import LocalAws, LocalDebugger
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 
 FOUND = "Rule Evaluation Condition Met"
 RULE = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
@@ -65,7 +65,7 @@ class Measured:
 
     def save(self, step: int) -> float:
         """Save a step; return the seconds from its upload until its event is on the bus."""
-        self._saver.save(step, ILL)
+        self._saver.save(step, FAILING)
 
         def latency() -> float | None:
             for event in self._debugger.events("run", FOUND):

@@ -21,7 +21,7 @@ import numpy as np
 
 from local_aws import LocalAws, LocalDebugger
 from local_aws.errors import WaitedTooLong
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 
 FOUND = "Rule Evaluation Condition Met"
 RULE = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
@@ -80,7 +80,7 @@ def train(debugger: LocalDebugger, name: str, arguments: argparse.Namespace) -> 
     workers[0].begin()
     for step in range(arguments.steps):
         for worker in workers:
-            worker.save(step, ILL)
+            worker.save(step, FAILING)
 
 
 def missing(debugger: LocalDebugger, name: str, steps: int) -> list[str]:

@@ -99,8 +99,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out-dir", required=True, help="a folder, or s3://bucket/prefix")
     parser.add_argument(
-        "--failing", "--ill", action="store_true", help="train the network that cannot learn"
+        "--failing", action="store_true", help="train the network that cannot learn"
     )
+    # The old name of the option.
+    parser.add_argument("--ill", dest="failing", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--save-interval", type=int, default=20)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 
 FOUND = "Rule Evaluation Condition Met"
 EACH_STEP = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
@@ -19,7 +19,7 @@ def test_each_finding_sends_one_alert(local_debugger):
     local_debugger.attach("burst", [EACH_STEP])
     saver = Saver(local_debugger.storage("burst")).begin()
     for step in range(STEPS):
-        saver.save(step, ILL)
+        saver.save(step, FAILING)
     local_debugger.wait("burst", through=STEPS - 1)
 
     def events():

@@ -12,7 +12,7 @@ import numpy as np
 
 from local_aws import LocalAws, LocalDebugger
 from tests.e2e.test_rules import COUNTING, custom
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 300.0  # seconds, for every wait: a busy machine must not change the result
@@ -194,7 +194,7 @@ def a_whole_run(debugger) -> None:
     debugger.attach("all", [stop, custom(debugger, "Counting", COUNTING), remembering(debugger)])
     saver = Saver(debugger.storage("all")).begin()
     for step in range(4):
-        saver.save(step, WELL if step < 3 else {**WELL, **MANY})
+        saver.save(step, HEALTHY if step < 3 else {**HEALTHY, **MANY})
     run = debugger.wait("all", through=3)
     end_a_training_job(aws)
     wait_until(aws, run.actions, "the outcome of the action")
@@ -210,7 +210,7 @@ def a_whole_run(debugger) -> None:
         aws.forward(1801)  # the run is silent
         wait_for_use(aws, "Watch", "sqs:SendMessage", "Arrivals")
     wait_until(aws, lambda: str(run.look().state) == "Silent", "the silence")
-    saver.save(5, ILL)
+    saver.save(5, FAILING)
     debugger.wait("all", through=5)
     run.attach({"name": "later", "rule": "VanishingGradient"})
     saver.save(6)
@@ -269,7 +269,7 @@ def a_run_at_the_root_of_the_bucket(debugger) -> None:
     debugger.attach("", [stop, remembering(debugger)])
     saver = Saver(debugger.storage("")).begin()
     for step in range(4):
-        saver.save(step, WELL if step < 3 else {**WELL, **MANY})
+        saver.save(step, HEALTHY if step < 3 else {**HEALTHY, **MANY})
     run = debugger.wait("", through=3)
     wait_until(debugger.aws, run.actions, "the outcome of the action at the root")
     saver.end()
@@ -368,16 +368,16 @@ def functions_that_fail_in_every_attempt(debugger) -> None:
         failing_for_good(aws, "Act", "dynamodb:UpdateItem"),
         failing_for_good(aws, "Notify", "dynamodb:UpdateItem"),
     ):
-        saver.save(0, ILL)
+        saver.save(0, FAILING)
     debugger.wait("failing", through=0)
     with failing_for_good(aws, "Sweep", "dynamodb:Query"):
         aws.forward(301)
     with failing_for_good(aws, "MarkPublished", "dynamodb:UpdateItem", sender="Evaluation"):
-        saver.save(1, WELL)
+        saver.save(1, HEALTHY)
     debugger.wait("failing", through=1)
     with failing_for_good(aws, "Watch", "dynamodb:GetItem"):
         aws.forward(1801)
-    saver.save(2, WELL)
+    saver.save(2, HEALTHY)
     debugger.wait("failing", through=2)
     saver.end()
     with failing_for_good(aws, "WriteReport", "dynamodb:Query"):

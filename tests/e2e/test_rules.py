@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 
 COUNTING = """
 from smdebug.rules import Rule
@@ -70,7 +70,7 @@ def test_a_rule_that_raises_is_in_error_and_the_others_continue(local_debugger):
     local_debugger.attach("raised", rules)
     saver = Saver(local_debugger.storage("raised")).begin()
     for step in range(4):
-        saver.save(step, ILL if step == 3 else WELL)
+        saver.save(step, FAILING if step == 3 else HEALTHY)
     run = local_debugger.wait("raised", through=3)
     raising = run.status("Raising")
     assert str(raising.status) == "Error"
@@ -82,7 +82,7 @@ def test_a_built_in_rule_with_bad_parameters_is_in_error_and_the_others_continue
     bad = {"name": "bad", "rule": "ExplodingTensor", "parameters": {"no_such": "1"}}
     local_debugger.attach("misspelled", [bad, "ExplodingTensor"])
     saver = Saver(local_debugger.storage("misspelled")).begin()
-    saver.save(0, ILL)
+    saver.save(0, FAILING)
     run = local_debugger.wait("misspelled", through=0)
     assert str(run.status("bad").status) == "Error"
     assert "no_such" in run.status("bad").reason
@@ -113,7 +113,7 @@ def test_a_silent_run_is_reported_and_resumes_with_new_data(local_debugger):
     run = local_debugger.wait("silent", through=0)
     aws.forward(1801)
     aws.wait_until(lambda: str(run.look().state) == "Silent", what="the silence")
-    saver.save(1, ILL)
+    saver.save(1, FAILING)
     local_debugger.wait("silent", through=1)
     assert str(run.look().state) == "Running"
 
@@ -149,7 +149,7 @@ def test_the_sweeper_finds_a_file_whose_notification_was_lost(local_debugger):
     saver.save(0)
     run = local_debugger.wait("swept", through=0)
     with aws.losing_notifications():
-        saver.save(1, ILL)
+        saver.save(1, FAILING)
     aws.forward(361)
     aws.wait_until(
         lambda: [finding.step for finding in run.findings()] == [1], what="the lost step"

@@ -11,7 +11,7 @@ import pytest
 from local_aws.errors import WaitedTooLong
 from smdebug.service.records import RunState
 from smdebug.storage import open_storage
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 
 FOUND = "Rule Evaluation Condition Met"
 EXPLODING = ["ExplodingTensor"]
@@ -21,7 +21,7 @@ def test_a_finding_becomes_an_event_and_an_alert(local_debugger):
     inbox = local_debugger.aws.inbox("alerts-of-a-finding")
     local_debugger.attach("mnist", EXPLODING)
     saver = Saver(local_debugger.storage("mnist")).begin()
-    for step, tensors in enumerate([WELL, ILL, WELL]):
+    for step, tensors in enumerate([HEALTHY, FAILING, HEALTHY]):
         saver.save(step, tensors)
     local_debugger.wait("mnist", through=2)
 
@@ -58,13 +58,13 @@ def test_a_step_is_evaluated_once_all_of_its_workers_have_written_it(local_debug
     for worker in workers:
         worker.begin()
     for worker in workers[:3]:
-        worker.save(0, ILL)
+        worker.save(0, FAILING)
     run = local_debugger.run("wide")
     local_debugger.aws.wait_until(
         lambda: run.steps() and len(run.steps()[0].workers) == 3, what="three workers"
     )
     assert not run.findings()
-    workers[3].save(0, ILL)
+    workers[3].save(0, FAILING)
     local_debugger.wait("wide", through=0)
     assert [finding.step for finding in run.findings()] == [0]
 
@@ -72,7 +72,7 @@ def test_a_step_is_evaluated_once_all_of_its_workers_have_written_it(local_debug
 def test_order_and_repetition_of_notifications_do_not_matter(local_debugger, tmp_path):
     saver = Saver(open_storage(str(tmp_path))).begin()
     for step in range(6):
-        saver.save(step, ILL if step in (2, 5) else WELL)
+        saver.save(step, FAILING if step in (2, 5) else HEALTHY)
     files = [file for file in sorted(tmp_path.rglob("*")) if file.is_file()]
     place = local_debugger.storage("shuffled")
     local_debugger.attach(
@@ -102,7 +102,7 @@ def test_a_dead_worker_is_not_waited_for_when_the_run_ends(local_debugger):
 def test_every_rule_has_a_last_status_when_the_run_ends(local_debugger):
     local_debugger.attach("ended", ["ExplodingTensor", "VanishingGradient"])
     saver = Saver(local_debugger.storage("ended")).begin()
-    saver.save(0, ILL)
+    saver.save(0, FAILING)
     saver.end()
     run = local_debugger.finish("ended")
     statuses = {status.rule: str(status.status) for status in run.statuses()}
@@ -122,7 +122,7 @@ def test_waiting_for_rules_waits_for_their_events(local_debugger, monkeypatch):
     monkeypatch.setitem(aws.outputs, "Workflow", arn)
     saver = Saver(local_debugger.storage("told")).begin()
     local_debugger.attach("told", ["ExplodingTensor"])
-    saver.save(0, ILL)
+    saver.save(0, FAILING)
     run = local_debugger.run("told").run
 
     def start(name, run):
@@ -144,7 +144,7 @@ def test_rules_attached_to_a_live_run_start_at_its_first_step(local_debugger):
     local_debugger.attach("live", ["VanishingGradient"])
     saver = Saver(local_debugger.storage("live")).begin()
     for step in range(3):
-        saver.save(step, ILL)
+        saver.save(step, FAILING)
     run = local_debugger.wait("live", through=2)
     assert not run.findings()
     run.attach("ExplodingTensor")
@@ -152,7 +152,7 @@ def test_rules_attached_to_a_live_run_start_at_its_first_step(local_debugger):
         lambda: {status.rule for status in run.statuses()} >= {"ExplodingTensor"},
         what="the new rule",
     )
-    saver.save(3, ILL)
+    saver.save(3, FAILING)
     local_debugger.wait("live", through=3)
     found = [(finding.step, finding.rule, finding.detail["catch_up"]) for finding in run.findings()]
     # The issue is published again at the first new step, because actions may now follow.
@@ -163,7 +163,7 @@ def test_rules_attached_to_an_ended_run_evaluate_all_of_it(local_debugger):
     local_debugger.attach("past", ["VanishingGradient"])
     saver = Saver(local_debugger.storage("past")).begin()
     for step in range(3):
-        saver.save(step, ILL if step == 1 else WELL)
+        saver.save(step, FAILING if step == 1 else HEALTHY)
     saver.end()
     run = local_debugger.finish("past")
     run.attach("ExplodingTensor")
@@ -180,7 +180,7 @@ def test_none_of_five_hundred_files_is_lost(local_debugger):
     failing = {7: 0, 30: 4, 49: 2}
     for step in range(50):  # five workers, two files each
         for rank, worker in enumerate(workers):
-            worker.save(step, ILL if failing.get(step) == rank else WELL)
+            worker.save(step, FAILING if failing.get(step) == rank else HEALTHY)
     run = local_debugger.wait("many", through=49)
     assert {finding.step: finding.worst[0]["worker"] for finding in run.findings()} == {
         step: f"worker_{rank}" for step, rank in failing.items()
@@ -199,7 +199,7 @@ def test_a_malformed_file_does_not_stop_the_others(local_debugger, kind):
         place.write("events/000000000001/000000000001_worker_0.tfevents", b"neither")
     else:
         place.write("rules.json", b"{")
-    saver.save(2, ILL)
+    saver.save(2, FAILING)
     local_debugger.aws.wait_until(
         lambda: [finding.step for finding in local_debugger.findings("good")] == [2],
         what="the finding after the broken file",
@@ -235,7 +235,7 @@ def test_a_handler_that_is_killed_during_an_evaluation_is_retried(local_debugger
     local_debugger.wait("killed", through=0)
     aws.kill_when("evaluate", "dynamodb:PutItem")  # when it is about to commit a finding
     before = len(aws.invocations())
-    saver.save(1, ILL)
+    saver.save(1, FAILING)
     aws.wait_until(
         lambda: (
             "Runtime.ExitError"
@@ -279,7 +279,7 @@ def test_a_finished_run_gets_a_report(local_debugger):
     local_debugger.attach("told", EXPLODING)
     place = local_debugger.storage("told")
     saver = Saver(place).begin()
-    for step, tensors in enumerate([WELL, ILL, WELL]):
+    for step, tensors in enumerate([HEALTHY, FAILING, HEALTHY]):
         saver.save(step, tensors)
     saver.end()
     local_debugger.finish("told")

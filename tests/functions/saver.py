@@ -13,8 +13,8 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.step_writer import StepWriter
 from smdebug.storage import Storage
 
-ILL = {"gradient/fc": np.array([np.nan, 1], np.float32)}
-WELL = {"gradient/fc": np.array([0.5, 1], np.float32)}
+FAILING = {"gradient/fc": np.array([np.nan, 1], np.float32)}
+HEALTHY = {"gradient/fc": np.array([0.5, 1], np.float32)}
 
 
 class Saver:
@@ -55,7 +55,7 @@ class Saver:
     def save(
         self,
         step: int,
-        tensors: Mapping[str, Any] = WELL,
+        tensors: Mapping[str, Any] = HEALTHY,
         mode: ModeKeys = ModeKeys.TRAIN,
         mode_step: int | None = None,
     ) -> None:

@@ -10,12 +10,12 @@ from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.evaluation.built_in import evaluate
 from smdebug.service.records import GroupRecord
 from tests.functions.deployed_settings import settings
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 RUN = "runs/mnist"
 NO_DEFAULTS = settings(default_rules=())
-EVERY_STEP = {"name": "ill", "rule": "ExplodingTensor", "repeat": "every_step"}
+EVERY_STEP = {"name": "failing", "rule": "ExplodingTensor", "repeat": "every_step"}
 OTHER = {"name": "other", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
@@ -24,7 +24,7 @@ def ask_for(small: SmallWorld, *rules: dict) -> None:
     small.place().write("rules.json", content.encode())
 
 
-def found(small: SmallWorld, rule: str = "ill") -> list[tuple[int, int]]:
+def found(small: SmallWorld, rule: str = "failing") -> list[tuple[int, int]]:
     return [
         (detail["training_run"], detail["step"])
         for detail in small.details(CONDITION_MET)
@@ -48,16 +48,16 @@ def test_a_file_of_an_earlier_attempt_that_is_told_of_late_is_none_of_the_resume
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
-    first.save(0, WELL)
+    first.save(0, HEALTHY)
     small.settle()
-    first.save(1, ILL)
+    first.save(1, FAILING)
     late = held_back(small)
     again = resumed(small)
     small.settle()
     small.bucket.release(late)
     small.settle()
     assert found(small) == []
-    again.save(1, ILL)
+    again.save(1, FAILING)
     small.settle()
     assert found(small) == [(1, 1)]
 
@@ -67,10 +67,10 @@ def test_what_was_left_of_an_earlier_attempt_is_not_evaluated_at_the_end_of_the_
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
     for step in range(4):
-        first.save(step, ILL if step == 3 else WELL)
+        first.save(step, FAILING if step == 3 else HEALTHY)
     held_back(small)
     again = resumed(small)
-    again.save(1, WELL)
+    again.save(1, HEALTHY)
     again.end()
     small.settle()
     small.pass_time(300)
@@ -84,12 +84,12 @@ def test_the_sweeper_takes_nothing_of_an_earlier_attempt_and_everything_of_the_r
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
     for step in range(4):
-        first.save(step, WELL)
+        first.save(step, HEALTHY)
     held_back(small)
     small.clock.time += 100
     again = resumed(small)
     small.settle()
-    again.save(1, ILL)
+    again.save(1, FAILING)
     held_back(small)
     small.clock.time += 120
     small.sweep()
@@ -102,7 +102,7 @@ def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_o
     ask_for(small, EVERY_STEP)
     small.settle()
     first = Saver(small.place()).begin()
-    first.save(1, ILL)
+    first.save(1, FAILING)
     late = held_back(small)
     again = resumed(small)
     news = held_back(small)
@@ -110,7 +110,7 @@ def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_o
     small.settle()
     assert small.index.run(RUN).training_run == 1
     assert found(small) == []
-    again.save(1, ILL)
+    again.save(1, FAILING)
     small.bucket.release(news)
     small.settle()
     assert found(small) == [(1, 1)]
@@ -119,10 +119,10 @@ def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_o
 def test_a_lost_notification_of_a_resumed_training_is_found_by_the_sweeper():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
-    Saver(small.place()).begin().save(1, WELL)
+    Saver(small.place()).begin().save(1, HEALTHY)
     small.settle()
     again = resumed(small)
-    again.save(1, ILL)
+    again.save(1, FAILING)
     held_back(small)
     small.clock.time += 120
     assert small.sweep() > 0
@@ -134,11 +134,11 @@ def test_a_lost_notification_of_a_resumed_training_is_found_by_the_sweeper():
 def test_an_attempt_that_ended_before_it_was_noted_is_finished():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
-    Saver(small.place()).begin().save(0, WELL)
+    Saver(small.place()).begin().save(0, HEALTHY)
     small.settle()
     again = resumed(small)
     collections = held_back(small)
-    again.save(0, WELL)
+    again.save(0, HEALTHY)
     again.end()
     small.settle()
     small.bucket.release(collections)
@@ -152,11 +152,11 @@ def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
-    Saver(small.place()).begin().save(0, WELL)
+    Saver(small.place()).begin().save(0, HEALTHY)
     small.settle()
     again = resumed(small)
     older = held_back(small)
-    again.save(1, ILL)
+    again.save(1, FAILING)
     held_back(small)  # was noted as of the first attempt, by somebody who knew of no other
     small.bucket.release(older)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
@@ -177,14 +177,14 @@ def test_who_read_of_the_run_before_it_was_resumed_evaluates_nothing_of_the_firs
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
-    first.save(0, WELL)
+    first.save(0, HEALTHY)
     small.settle()
-    first.save(3, ILL)
+    first.save(3, FAILING)
     small.deliver()
     small.workflow.started.clear()  # lost
     old = small.index.run(RUN)
     again = resumed(small)
-    again.save(2, WELL)
+    again.save(2, HEALTHY)
     small.settle()
     read = type(small.index).run
     known = [old]
@@ -204,30 +204,30 @@ def test_a_rule_that_was_detached_and_is_attached_again_looks_again_from_the_fir
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP, OTHER)
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     ask_for(small, OTHER)
     small.settle()
-    assert small.statuses()["ill"] == "Stopped"
-    worker.save(1, ILL)
+    assert small.statuses()["failing"] == "Stopped"
+    worker.save(1, FAILING)
     small.settle()
     ask_for(small, EVERY_STEP, OTHER)
     small.settle()
     small.pass_time(120)
-    worker.save(2, ILL)
+    worker.save(2, FAILING)
     small.settle()
     small.pass_time(120)
-    assert small.statuses() == {"ill": "IssuesFound", "other": "IssuesFound"}
+    assert small.statuses() == {"failing": "IssuesFound", "other": "IssuesFound"}
     assert sorted({step for _, step in found(small)}) == [0, 1, 2]
     for step in (3, 4):  # with nothing to tell, it joins the others
-        worker.save(step, WELL)
+        worker.save(step, HEALTHY)
         small.settle()
         small.pass_time(120)
     assert [group.group for group in small.index.groups.all_of(RUN)] == ["builtin"]
     changes = [
         (detail["previous_status"], detail["status"])
         for detail in small.details(STATUS_CHANGE)
-        if detail["configuration"]["name"] == "ill"
+        if detail["configuration"]["name"] == "failing"
     ]
     assert ("Stopped", "InProgress") in changes
 
@@ -236,16 +236,16 @@ def test_a_rule_in_a_lane_that_comes_back_begins_anew_where_it_is():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     for rules in ((OTHER, EVERY_STEP), (OTHER,), (OTHER, EVERY_STEP)):
         ask_for(small, *rules)
         small.settle()
     small.pass_time(120)
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.settle()
     small.pass_time(120)
-    assert small.statuses() == {"ill": "IssuesFound", "other": "IssuesFound"}
+    assert small.statuses() == {"failing": "IssuesFound", "other": "IssuesFound"}
     assert {step for _, step in found(small)} == {0, 1}
 
 
@@ -253,7 +253,7 @@ def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     for rules in ((OTHER, EVERY_STEP), (EVERY_STEP,)):
         ask_for(small, *rules)
@@ -262,7 +262,7 @@ def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
         assert small.sweep() == 1
         assert small.sweep() == 0
     small.pass_time(120)
-    assert small.statuses() == {"ill": "IssuesFound", "other": "Stopped"}
+    assert small.statuses() == {"failing": "IssuesFound", "other": "Stopped"}
 
 
 def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_by_half(monkeypatch):
@@ -270,7 +270,7 @@ def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_b
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
-    Saver(small.place()).begin().save(0, ILL)
+    Saver(small.place()).begin().save(0, FAILING)
     small.settle()
     ask_for(small, EVERY_STEP)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
@@ -281,17 +281,17 @@ def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_b
     small.clock.time += 300
     assert small.sweep() == 1
     small.pass_time(120)
-    assert {configured.name for configured in small.index.rules(RUN).wanted} == {"ill", "other"}
+    assert {configured.name for configured in small.index.rules(RUN).wanted} == {"failing", "other"}
 
 
 def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     (rule,) = small.index.groups.get(RUN, "builtin").rules
-    small.index.groups.begin_lane(RUN, GroupRecord("lane-ill", cursor=0, rules=(rule,)))
+    small.index.groups.begin_lane(RUN, GroupRecord("lane-failing", cursor=0, rules=(rule,)))
     worker.end()
     small.settle()
     small.pass_time(120)
@@ -301,7 +301,7 @@ def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
 def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
-    Saver(small.place()).begin().save(0, ILL)
+    Saver(small.place()).begin().save(0, FAILING)
     small.settle()
     ask_for(small, EVERY_STEP)
     held_back(small)
@@ -309,7 +309,7 @@ def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():
     small.sweep()
     ask_for(small, OTHER, EVERY_STEP)
     small.settle()
-    assert {configured.name for configured in small.index.rules(RUN).wanted} == {"ill", "other"}
+    assert {configured.name for configured in small.index.rules(RUN).wanted} == {"failing", "other"}
     small.clock.time += 300
     assert small.sweep() == 0
 
@@ -318,39 +318,39 @@ def test_a_rule_that_failed_has_another_chance_when_the_training_is_resumed():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
-    first.save(1, WELL)
+    first.save(1, HEALTHY)
     (broken,) = (key for key in small.place().list("events/"))
     small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
     small.settle()
-    assert small.statuses() == {"ill": "Error"}
+    assert small.statuses() == {"failing": "Error"}
     again = resumed(small)
-    again.save(1, ILL)
+    again.save(1, FAILING)
     small.settle()
-    assert small.statuses() == {"ill": "IssuesFound"}
+    assert small.statuses() == {"failing": "IssuesFound"}
     assert found(small) == [(1, 1)]
 
 
 def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is_resumed():
     small = SmallWorld(NO_DEFAULTS)
-    ask_for(small, {"name": "ill", "rule": "ExplodingTensor"})
+    ask_for(small, {"name": "failing", "rule": "ExplodingTensor"})
     first = Saver(small.place()).begin()
-    first.save(1, ILL)
+    first.save(1, FAILING)
     small.settle()
-    first.save(2, WELL)
+    first.save(2, HEALTHY)
     broken = max(small.place().list("events/"))
     small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
     small.settle()
-    assert small.statuses() == {"ill": "Error"}
-    resumed(small).save(1, ILL)
+    assert small.statuses() == {"failing": "Error"}
+    resumed(small).save(1, FAILING)
     small.settle()
-    assert small.statuses() == {"ill": "IssuesFound"}
+    assert small.statuses() == {"failing": "IssuesFound"}
 
 
 def test_a_message_that_comes_again_after_the_rules_changed_begins_no_group_that_nobody_knows():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     again = list(small.bucket.notifications)
-    Saver(small.place()).begin().save(0, WELL)
+    Saver(small.place()).begin().save(0, HEALTHY)
     small.settle()
     ask_for(small, {"name": "own", "rule": "Own", "source": "s3://runs/rule-sources/own.py"})
     news = held_back(small)

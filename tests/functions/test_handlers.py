@@ -11,7 +11,7 @@ from functions.environment import IngestEnvironment
 from functions.handlers import evaluate, finish_run, ingest, mark_published, sweep, watch
 from smdebug.storage import open_storage
 from tests.functions.decisions.test_messages import notification
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 
 
 def tell_of_everything(s3, run: str) -> dict:
@@ -40,8 +40,8 @@ def started(deployed) -> list[dict]:
 
 def test_a_batch_of_s3_events_becomes_a_finding(deployed):
     worker = Saver(open_storage("s3://runs/mnist")).begin()
-    worker.save(0, WELL)
-    worker.save(1, ILL)
+    worker.save(0, HEALTHY)
+    worker.save(1, FAILING)
     answer = ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
     assert answer == {"batchItemFailures": []}
     (request,) = started(deployed)
@@ -65,7 +65,7 @@ def test_a_batch_of_s3_events_becomes_a_finding(deployed):
 
 def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
     worker = Saver(open_storage("s3://runs/mnist")).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     worker.end()
     ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
     reminder = {
@@ -83,10 +83,10 @@ def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
 
 def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeypatch):
     worker = Saver(open_storage("s3://runs/mnist")).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
     evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     now = wiring.world(IngestEnvironment).clock.now()
     monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 2000)
     assert sweep.handler({}, None) == {"missed": 2}
@@ -98,7 +98,7 @@ def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeyp
 
 
 def test_a_poisoned_message_is_the_only_one_that_comes_again(deployed):
-    Saver(open_storage("s3://runs/mnist")).begin().save(0, WELL)
+    Saver(open_storage("s3://runs/mnist")).begin().save(0, HEALTHY)
     event = tell_of_everything(deployed.s3, "mnist")
     poison = {"messageId": "poison", "body": "{", "attributes": {}}
     event["Records"].insert(1, poison)

@@ -9,20 +9,20 @@ from smdebug.storage.memory import MemoryStorage
 from tests.functions.small_world import SmallWorld
 
 
-def train(place: MemoryStorage, *, steps: int = 4, ill_from: int | None = None, **hook) -> None:
+def train(place: MemoryStorage, *, steps: int = 4, failing_from: int | None = None, **hook) -> None:
     """A training that saves a gradient at every step; from some step on, it explodes."""
     hook.setdefault("include_collections", ["gradients"])
     with Hook(out_dir=place, save_config=SaveConfig(save_interval=1), **hook) as saver:
         for step in range(steps):
             with saver.step():
-                ill = ill_from is not None and step >= ill_from
-                gradient = np.full(8, np.nan if ill else 0.5, np.float32)
+                failing = failing_from is not None and step >= failing_from
+                gradient = np.full(8, np.nan if failing else 0.5, np.float32)
                 saver.record("gradient/fc", gradient)
 
 
 def test_a_step_that_is_saved_is_looked_at_and_what_is_wrong_with_it_is_told():
     small = SmallWorld()
-    train(small.place(), ill_from=2)
+    train(small.place(), failing_from=2)
     small.settle()
 
     (found,) = small.details("Rule Evaluation Condition Met")
@@ -45,7 +45,7 @@ def test_a_step_that_is_saved_is_looked_at_and_what_is_wrong_with_it_is_told():
 
 def test_at_the_end_every_rule_has_its_last_status_and_the_run_its_summary():
     small = SmallWorld()
-    train(small.place(), ill_from=2)
+    train(small.place(), failing_from=2)
     small.settle()
     small.pass_time(120)
 

@@ -13,7 +13,7 @@ from functions.followup.run_report import KEY
 from functions.followup.run_report import write_report as written
 from functions.handlers import evaluate, finish_run, ingest, write_report
 from smdebug.storage import open_storage
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.test_handlers import tell_of_everything
 
 RUN = "runs/mnist"
@@ -33,7 +33,7 @@ def event(deployed):
     """A run with a finding in its middle, over, and the event that says so."""
     place = open_storage(f"s3://{RUN}")
     worker = Saver(place).begin()
-    for step, tensors in enumerate([WELL, ILL, WELL]):
+    for step, tensors in enumerate([HEALTHY, FAILING, HEALTHY]):
         worker.save(step, {**tensors, "gradient/wide": np.ones(1000, np.float32)})
     worker.end()
     ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)

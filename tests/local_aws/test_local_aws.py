@@ -31,7 +31,7 @@ from local_aws.errors import (
 )
 from local_aws.serve import exports, serve
 from tests.e2e.test_rules import COUNTING
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT, ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]
@@ -91,7 +91,7 @@ def test_a_missing_permission_refuses_the_call(assembly, tmp_path):
 
     with LocalAws(assembly=edited(assembly, tmp_path / "edited", without_starting)) as aws:
         debugger = LocalDebugger(aws)
-        Saver(debugger.storage("run")).begin().save(0, ILL)
+        Saver(debugger.storage("run")).begin().save(0, FAILING)
         aws.wait_until(aws.refused, what="the refusal")
         assert "may not states:StartExecution" in aws.refused()[0]
         assert not aws.invocations("evaluate")
@@ -140,11 +140,11 @@ def test_the_handlers_can_run_in_this_process():
     program = (
         "import sys\n"
         "from local_aws import LocalAws, LocalDebugger\n"
-        "from tests.functions.saver import ILL, Saver\n"
+        "from tests.functions.saver import FAILING, Saver\n"
         "with LocalAws(in_process=True) as aws:\n"
         "    debugger = LocalDebugger(aws)\n"
         "    debugger.attach('run', ['ExplodingTensor'])\n"
-        "    Saver(debugger.storage('run')).begin().save(0, ILL)\n"
+        "    Saver(debugger.storage('run')).begin().save(0, FAILING)\n"
         "    debugger.wait('run', through=0)\n"
         "    print([finding.rule for finding in debugger.findings('run')])\n"
         "    print('functions.evaluation.built_in' in sys.modules)\n"
@@ -174,7 +174,7 @@ def test_a_webhook_receives_the_findings_with_its_token():
         with LocalAws({"webhook_secret": "pager"}, secrets={"pager": secret}) as aws:
             debugger = LocalDebugger(aws)
             debugger.attach("run", ["ExplodingTensor"])
-            Saver(debugger.storage("run")).begin().save(0, ILL)
+            Saver(debugger.storage("run")).begin().save(0, FAILING)
             found = "Rule Evaluation Condition Met"
 
             def findings():
@@ -204,7 +204,7 @@ def test_an_existing_bucket_is_watched_with_the_rules_of_a_folder(tmp_path):
         debugger.attach("run", [rule, "ExplodingTensor"])  # the later call replaces the first
         saver = Saver(debugger.storage("run")).begin()
         saver.save(0)
-        saver.save(1, ILL)
+        saver.save(1, FAILING)
         run = debugger.wait("run", through=1)
         assert {(finding.step, finding.rule) for finding in run.findings()} == {
             (1, "Counting"),

@@ -54,9 +54,9 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    failing_run(folder / "ill", workers=2)
+    failing_run(folder / "failing", workers=2)
     failing_run(folder / "short", workers=2, steps=5)
-    write_report(folder / "ill", folder / "page.html", other=folder / "short", jobs=1)
+    write_report(folder / "failing", folder / "page.html", other=folder / "short", jobs=1)
     return folder
 
 
@@ -83,7 +83,7 @@ def test_a_failing_script_is_reported(run):
 
 def test_the_numbers_on_the_page_are_the_trials(run):
     rows = Reader(visit(run / "page.html").html).rows
-    trial = create_trial(str(run / "ill"))
+    trial = create_trial(str(run / "failing"))
     assert sorted(rows) == ["fc.weight", "gradient/fc"]
     for name, (step, _, low, high, mean, std, magnitude, *_) in rows.items():
         tensor = trial.tensor(name)
@@ -115,7 +115,7 @@ def test_the_curve_of_the_other_run_is_drawn_behind(run):
     assert float(numbers[1]) == pytest.approx(other.value(first).item(), rel=1e-3)
     assert float(numbers[3]) == pytest.approx(other.value(last).item(), rel=1e-3)
     alone = run / "alone.html"
-    write_report(run / "ill", alone, rules=["VanishingGradient"], jobs=1)
+    write_report(run / "failing", alone, rules=["VanishingGradient"], jobs=1)
     assert 'aria-description="the other run"' not in visit(alone).html
 
 

@@ -215,19 +215,19 @@ def test_an_empty_run_and_one_of_shapes_alone_have_a_page():
 
 
 def test_the_command_writes_the_page_and_reports_findings(ask, tmp_path):
-    failing_run(tmp_path / "ill")
-    result = ask("report", tmp_path / "ill", "-o", tmp_path / "page.html", "--json")
+    failing_run(tmp_path / "failing")
+    result = ask("report", tmp_path / "failing", "-o", tmp_path / "page.html", "--json")
     assert result.code == 1
     assert {verdict["name"] for verdict in result.json["verdicts"]} >= {
         "VanishingGradient",
         "ExplodingTensor",
     }
     assert result.json["bytes"] == (tmp_path / "page.html").stat().st_size
-    assert ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "--no-rules").code == 0
+    assert ask("report", tmp_path / "failing", "-o", tmp_path / "p.html", "--no-rules").code == 0
     assert (
         ask(
             "report",
-            tmp_path / "ill",
+            tmp_path / "failing",
             "-o",
             tmp_path / "p.html",
             "--rule",
@@ -237,8 +237,8 @@ def test_the_command_writes_the_page_and_reports_findings(ask, tmp_path):
         ).code
         == 0
     )
-    assert ask("report", tmp_path / "ill", "--deployed", "--no-rules").code == 2
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["ill", "p.html", "page.html"]
+    assert ask("report", tmp_path / "failing", "--deployed", "--no-rules").code == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["failing", "p.html", "page.html"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -255,11 +255,11 @@ def test_progress_adds_up_to_the_announced_work(workers):
 
 
 def test_a_terminal_shows_a_progress_bar(ask, tmp_path, monkeypatch):
-    failing_run(tmp_path / "ill")
+    failing_run(tmp_path / "failing")
     monkeypatch.setattr(progress, "_DELAY", -1.0)
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    result = ask("report", tmp_path / "ill", "-o", tmp_path / "p.html", "-j", 1)
+    result = ask("report", tmp_path / "failing", "-o", tmp_path / "p.html", "-j", 1)
     assert "\r\033[Kevaluating █" in result.err
     assert "\r\033[Kgathering ████████████████████████ 100%" in result.err
     assert result.err.endswith("\r\033[K")

@@ -16,7 +16,7 @@ from functions.rule_groups import GroupBusy, LeaseLost
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import GroupRecord
 from tests.functions.custom_rules.watched import COUNTS, RUN, Watched, invoking
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 
 
 def test_a_rule_that_somebody_wrote_is_woken_by_what_is_saved_and_its_finding_is_told(tmp_path):
@@ -402,18 +402,18 @@ def test_a_rule_that_raises_is_an_error_with_the_step_and_stops_no_other(tmp_pat
     watched = Watched(tmp_path, invoking("return 1 / (step - 1) > 5"), "Mine")
     watched.want(
         watched.wanted,
-        {"name": "ill", "rule": "ExplodingTensor"},
+        {"name": "failing", "rule": "ExplodingTensor"},
         {**watched.wanted, "name": "second", "parameters": {}, "start_step": 2},
     )
     watched.save(0, 1, 2)
     watched.settle()
     assert watched.status == "Error"
     assert watched.rule.reason == "at step 1: ZeroDivisionError: division by zero"
-    watched.save(3, tensors=ILL)
+    watched.save(3, tensors=FAILING)
     watched.settle()
     assert watched.small.statuses() == {
         "mine": "Error",
-        "ill": "IssuesFound",
+        "failing": "IssuesFound",
         "second": "InProgress",
     }
     assert watched.group.cursor == 3, "nobody waits for it"

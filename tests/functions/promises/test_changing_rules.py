@@ -5,7 +5,7 @@ from __future__ import annotations
 from functions.arrivals.recording import record_arrivals
 from functions.evaluation.built_in import evaluate
 from tests.functions.promises.runs import RUN, ahead_of_compared_run, cursor, found_steps
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 
@@ -34,7 +34,7 @@ def test_a_rule_attached_to_a_live_run_catches_up_and_acts_on_nothing_old(small)
 def test_a_rule_that_has_caught_up_joins_the_others(small):
     worker = Saver(small.place()).begin()
     for step in range(3):
-        worker.save(step, WELL)
+        worker.save(step, HEALTHY)
     small.settle()
     small.place().write(
         "rules.json",
@@ -53,7 +53,7 @@ def test_a_rule_that_has_caught_up_joins_the_others(small):
 
 def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     small.settle()
     small.place().write(
         "rules.json",
@@ -65,7 +65,7 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(sm
     evaluate(small.world, RUN, "builtin", 0)
     lane = small.index.run(RUN).groups[-1]
     for step in (1, 2):
-        worker.save(step, WELL)
+        worker.save(step, HEALTHY)
         small.deliver()
         small.workflow.started.clear()
         for group in (lane, "builtin"):
@@ -80,11 +80,11 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(sm
 def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
     small = SmallWorld()
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     small.settle()
     small.place().write("rules.json", b'{"version": 1, "rules": []}')
     small.settle()
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.settle()
     assert set(small.statuses().values()) == {"Stopped"}
     assert found_steps(small) == []
@@ -92,8 +92,8 @@ def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
 
 def test_two_runs_do_not_touch(small):
     first, second = Saver(small.place("a")).begin(), Saver(small.place("b")).begin()
-    first.save(0, ILL)
-    second.save(0, WELL)
+    first.save(0, FAILING)
+    second.save(0, HEALTHY)
     small.settle()
     assert small.statuses("runs/a") == {"ExplodingTensor": "IssuesFound"}
     assert small.statuses("runs/b") == {"ExplodingTensor": "InProgress"}

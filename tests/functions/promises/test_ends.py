@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.functions.promises.runs import RUN, cursor, found_steps, report_every_step, summaries
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 
 
 def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
@@ -11,8 +11,8 @@ def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
         Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
     )
     for step in (0, 10):
-        first.save(step, WELL)
-        second.save(step, ILL)
+        first.save(step, HEALTHY)
+        second.save(step, FAILING)
     small.bucket.hold_back("000000000000_worker_1")
     small.place().delete("events/000000000000/000000000000_worker_1.tfevents")
     small.place().delete("index/000000000/000000000000_worker_1.json")
@@ -25,7 +25,7 @@ def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
 
 
 def test_a_run_that_falls_silent_is_told_and_at_last_ended(small):
-    Saver(small.place()).begin().save(0, WELL)
+    Saver(small.place()).begin().save(0, HEALTHY)
     small.settle()
     small.pass_time(2000)
     states = [detail["state"] for detail in small.details("Run State Change")]
@@ -37,10 +37,10 @@ def test_a_run_that_falls_silent_is_told_and_at_last_ended(small):
 
 def test_a_silent_run_that_goes_on_is_running_again(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     small.settle()
     small.pass_time(2000)
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.settle()
     states = [detail["state"] for detail in small.details("Run State Change")]
     assert states == ["Running", "Silent", "Running"]
@@ -49,12 +49,12 @@ def test_a_silent_run_that_goes_on_is_running_again(small):
 
 def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     worker.end()
     small.settle()
     small.pass_time(120)
     assert small.index.run(RUN).state.value == "Finished"
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.settle()
     assert found_steps(small) == [1]
     small.pass_time(400)
@@ -67,8 +67,8 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_is_told_again(sm
         Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
     )
     for step in (0, 10):
-        first.save(step, WELL)
-        second.save(step, ILL if step == 0 else WELL)
+        first.save(step, HEALTHY)
+        second.save(step, FAILING if step == 0 else HEALTHY)
     late = small.bucket.hold_back("000000000000_worker_1")
     kept = [key for key in small.place().list("") if "000000000000_worker_1" in key]
     files = {key: small.place().read(key) for key in kept}
@@ -116,7 +116,7 @@ def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary(small):
 
 def test_a_run_that_was_resumed_after_its_end_is_looked_after_again(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     worker.end()
     small.settle()
     small.pass_time(120)
@@ -144,18 +144,18 @@ def test_a_run_that_is_being_noted_or_listed_again_is_not_unlisted_meanwhile(sma
 def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_evaluated(small):
     report_every_step(small)
     worker = Saver(small.place(), run_id=None).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     small.settle()
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.bucket.hold_back()  # lost
-    worker.save(2, WELL)
+    worker.save(2, HEALTHY)
     small.settle()
     assert (cursor(small), found_steps(small)) == (2, [])
     worker.end()
     small.settle()
     small.pass_time(120)
     assert found_steps(small) == [1]
-    assert small.statuses() == {"ill": "IssuesFound"}
+    assert small.statuses() == {"failing": "IssuesFound"}
 
 
 def test_a_sagemaker_job_ends_by_its_own_event(small):
@@ -163,7 +163,7 @@ def test_a_sagemaker_job_ends_by_its_own_event(small):
     from functions.lifecycle.ending import job_ended
 
     place = small.place("jobs/mnist-1/debug-output")
-    Saver(place).begin().save(0, WELL)
+    Saver(place).begin().save(0, HEALTHY)
     small.settle()
     job_ended(small.world, JobEnded("mnist-1", "Completed"))
     small.pass_time(120)

@@ -8,7 +8,7 @@ import pytest
 
 from functions.evaluation.built_in import evaluate
 from tests.functions.promises.runs import RUN, found_steps, report_every_step, summaries
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 
@@ -22,7 +22,7 @@ def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
         b'{"name": "good", "rule": "ExplodingTensor"}]}',
     )
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     assert small.statuses() == {"odd": "Error", "unknown": "Error", "good": "IssuesFound"}
     reasons = {rule.name: rule.reason for rule in small.index.groups.get(RUN, "builtin").rules}
@@ -34,7 +34,7 @@ def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
 def test_a_rules_file_that_cannot_be_read_is_told_and_the_default_rules_watch(small):
     small.place().write("rules.json", b'{"version": 1, "rules": [')
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     assert found_steps(small) == [0]
     troubles = {detail["trouble"] for detail in small.details("Run State Change")}
@@ -48,7 +48,7 @@ def test_a_rule_that_cannot_be_read_takes_no_other_with_it():
         b'{"version": 1, "rules": [{"name": "a/b", "rule": "VanishingGradient"},'
         b'{"name": "good", "rule": "ExplodingTensor"}]}',
     )
-    Saver(small.place()).begin().save(0, ILL)
+    Saver(small.place()).begin().save(0, FAILING)
     small.settle()
     assert small.statuses() == {"good": "IssuesFound"}
     troubles = [detail["trouble"] for detail in small.details("Run State Change")]
@@ -68,7 +68,7 @@ def test_an_older_rules_file_that_is_told_later_changes_nothing():
     small.bucket.hold_back()
     small.bucket.release(older)
     small.settle()
-    Saver(place).begin().save(0, WELL)
+    Saver(place).begin().save(0, HEALTHY)
     small.settle()
     assert set(small.statuses()) == {"b"}
 
@@ -76,7 +76,7 @@ def test_an_older_rules_file_that_is_told_later_changes_nothing():
 def test_a_worker_that_never_comes_is_told_while_the_run_goes_on_and_once(small):
     worker = Saver(small.place(), num_workers=2).begin()
     for step in range(30):
-        worker.save(step, ILL)
+        worker.save(step, FAILING)
         small.settle()
         small.pass_time(120)
     run = small.index.run(RUN)
@@ -95,7 +95,7 @@ def test_a_worker_that_never_comes_is_told_while_the_run_goes_on_and_once(small)
 
 
 def test_a_collections_file_that_never_comes_is_told(small):
-    Saver(small.place()).save(0, ILL)
+    Saver(small.place()).save(0, FAILING)
     small.settle()
     small.pass_time(1300)
     troubles = [
@@ -139,11 +139,11 @@ def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_
     small = SmallWorld()
     report_every_step(small)
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     small.place().write("rules.json", b'{"rules": ')
     small.settle()
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.settle()
     assert found_steps(small) == [0, 1]
     assert "it is not JSON" in small.index.run(RUN).trouble
@@ -156,14 +156,14 @@ def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_
 def test_what_was_wrong_with_a_run_is_not_told_of_it_when_it_has_been_put_right(small):
     small.place().write("rules.json", b'{"rules": ')
     first = Saver(small.place(), num_workers=2).begin()
-    first.save(0, WELL)
+    first.save(0, HEALTHY)
     small.settle()
     small.pass_time(1300)
     wrong = small.index.run(RUN).trouble
     assert "it is not JSON" in wrong
     assert "worker_1 is missing" in wrong
     small.place().write("rules.json", b'{"version": 1, "rules": []}')
-    Saver(small.place(), "worker_1", num_workers=2).save(0, WELL)
+    Saver(small.place(), "worker_1", num_workers=2).save(0, HEALTHY)
     small.settle()
     small.pass_time(1300)
     assert small.index.run(RUN).trouble == ""
@@ -172,12 +172,12 @@ def test_what_was_wrong_with_a_run_is_not_told_of_it_when_it_has_been_put_right(
 def test_a_place_that_another_training_uses_after_the_first_has_ended_is_a_new_attempt(small):
     report_every_step(small)
     first = Saver(small.place()).begin()
-    first.save(0, ILL)
+    first.save(0, FAILING)
     first.end()
     small.settle()
     small.pass_time(120)
     second = Saver(small.place(), run_id="run-2").begin()
-    second.save(0, ILL)
+    second.save(0, FAILING)
     small.settle()
     found = small.details("Rule Evaluation Condition Met")
     assert [(detail["run_id"], detail["training_run"], detail["step"]) for detail in found] == [
@@ -190,10 +190,10 @@ def test_a_place_that_another_training_uses_after_the_first_has_ended_is_a_new_a
 
 def test_a_damaged_index_file_is_told_and_the_next_steps_are_evaluated(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     index = next(key for key in small.place().list("index/"))
     small.place().write(index, b'{"meta": {"mode": "TRAIN"')
-    worker.save(1, ILL)
+    worker.save(1, FAILING)
     small.settle()
     assert found_steps(small) == [1]
     troubles = [
@@ -210,7 +210,7 @@ def test_a_function_that_dies_at_a_rule_makes_that_rule_an_error_and_no_other():
         b'{"name": "good", "rule": "ExplodingTensor"}]}',
     )
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.deliver()
     small.workflow.started.clear()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, ahead_of_compared_run, found_steps, summaries
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 from tests.functions.small_world import SmallWorld
 
 
@@ -16,14 +16,14 @@ def ended_with_a_broken_group() -> SmallWorld:
     )
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "rules": [{"name": "failing", "rule": "ExplodingTensor"},'
         b'{"name": "mine", "rule": "Mine"}]}',
     )
     worker = Saver(small.place()).begin()
     small.deliver()
     small.broken = {group for group in small.index.run(RUN).groups if group != "builtin"}
     for step in range(3):
-        worker.save(step, ILL)
+        worker.save(step, FAILING)
         small.settle()
     worker.end()
     small.settle()
@@ -38,7 +38,7 @@ def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_
     assert small.index.run(RUN).state.value == "Ended"
     small.pass_time(3 * 3600)
     assert small.index.run(RUN).state.value == "Finished"
-    assert small.statuses() == {"ill": "IssuesFound", "mine": "Error"}
+    assert small.statuses() == {"failing": "IssuesFound", "mine": "Error"}
     (mine,) = (
         rule
         for group in small.index.groups.all_of(RUN)
@@ -64,20 +64,20 @@ def test_a_rule_that_comes_after_others_were_given_up_has_its_own_chance():
     small.pass_time(4 * 3600)
     small.place().write(
         "rules.json",
-        b'{"version": 1, "rules": [{"name": "ill", "rule": "ExplodingTensor"},'
+        b'{"version": 1, "rules": [{"name": "failing", "rule": "ExplodingTensor"},'
         b'{"name": "mine", "rule": "Mine"}, {"name": "tiny", "rule": "VanishingGradient"}]}',
     )
     small.broken.clear()
     small.settle()
     small.pass_time(700)
-    assert small.statuses() == {"ill": "IssuesFound", "mine": "Error", "tiny": "NoIssuesFound"}
+    assert small.statuses() == {"failing": "IssuesFound", "mine": "Error", "tiny": "NoIssuesFound"}
     assert small.index.run(RUN).state.value == "Finished"
     assert len(summaries(small)) == 2
 
 
 def test_what_cannot_be_published_is_not_tried_for_ever(small, monkeypatch):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     worker.end()
     monkeypatch.setattr(small.index, "mark_published", lambda *arguments, **more: None)
     monkeypatch.setattr(SmallWorld, "_until_done", lambda self, ask: ask())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from smdebug.mode_keys import ModeKeys
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, found_steps
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 
 def test_an_issue_opens_once_and_is_resolved_once(small):
     worker = Saver(small.place()).begin()
-    for step, tensors in enumerate([WELL, ILL, ILL, WELL, WELL, ILL]):
+    for step, tensors in enumerate([HEALTHY, FAILING, FAILING, HEALTHY, HEALTHY, FAILING]):
         worker.save(step, tensors)
         small.settle()
     assert found_steps(small) == [1, 5]
@@ -68,10 +68,10 @@ def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
 
 def test_what_is_known_of_a_run_is_forgotten_long_after_its_last_change(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     small.clock.time += 1000
-    worker.save(1, WELL)
+    worker.save(1, HEALTHY)
     small.settle()
     now = small.clock.now()
     expiry = {item["sk"]: item["expires"] - now for item in small.items.query(f"RUN#{RUN}")}

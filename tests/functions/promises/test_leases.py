@@ -7,12 +7,12 @@ import pytest
 from functions.evaluation.built_in import evaluate
 from functions.rule_groups import GroupBusy, LeaseLost
 from tests.functions.promises.runs import RUN, cursor, found_steps
-from tests.functions.saver import ILL, Saver
+from tests.functions.saver import FAILING, Saver
 
 
 def test_while_one_evaluates_another_is_turned_away_and_nothing_is_lost(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.deliver()
     small.index.groups.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
     with pytest.raises(GroupBusy):
@@ -31,7 +31,7 @@ def test_a_group_that_is_no_more_has_nothing_to_say(small):
 
 def test_who_lost_the_lease_commits_nothing(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.deliver()
     held = small.index.groups.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
     small.clock.time += 131

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 
@@ -22,10 +22,10 @@ def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
     savers = [
         Saver(small.place(), f"worker_{n}", num_workers=workers).begin() for n in range(workers)
     ]
-    ill = sorted(chance.sample(range(8), 4))
+    failing = sorted(chance.sample(range(8), 4))
     for step in range(8):
         for saver in savers:
-            saver.save(step, ILL if step in ill else WELL)
+            saver.save(step, FAILING if step in failing else HEALTHY)
     small.bucket.notifications += chance.sample(small.bucket.notifications, 10)  # some come twice
 
     while small.bucket.notifications:
@@ -38,14 +38,14 @@ def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
             small.execute()
         small.bucket.release(pending[some:])
     small.execute()
-    assert found_steps(small) == ill
+    assert found_steps(small) == failing
     assert cursor(small) == 7
 
 
 def test_what_is_told_twice_is_evaluated_once(small):
     report_every_step(small)
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     sent = list(small.bucket.notifications)
     small.settle()
     small.bucket.release(sent)
@@ -57,9 +57,9 @@ def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
     report_every_step(small)
     worker = Saver(small.place()).begin()
     small.settle()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     late = small.bucket.hold_back()
-    worker.save(10, ILL)
+    worker.save(10, FAILING)
     small.settle()
     assert found_steps(small) == []
     small.bucket.release(late)
@@ -71,9 +71,9 @@ def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late(sma
     report_every_step(small)
     worker = Saver(small.place()).begin()
     small.settle()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     late = small.bucket.hold_back()
-    worker.save(10, ILL)
+    worker.save(10, FAILING)
     small.settle()
     small.pass_time(1000)
     assert found_steps(small) == [10]
@@ -90,9 +90,9 @@ def test_a_late_step_is_evaluated_with_the_next_one_if_whoever_was_told_of_it_ha
     report_every_step(small)
     worker = Saver(small.place()).begin()
     small.settle()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     late = small.bucket.hold_back()
-    worker.save(10, ILL)
+    worker.save(10, FAILING)
     small.settle()
     small.pass_time(1000)
     small.bucket.release(late)
@@ -108,9 +108,9 @@ def test_a_step_that_a_worker_skipped_holds_nobody_up(small):
         Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
     )
     for step in (0, 5, 10):
-        first.save(step, WELL)
+        first.save(step, HEALTHY)
     for step in (0, 10):
-        second.save(step, ILL if step == 10 else WELL)
+        second.save(step, FAILING if step == 10 else HEALTHY)
     small.settle()
     assert found_steps(small) == [10]
     assert small.index.groups.get(RUN, "builtin").passed == {5}
@@ -120,9 +120,9 @@ def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete(sm
     report_every_step(small)
     worker = Saver(small.place(), run_id=None).begin()
     small.settle()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     late = small.bucket.hold_back()
-    worker.save(10, ILL)
+    worker.save(10, FAILING)
     small.settle()
     assert found_steps(small) == [10]
     small.bucket.release(late * 2)

@@ -13,13 +13,13 @@ from functions.ports import TooMuch
 from smdebug.exceptions import StorageUnavailable
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
-from tests.functions.saver import ILL, WELL, Saver
+from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 
 def test_what_was_not_published_is_published_by_the_next_evaluation(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.deliver()
     evaluate(small.world, RUN, "builtin", 0)  # and then the workflow dies
     small.workflow.started.clear()
@@ -31,7 +31,7 @@ def test_what_was_not_published_is_published_by_the_next_evaluation(small):
 
 def test_a_start_that_got_lost_is_made_up_for_by_the_check(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.deliver()
     small.workflow.started.clear()
     small.pass_time(400)
@@ -48,7 +48,7 @@ def test_at_most_one_check_waits_for_a_run(small):
 
 def test_what_there_is_to_tell_at_once_does_not_wait_for_the_check_that_is_due_later(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.deliver()
     evaluate(small.world, RUN, "builtin", 0)
     small.workflow.started.clear()
@@ -64,7 +64,7 @@ def test_what_there_is_to_tell_at_once_does_not_wait_for_the_check_that_is_due_l
 def test_a_notification_that_got_lost_is_found_by_the_sweeper(small):
     worker = Saver(small.place()).begin()
     small.settle()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.bucket.hold_back()
     small.clock.time += 300
     assert small.sweep() == 2
@@ -77,7 +77,7 @@ def test_a_backlog_is_worked_off_in_parts_with_the_same_result():
     report_every_step(small)
     worker = Saver(small.place()).begin()
     for step in range(30):
-        worker.save(step, ILL if step % 10 == 3 else WELL)
+        worker.save(step, FAILING if step % 10 == 3 else HEALTHY)
     small.settle()
     assert found_steps(small) == [3, 13, 23]
     assert cursor(small) == 29
@@ -91,17 +91,17 @@ def test_what_cannot_be_read_for_a_moment_is_not_taken_as_unreadable(small):
         record_arrivals(small.world, RUN, arrivals_in(message))
     small.bucket.read = read
     small.bucket.release([message])
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     small.settle()
     assert found_steps(small) == [0]
 
 
 def collections_that_come_last() -> tuple[SmallWorld, str]:
-    """A stack whose run has saved an ill step and ended, and what S3 tells of its collections file."""
+    """A stack whose run has saved an failing step and ended, and what S3 tells of its collections file."""
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
     (message,) = small.bucket.hold_back()
-    worker.save(0, ILL)
+    worker.save(0, FAILING)
     worker.end()
     small.settle()
     small.pass_time(1300)
@@ -137,7 +137,7 @@ def unavailable(*_: object) -> bytes:
 
 def test_a_run_is_finished_also_if_whoever_noted_its_end_died_before_starting_anything(small):
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     worker.end()
     small.settle()
     small.checks.waiting = [item for item in small.checks.waiting if "finish" in item[1]]
@@ -163,10 +163,10 @@ def test_a_table_that_asks_to_slow_down_is_no_fault_of_the_rule():
         b' "tensor_regex": "gradient", "num_steps": "2"}}]',
     )
     worker = Saver(small.place()).begin()
-    worker.save(0, WELL)
+    worker.save(0, HEALTHY)
     small.settle()
     small.world.kept_views.clear()  # another process looks at the next step, and has to look back
-    worker.save(1, WELL)
+    worker.save(1, HEALTHY)
     small.deliver()
     (request,) = small.workflow.started.values()
     query = small.items.query
