@@ -172,8 +172,8 @@ def test_a_collection_takes_the_tensors_of_a_layer(run):
     with hook_in(run, save_all=False, include_collections=["mine"]) as hook:
         hook.register_module(model)
         hook.get_collection("mine").add_module_tensors(model[1][0], inputs=True)
-        with pytest.raises(SMDebugValueError, match="register_module"):
-            hook.get_collection("mine").add_module_tensors(nn.ReLU())
+        with pytest.raises(SMDebugTypeError, match=r"nn\.Module"):
+            hook.get_collection("mine").add_module_tensors("relu")
         model(torch.ones(2, 3))
     assert trial_of(run).tensor_names() == ["1.0_input_0", "1.0_output_0"]
 

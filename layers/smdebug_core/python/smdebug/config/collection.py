@@ -63,6 +63,11 @@ class Collection:
         self._tensor_names = set(names)
 
     @property
+    def selects_tensors(self) -> bool:
+        """Whether the collection can have members: it has a regex or a name."""
+        return bool(self.include_regex or self._tensor_names)
+
+    @property
     def reduction_config(self) -> ReductionConfig | None:
         return self._reduction_config
 

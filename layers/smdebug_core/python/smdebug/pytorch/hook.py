@@ -28,7 +28,6 @@ require("PyTorch", "torch", "torch")
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.nn.modules.loss import _Loss  # noqa: E402
 from torch.nn.parameter import is_lazy  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
 
@@ -43,12 +42,13 @@ from smdebug.pytorch.callbacks import (  # noqa: E402
 )
 from smdebug.pytorch.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.layers import LayerHooks  # noqa: E402
+from smdebug.pytorch.losses import Losses  # noqa: E402
 from smdebug.pytorch.models import Models, set_watcher, watcher_of  # noqa: E402
 from smdebug.pytorch.names import (  # noqa: E402
-    Layer,
     class_name,
     layers_of,
     name_layers,
+    name_of,
     parameters_of,
     unwrapped,
 )
@@ -89,16 +89,19 @@ class Hook(FrameworkHook):
 
     The layers inside of a compiled model are not seen. With `compiled_layers="eager"` the steps at which they
     are saved run uncompiled, which may change the last bits of results.
+
+    The class is long because everything that PyTorch calls back during a step meets here.
     """
 
     adapter = TorchAdapter()
+    collection_manager: CollectionManager
     takes_over = True
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
     @takes(TorchOptions)
     def __init__(self, options: TorchOptions):
         self._models = Models()
-        self._losses: list[nn.Module] = []
+        self._losses = Losses(self)
         self._layers = LayerHooks(self, eager=options.compiled_layers == "eager")
         self._forward: Any = None  # the handle of the callback that begins steps
         self._by_hand = False  # the user begins the steps
@@ -128,6 +131,7 @@ class Hook(FrameworkHook):
             self._watch_forward(self._models.first)
         root = self._models.add(module)
         name_layers(layers_of(module, root))
+        self.collection_manager.name_modules()
         if len(self._models) == 1:
             self._watch_forward(module)
             self._watch_optimizers()
@@ -137,14 +141,17 @@ class Hook(FrameworkHook):
     register_hook = register_module
 
     def register_loss(self, loss_module: nn.Module) -> None:
-        """Save the output of this loss, as `<Class>_output_0`."""
-        if not isinstance(loss_module, _Loss):
+        """Save the outputs of this loss, or of a model that returns its loss, in `losses`."""
+        if not isinstance(loss_module, nn.Module):
             raise SMDebugTypeError(
-                "register_loss takes a loss of torch.nn, such as nn.CrossEntropyLoss(), not "
+                "register_loss takes a torch.nn.Module, such as nn.CrossEntropyLoss(), not "
                 f"{loss_module!r}. Record any other: hook.record_tensor_value('my_loss', loss)"
             )
-        if self._may_watch(loss_module):
-            self._losses.append(loss_module)
+        if self.has_module(loss_module):
+            self._losses.include_outputs(name_of(loss_module) or class_name(loss_module))
+            self._layers.forget_wishes()
+        elif self._may_watch(loss_module):
+            self._losses.add(loss_module)
             self._layers.forget_wishes()
 
     def leave_module(self, module: nn.Module) -> None:
@@ -167,7 +174,7 @@ class Hook(FrameworkHook):
 
     def detach(self) -> None:
         """Stop watching everything: models are as they were before they were registered."""
-        for module in [*(module for module, _ in self._models), *self._losses]:
+        for module in [*(module for module, _ in self._models), *self._losses.modules]:
             set_watcher(module, None)
         self._watch_forward(None)
         self._models.clear()
@@ -256,9 +263,19 @@ class Hook(FrameworkHook):
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
         if self.gradients:
             self._finish_gradients()
+        if not self.prepared_collections:
+            self._warn_of_unnamed_modules()
         super().begin_step(mode)
         if self.due or self._layers:
             self.guarded(lambda: self._capture(in_graph))
+
+    def _warn_of_unnamed_modules(self) -> None:
+        self.collection_manager.name_modules()  # a collection may have been added since
+        for collection, kind in self.collection_manager.unnamed_modules():
+            self.warn_once(
+                f"Collection {collection} has no tensors of a {kind}, which is not part of a registered "
+                "model: call hook.register_module(model) before the first step"
+            )
 
     def _capture(self, in_graph: bool) -> None:
         """Record what is there when a step begins, and prepare for what comes within it."""
@@ -271,8 +288,7 @@ class Hook(FrameworkHook):
         self._record_parameters(parameters)
         self._expect_gradients(parameters)
         layers = [layer for module, root in self._models for layer in layers_of(module, root)]
-        losses = [Layer(class_name(loss), loss, False) for loss in self._losses]
-        self._layers.hook(layers, losses, self.due, in_graph)
+        self._layers.hook(layers, self._losses.layers, self.due, in_graph)
 
     def _parameters(self) -> Iterator[Named]:
         for model, root in self._models:
@@ -326,7 +342,13 @@ class Hook(FrameworkHook):
             self._optimizers.remove()
             self._optimizers = None
 
-    # Outputs of layers
+    # Outputs of layers and functions
+
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Record the result of a function, as `<name>_output_0`, `_1` and so on. A loss is in `losses`."""
+        if self.due:
+            self._losses.include_recorded(tensor_name, tensor_value)
+        super().record_tensor_value(tensor_name, tensor_value)
 
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""

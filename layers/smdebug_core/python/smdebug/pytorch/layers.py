@@ -14,7 +14,7 @@ from smdebug.pytorch.names import Layer
 
 _CAN_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
 # The number of a layer's inputs and outputs is unknown beforehand: this many are tried.
-_NUMBERS_TRIED = 16
+NUMBERS_TRIED = 16
 
 
 class LayersHook(WatchingHook, Protocol):
@@ -146,7 +146,7 @@ class LayerHooks:
     def _wants_any(self, prefix: str) -> bool:
         """Whether any input, or any output, of a layer is wanted."""
         wants: Callable[[str], bool] = self._hook.wants
-        return any(wants(f"{prefix}{number}") for number in range(_NUMBERS_TRIED)) or any(
+        return any(wants(f"{prefix}{number}") for number in range(NUMBERS_TRIED)) or any(
             name.startswith(prefix) and wants(name)
             for collection in self._hook.get_collections().values()
             for name in collection.tensor_names

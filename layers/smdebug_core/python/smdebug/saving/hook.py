@@ -38,7 +38,8 @@ class CallbackHook(BaseHook):
     What the hook of a framework builds on, besides the calls of every hook:
 
     - it sets `adapter`, and overrides `agreement`, `begin_step`, `end_step` and `end_run` where it has to;
-    - it asks `due`, `saves_now`, `collections_due`, `last_step`, `has_closed` and `names_with_outputs`;
+    - it asks `due`, `saves_now`, `collections_due`, `last_step`, `has_closed`, `names_with_outputs` and
+      `count_outputs`;
     - it calls `record_inputs`, `record_outputs`, `assign`, `mark_interrupted`, `warn_once` and `guarded`.
     """
 
@@ -123,6 +124,10 @@ class CallbackHook(BaseHook):
             return []
         suffix = "_output_"
         return [name.removesuffix(suffix) for name in self._uses if name.endswith(suffix)]
+
+    def count_outputs(self, name: str) -> int:
+        """Return how many outputs were recorded under that name at the step that runs."""
+        return self._uses.get(f"{name}_output_", 0) if self._uses_of is self.last_step else 0
 
     def tensors_in(self, values: Any) -> Iterator[Any]:
         """Find every tensor in values that may be nested."""

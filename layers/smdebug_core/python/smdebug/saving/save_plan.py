@@ -124,8 +124,7 @@ class SavePlan:
         names, exempt = set(included), set(built_in)
         chosen = []
         for collection in collections:
-            selects = collection.include_regex or collection.tensor_names
-            if not selects and collection.name not in exempt:
+            if not collection.selects_tensors and collection.name not in exempt:
                 raise InvalidCollectionConfiguration(collection.name)
             if collection.name in names or CollectionKeys.ALL in names:
                 chosen.append(collection)
