@@ -1,4 +1,7 @@
-"""`make bench-core`: writing, reading and opening runs, against numpy and the old library in one run."""
+"""`make bench-core`: writing, reading and opening runs, against numpy and the old library in one run.
+
+It is long because each measurement is a function here, and all fill the same table.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_training_that_is_asked_to_stop_does_after_the_step_with_everything_wr
     ran, stopped = train(hook, at={3: lambda: ask(storage, reason="it vanishes", finding_id="f1")})
     assert ran == 4
     assert (stopped.reason, stopped.step, stopped.finding_id) == ("it vanishes", 3, "f1")
-    assert str(stopped) == "The training was asked to stop, and did after step 3: it vanishes"
+    assert str(stopped) == "Training stopped as requested after step 3: it vanishes"
     assert saved_steps(storage) == [0, 1, 2, 3]
     assert storage.exists(END_MARKER)
     assert create_trial(storage).loaded_all_steps

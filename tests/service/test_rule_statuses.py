@@ -61,7 +61,7 @@ def test_a_rule_is_found_by_name_id_or_class(stock):
 def test_a_class_shared_by_two_rules_finds_neither(stock):
     other = replace(VANISHING, name="conv", parameters={})
     stock.begin(wanted=(VANISHING, other))
-    with pytest.raises(RuleUnknown, match="There are fc, conv"):
+    with pytest.raises(RuleUnknown, match="Its rules: fc, conv"):
         stock.run().status("VanishingGradient")
 
 

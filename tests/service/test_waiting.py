@@ -64,7 +64,7 @@ def test_waiting_for_something_unknown_is_refused(stock):
 
 def test_a_timeout_reports_the_state_of_the_run(stock):
     stock.begin()
-    with pytest.raises(WaitedTooLong, match="waited 20 s, and it is still so: Running"):
+    with pytest.raises(WaitedTooLong, match="waited 20 s without success: Running"):
         stock.run().wait(timeout=20)
     assert sum(stock.paused) == pytest.approx(20)
 

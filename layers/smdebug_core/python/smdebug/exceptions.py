@@ -1,33 +1,35 @@
-"""Everything that can go wrong, and what to do about it.
+"""The exceptions of the library, by what the caller can do about them.
 
     SMDebugError
-    ├── SMDebugCustomerError                    the user's own setup is at fault
+    ├── SMDebugCustomerError                    change your own code or setup
     │   └── FrameworkMissing       (Import)     install the extra that the message names
-    ├── SMDebug{Type,Runtime,NotImplemented,Value}Error   you asked wrongly (also the built-in of that name)
-    │   ├── DamagedFile            (Runtime)    the file is damaged: restore it or leave that step out
-    │   ├── RunEnded               (Runtime)    the folder holds a finished run: choose another
-    │   ├── RulesFileError         (Value)      put right the entry of rules.json that it names
-    │   ├── StackUnknown           (Value)      name the stack, its account or its region rightly
-    │   ├── RunUnknown             (Value)      no such run was seen: the text names the nearest
-    │   ├── RuleUnknown            (Value)      no such rule watches the run: the text names those that do
-    │   ├── WaitedTooLong          (Runtime)    it has not happened yet: wait longer, or look why
+    ├── SMDebug{Type,Runtime,NotImplemented,Value}Error   correct the call (also the built-in of that name)
+    │   ├── DamagedFile            (Runtime)    restore the file, or skip that step
+    │   ├── RunEnded               (Runtime)    choose another folder: this one holds a finished run
+    │   ├── RulesFileError         (Value)      correct the entry of rules.json that the message names
+    │   ├── StackUnknown           (Value)      correct the name of the stack, its account or its region
+    │   ├── RunUnknown             (Value)      correct the run's name: the message suggests the nearest
+    │   ├── RuleUnknown            (Value)      correct the rule's name: the message lists the run's rules
+    │   ├── WaitedTooLong          (Runtime)    wait longer, or check why nothing happens
     │   └── StorageError           (Runtime)    a place could not be read or written
-    │       ├── ObjectMissing                   there is nothing under that key
+    │       ├── ObjectMissing                   the key does not exist
     │       ├── AccessDenied                    the credentials do not allow it
-    │       └── StorageUnavailable              it may work later: full, unreachable, throttled
+    │       └── StorageUnavailable              retry later: full, unreachable or throttled
     ├── StepNotYetAvailable                     wait
     ├── StepUnavailable, TensorUnavailable,
     │   TensorUnavailableForStep,
-    │   ShapeUnavailableForStep, NoMoreData     never: go on without
+    │   ShapeUnavailableForStep, NoMoreData     continue without it: it will never arrive
     ├── InvalidWorker, InvalidCollectionConfiguration,
     │   InsufficientInformationForRuleInvocation,
-    │   IndexReaderException                    you asked wrongly, or the file is damaged
-    ├── MissingCollectionFiles                  the run ended without saving anything
-    ├── TrainingStopped                         not an error: somebody asked the training to end
-    └── RuleEvaluationConditionMet              not an error: the rule found what it looks for
+    │   IndexReaderException                    correct the call, or restore the file
+    ├── MissingCollectionFiles                  check the hook: the run ended without saving anything
+    ├── TrainingStopped                         not an error: a stop of the training was requested
+    └── RuleEvaluationConditionMet              not an error: the rule detected its problem
 
-Every exception is rebuilt from `args` when pickled, so the arguments are the attributes, and the text
-is made from them. The module is long so that all exceptions are in one place.
+When an exception is unpickled it is created again from `args`, so `args` holds its attributes, and the
+message is composed from them.
+
+It is long because users find all exceptions in one module.
 """
 
 from __future__ import annotations
@@ -67,11 +69,11 @@ class SMDebugTypeError(SMDebugError, TypeError):
 
 
 class SMDebugRuntimeError(SMDebugError, RuntimeError):
-    """The operation cannot be done in the present state."""
+    """The operation is not possible in the current state."""
 
 
 class SMDebugNotImplementedError(SMDebugError, NotImplementedError):
-    """This is not offered, and the message says what is."""
+    """This is not supported; the message names what is."""
 
 
 class SMDebugValueError(SMDebugError, ValueError):
@@ -79,7 +81,7 @@ class SMDebugValueError(SMDebugError, ValueError):
 
 
 class DamagedFile(SMDebugRuntimeError):
-    """The bytes are not what was written: restore the file, or leave this step out."""
+    """The file does not hold what was written: restore it, or skip this step."""
 
     def __init__(self, file: str, problem: str, tensor: str | None = None, step: int | None = None):
         super().__init__(file, problem, tensor, step)
@@ -95,7 +97,7 @@ class DamagedFile(SMDebugRuntimeError):
 
 
 class RunEnded(SMDebugRuntimeError):
-    """The place holds the end marker of a finished run: save to another one."""
+    """The place holds the end marker of a finished run: save to another place."""
 
     def __init__(self, path: str):
         super().__init__(path)
@@ -109,12 +111,12 @@ class RunEnded(SMDebugRuntimeError):
 
 
 class RulesFileError(SMDebugValueError):
-    """What is said about the rules of a run makes no sense: put right the entry that is named."""
+    """The configuration of a run's rules is invalid: correct the entry that the message names."""
 
     def __init__(self, file: str, entry: str, problem: str):
         super().__init__(file, entry, problem)
         self.file = file
-        self.entry = entry  # "" if it is the file as a whole
+        self.entry = entry  # "" for the file as a whole
         self.problem = problem
 
     def __str__(self) -> str:
@@ -126,7 +128,7 @@ class RulesFileError(SMDebugValueError):
 
 
 class StackUnknown(SMDebugValueError):
-    """There is no deployed debugger where one was looked for: the text says where that was."""
+    """No deployed debugger was found; the message says where it was expected."""
 
     def __init__(self, stack: str, problem: str):
         super().__init__(stack, problem)
@@ -138,7 +140,7 @@ class StackUnknown(SMDebugValueError):
 
 
 class RunUnknown(SMDebugValueError):
-    """Nothing of such a run has arrived: compare its name with the nearest, or wait for its first step."""
+    """No file of this run has arrived: compare its name with the suggestion, or wait for its first step."""
 
     def __init__(self, run: str, nearest: str | None = None):
         super().__init__(run, nearest)
@@ -148,13 +150,13 @@ class RunUnknown(SMDebugValueError):
     def __str__(self) -> str:
         hint = f" Did you mean {self.nearest}?" if self.nearest else ""
         return (
-            f"Nothing is known of a run {self.run}: it is not below a bucket that is watched, or has "
-            f"saved nothing yet.{hint}"
+            f"Run {self.run} is unknown: it is not in a watched bucket, or has not saved anything yet."
+            f"{hint}"
         )
 
 
 class RuleUnknown(SMDebugValueError):
-    """No rule of that name watches the run: take one of those that the text names."""
+    """No rule of that name watches the run: choose one of those that the message lists."""
 
     def __init__(
         self, rule: str, run: str, known: tuple[str, ...] = (), nearest: str | None = None
@@ -169,12 +171,12 @@ class RuleUnknown(SMDebugValueError):
         if self.nearest:
             hint = f"Did you mean {self.nearest}?"
         else:
-            hint = f"There are {', '.join(self.known)}." if self.known else "There is none at all."
+            hint = f"Its rules: {', '.join(self.known)}." if self.known else "It has no rules."
         return f"No rule {self.rule} watches {self.run}. {hint}"
 
 
 class WaitedTooLong(SMDebugRuntimeError, TimeoutError):
-    """It has not happened in the time that was given: wait longer, or look why with `run.statuses()`."""
+    """It did not happen within the given time: wait longer, or check `run.statuses()` for the reason."""
 
     def __init__(self, run: str, seconds: float, state: str):
         super().__init__(run, seconds, state)
@@ -183,7 +185,7 @@ class WaitedTooLong(SMDebugRuntimeError, TimeoutError):
         self.state = state
 
     def __str__(self) -> str:
-        return f"{self.run}: waited {self.seconds:g} s, and it is still so: {self.state}"
+        return f"{self.run}: waited {self.seconds:g} s without success: {self.state}"
 
 
 class StorageError(SMDebugRuntimeError):
@@ -199,18 +201,18 @@ class StorageError(SMDebugRuntimeError):
 
 
 class ObjectMissing(StorageError):
-    """There is nothing under that key."""
+    """The key does not exist."""
 
     def __init__(self, place: str, problem: str = "there is no such file or object"):
         super().__init__(place, problem)
 
 
 class AccessDenied(StorageError):
-    """The credentials at hand, if any, do not allow it."""
+    """The credentials, if any, do not allow it."""
 
 
 class StorageUnavailable(StorageError):
-    """It may work later: the place is full, unreachable or throttled."""
+    """The place is full, unreachable or throttled: retry later."""
 
 
 class InvalidCollectionConfiguration(SMDebugError):
@@ -228,7 +230,7 @@ class InvalidCollectionConfiguration(SMDebugError):
 
 
 class StepNotYetAvailable(SMDebugError):
-    """The step has not been seen yet: wait, it may still arrive."""
+    """The step has not arrived yet: wait for it."""
 
     def __init__(self, step: int, mode: ModeKeys):
         super().__init__(step, mode)
@@ -263,7 +265,7 @@ class TensorUnavailable(SMDebugError):
 
 
 class TensorUnavailableForStep(SMDebugError):
-    """The step is there, without this tensor's value; ask for its reductions if the text says so."""
+    """The step has no value of this tensor; it may have reductions, which the message then mentions."""
 
     def __init__(
         self, tname: str, step: int, mode: ModeKeys | None = None, has_reductions: bool = False
@@ -288,7 +290,7 @@ class TensorUnavailableForStep(SMDebugError):
 
 
 class ShapeUnavailableForStep(SMDebugError):
-    """The step is there, without this tensor's shape."""
+    """The step has no shape of this tensor."""
 
     def __init__(self, tname: str, step: int, mode: ModeKeys | None = None):
         mode = _global_unless(mode)
@@ -305,7 +307,7 @@ class ShapeUnavailableForStep(SMDebugError):
 
 
 class InvalidWorker(SMDebugError):
-    """No such worker wrote this: `trial.workers()` and `tensor.workers(step)` list those that did."""
+    """The worker did not write this: `trial.workers()` and `tensor.workers(step)` list those that did."""
 
     def __init__(self, worker: str):
         super().__init__(worker)
@@ -316,7 +318,7 @@ class InvalidWorker(SMDebugError):
 
 
 class NoMoreData(SMDebugError):
-    """The training has ended before this step: there is nothing left to wait for."""
+    """The training ended before this step: do not wait for it."""
 
     def __init__(
         self,
@@ -349,7 +351,7 @@ class NoMoreProfilerData(SMDebugError):
 
 
 class TrainingStopped(SMDebugError):
-    """Somebody, or a rule, asked the training to end here: let it end, everything saved is written."""
+    """A person or a rule requested a stop: let the training end. Everything saved is written."""
 
     def __init__(self, reason: str, step: int, finding_id: str | None = None):
         super().__init__(reason, step, finding_id)
@@ -358,11 +360,11 @@ class TrainingStopped(SMDebugError):
         self.finding_id = finding_id
 
     def __str__(self) -> str:
-        return f"The training was asked to stop, and did after step {self.step}: {self.reason}"
+        return f"Training stopped as requested after step {self.step}: {self.reason}"
 
 
 class RuleEvaluationConditionMet(SMDebugError):
-    """The rule has found at this step what it looks for; its `findings` say where."""
+    """The rule detected its problem at this step; `findings` has the details."""
 
     findings: tuple[Any, ...] = ()
 
@@ -380,7 +382,7 @@ class RuleEvaluationConditionMet(SMDebugError):
 
 
 class InsufficientInformationForRuleInvocation(SMDebugError):
-    """The rule cannot be evaluated with the parameters it was given."""
+    """The rule cannot be evaluated with these parameters."""
 
     def __init__(self, rule_name: str, message: str):
         super().__init__(rule_name, message)
@@ -406,7 +408,7 @@ class MissingCollectionFiles(SMDebugError):
 
 
 class IndexReaderException(SMDebugError):
-    """An index file, or its name, is not what an index file should be."""
+    """An index file or its name is invalid."""
 
     def __init__(self, message: str):
         super().__init__(message)

@@ -1,4 +1,7 @@
-"""A run for those who read it: steps, modes, workers, collections, tensors, growing while it is written."""
+"""Reading a run: its steps, modes, workers, collections and tensors, also while it is being written.
+
+It is long because one class has every method of the old library's trials.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ class Trial:
     Queries refresh the trial first, unless `no_refresh` is in force or the run has ended. Steps are counted
     within `mode`; without one they are global steps. Threads may share a trial.
 
-    The class is long because it has every method of the old library's trials. Others do the work:
-    `RunSource` provides the run, `ValueReader` its values, `NameMatcher` selects names.
+    It is long because it has every method of the old library's trials, each of them short: `RunSource`
+    provides the run, `ValueReader` its values, and `NameMatcher` selects names.
     """
 
     most_readers = MOST_READERS  # values read at the same time, where the storage profits from it
