@@ -1,34 +1,23 @@
 """Damaged bytes: always a typed error that says where, never a wrong value, never for long."""
 
-import json
-from pathlib import Path
+from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from smdebug.exceptions import DamagedFile, IndexReaderException
-from smdebug.files import names
+from smdebug.exceptions import DamagedFile
 from smdebug.files.checksum import crc32c
-from smdebug.files.collections_file import parse_collections
 from smdebug.files.event_reading import (
     decode_event,
     iterate_records,
     read_record,
     read_value,
-    record_spans,
 )
 from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import frame
-from smdebug.files.index import parse_index
 from smdebug.files.wire import delimited, varint
 from smdebug.mode_keys import ModeKeys
-from smdebug.storage.memory import MemoryStorage
-from tests.support.golden_records import GOLDEN, records_of_the_old_library
-from tests.trials.writing import begin, open_trial
 
-DAMAGED = GOLDEN / "damaged"
 MOMENT = {"step": 300, "wall_time": 1.7e9, "mode": ModeKeys.EVAL, "mode_step": 12}
 NAME = "gradient/dense"
 SMALL = {
@@ -38,7 +27,6 @@ SMALL = {
     "booleans": np.array([True, False]),
     "strings": np.array(["a", "bc", "é"]),
 }
-
 LARGE = np.arange(128 * 200, dtype=np.float32).reshape(128, 200)
 
 
@@ -66,9 +54,6 @@ def assert_refused(record, crc=None):
         error = caught.value
         assert (error.file, error.tensor, error.step) == ("events/300.tfevents", NAME, 300)
         assert error.problem
-
-
-# Every bit, every length
 
 
 @pytest.mark.parametrize("checksum", ["constant", "tfrecord"])
@@ -201,8 +186,6 @@ def test_another_tensor_of_the_same_length_is_read_as_what_it_is():
         assert (value.shape, value.dtype) == (shape, dtype)
 
 
-# Messages that lie
-
 FLOAT = b"\x08\x01"
 LIES = {
     "nothing at all": b"",
@@ -291,158 +274,3 @@ def test_a_message_that_lies_is_refused(payload):
 def test_the_problem_is_named(lie, problem):
     with pytest.raises(DamagedFile, match=problem):
         decode_event(LIES[lie], file="f")
-
-
-# Anything
-
-
-@given(st.binary())
-def test_arbitrary_bytes_are_no_event_file(data):
-    for read in (
-        lambda: decode_event(data, file="f"),
-        lambda: read_record(data, file="f"),
-        lambda: read_value(data, file="f", name="x", step=0),
-        lambda: list(iterate_records(data, file="f")),
-        lambda: list(iterate_records(data, file="f", check="none")),
-        lambda: list(record_spans(data, file="f")),
-    ):
-        try:
-            read()
-        except DamagedFile:
-            continue
-
-
-PAYLOADS = [old.record[12:-4] for old in records_of_the_old_library() if len(old.record) < 500]
-
-
-@st.composite
-def mutated(draw, originals):
-    data = bytearray(draw(st.sampled_from(originals)))
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(data)))
-        stop = draw(st.integers(start, min(len(data), start + 12)))
-        data[start:stop] = draw(st.binary(max_size=12))
-    return bytes(data)
-
-
-@given(mutated(PAYLOADS))
-def test_a_changed_event_is_read_as_it_then_is_or_refused(payload):
-    from google.protobuf.message import DecodeError
-
-    from smdebug.files.proto.event_pb2 import Event
-
-    try:
-        event = decode_event(payload, file="f")
-    except DamagedFile:
-        return
-    try:
-        message = Event.FromString(payload)
-    except DecodeError:  # more particular than we are about text that nobody reads
-        return
-    value = message.summary.value[-1]
-    assert value.tag == event.name
-    assert message.step == event.step
-    if event.value.dtype.kind not in "UO":
-        assert value.tensor.tensor_content == event.value.tobytes()
-
-
-INDEX = [
-    (GOLDEN / "runs/single_worker/index/000000000/000000000008_worker_0.json").read_bytes(),
-    b'{"meta": {"mode": "TRAIN", "mode_step": 1, "event_file_name": "events/x"}, "tensor_payload": '
-    b'[{"tensorname": "a", "start_idx": 0, "length": 99, "crc32c": 5, "dtype": "int8", "shape": [2]}]}',
-]
-
-
-@given(mutated(INDEX))
-def test_a_changed_index_file_is_read_or_refused(data):
-    try:
-        index = parse_index(data, file="index/7_w.json")
-    except IndexReaderException:
-        return
-    assert len(index.names) == len(index.starts) == len(index.lengths)
-    assert all(type(start) is int and start >= 0 for start in index.starts)
-
-
-KEYS = """meta mode mode_step event_file_name tensor_payload shape_payload tensorname start_idx length crc32c
-dtype shape originalname collections _meta num_workers name include_regex"""
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5)
-    ),
-    max_leaves=20,
-)
-
-
-@given(JSON)
-def test_json_of_any_kind_is_read_or_refused(content):
-    data = json.dumps(content).encode()
-    for parse, error in ((parse_index, IndexReaderException), (parse_collections, DamagedFile)):
-        try:
-            parse(data, file="f")
-        except error:
-            continue
-
-
-@given(mutated([next((GOLDEN / "runs").glob("single_worker/collections/*/*")).read_bytes()[:900]]))
-def test_a_changed_collections_file_is_read_or_refused(data):
-    try:
-        parse_collections(data, file="f")
-    except DamagedFile:
-        return
-
-
-# A corpus, for the errors of this and of later readers
-
-
-def corpus(folder):
-    return sorted(path for path in (DAMAGED / folder).iterdir())
-
-
-def named(path: Path):
-    return path.stem
-
-
-@pytest.mark.parametrize("path", corpus("events"), ids=named)
-def test_damaged_event_files_are_refused(path):
-    with pytest.raises(DamagedFile, match=path.name):
-        list(iterate_records(path.read_bytes(), file=path.name))
-
-
-# The old library counts the steps of these index files: only a value of theirs cannot be read.
-WITHOUT_VALUES = {"meta_event_file_empty", "tensor_length_15"}
-
-
-@pytest.mark.parametrize(
-    "path", [path for path in corpus("index") if path.stem not in WITHOUT_VALUES], ids=named
-)
-def test_damaged_index_files_are_refused(path):
-    with pytest.raises(IndexReaderException, match=path.name):
-        parse_index(path.read_bytes(), file=path.name)
-
-
-@pytest.mark.parametrize("stem", sorted(WITHOUT_VALUES))
-def test_the_step_of_an_index_file_without_values_counts_and_its_value_is_refused(stem):
-    storage = begin(MemoryStorage())
-    index = (DAMAGED / "index" / f"{stem}.json").read_bytes()
-    storage.write(names.index_key(0, "worker_0"), index)
-    if event_file := parse_index(index, file=stem).meta.event_file_name:
-        storage.write(event_file, bytes(1000))
-    trial = open_trial(storage)
-    assert trial.steps() == [0]
-    with pytest.raises(DamagedFile):
-        trial.tensor(trial.tensor_names()[0]).value(0)
-
-
-@pytest.mark.parametrize("path", corpus("collections"), ids=named)
-def test_damaged_collections_files_are_refused(path):
-    with pytest.raises(DamagedFile, match=path.name):
-        parse_collections(path.read_bytes(), file=path.name)
-
-
-def test_every_damaged_file_has_its_line_in_the_readme():
-    readme = (DAMAGED / "README.md").read_text()
-    for folder in ("events", "index", "collections"):
-        for path in corpus(folder):
-            assert f"`{folder}/{path.name}`" in readme

@@ -1,3 +1,7 @@
+"""Event records: every array is read back as it was written, as the old library wrote it."""
+
+from __future__ import annotations
+
 import threading
 
 import ml_dtypes
@@ -7,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from smdebug.exceptions import DamagedFile, SMDebugTypeError, SMDebugValueError
+from smdebug.exceptions import DamagedFile
 from smdebug.files import event_layouts
 from smdebug.files.checksum import CONSTANT_FOOTER, crc32c
 from smdebug.files.event_reading import (
@@ -17,11 +21,12 @@ from smdebug.files.event_reading import (
     read_value,
     record_spans,
 )
-from smdebug.files.event_writing import as_saved_array, encode_event
+from smdebug.files.event_writing import encode_event
 from smdebug.files.framing import frame
 from smdebug.files.index import parse_index
 from smdebug.files.proto.event_pb2 import Event as EventMessage
 from smdebug.mode_keys import ModeKeys
+from tests.files.records import MOMENT, same, written
 from tests.support.golden_records import event_files, index_files, records_of_the_old_library
 
 NUMBERS = [
@@ -44,27 +49,6 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
 STEPS = st.integers(0, 2**63 - 1)
-MOMENT = {"step": 3, "wall_time": 1.7e9, "mode": ModeKeys.TRAIN, "mode_step": 2}
-
-
-def written(name, array, **moment):
-    return b"".join(encode_event(name, array, **{**MOMENT, **moment}).pieces)
-
-
-def same(value, other):
-    """Equal to the bit, NaNs and negative zeros included."""
-    return (
-        value.dtype == other.dtype
-        and value.shape == other.shape
-        and (
-            value.tolist() == other.tolist()
-            if value.dtype.kind in "UO"
-            else value.tobytes() == other.tobytes()
-        )
-    )
-
-
-# What the old library wrote, and writes
 
 
 @pytest.mark.parametrize("path", event_files(), ids=lambda path: "/".join(path.parts[-4:]))
@@ -112,9 +96,6 @@ def test_our_records_are_the_old_librarys_to_the_byte_and_read_back(old):
     assert same(event.value, old.array)
     assert event.name == old.name
     assert event._asdict().items() >= old.moment.items()
-
-
-# Round trips
 
 
 @given(st.data(), NAMES, st.sampled_from([*NUMBERS, BFLOAT16]), SHAPES)
@@ -206,73 +187,6 @@ def test_protobuf_reads_the_same_from_our_records():
     ]
 
 
-# Strings beyond what the old library can
-
-
-@pytest.mark.parametrize(
-    ("array", "comes_back_as"),
-    [
-        (np.array("one"), np.array("one")),
-        (np.array([["a", "b"], ["", "ü"]]), np.array([["a", "b"], ["", "ü"]])),
-        (np.array([b"bytes", "é".encode()]), np.array(["bytes", "é"])),
-        (np.array(["a", b"b"], object), np.array(["a", "b"])),
-        (np.array([], object), np.array([], "U1")),
-        (np.zeros((0, 3), "U4"), np.zeros((0, 3), "U1")),
-        (np.array(["", ""]), np.array(["", ""])),
-        (np.array(["nul\0"], object), np.array(["nul\0"], object)),
-    ],
-)
-def test_strings_of_every_shape_and_bytes_are_saved_as_text(array, comes_back_as):
-    assert same(read_value(written("t", array), file="f", name="t", step=3), comes_back_as)
-
-
-def test_strings_of_very_different_lengths_do_not_blow_up_the_memory():
-    strings = np.array(
-        ["x" * 1_000_000, *[""] * 5000], object
-    )  # 20 GB if each took the longest's room
-    value = read_value(written("t", strings), file="f", name="t", step=3)
-    assert value.dtype == object
-    assert value.tolist() == strings.tolist()
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.array([1, "a"], object),
-        np.array([None]),
-        np.array({"a": 1}),
-        np.array([b"\xff"]),
-        np.array(["2020-01-01"], "datetime64[D]"),
-        np.zeros(2, "f4,i4"),
-        np.zeros(2, np.longdouble),
-    ],
-)
-def test_what_cannot_be_saved_is_refused_with_the_types_name(array):
-    with pytest.raises(SMDebugTypeError):
-        encode_event("x", array, **MOMENT)
-
-
-@pytest.mark.parametrize("name", ["", "nul\0", "half \ud800"])
-def test_a_name_that_cannot_be_read_back_is_not_written(name):
-    with pytest.raises(SMDebugValueError, match="name of a tensor"):
-        encode_event(name, np.zeros(1), **MOMENT)
-
-
-def test_half_a_surrogate_pair_is_not_written():
-    with pytest.raises(SMDebugValueError, match="not Unicode"):
-        encode_event("x", np.array(["\udc00"]), **MOMENT)
-
-
-def test_steps_have_64_bits():
-    for wrong in ({"step": 2**63}, {"mode_step": -(2**63) - 1}):
-        with pytest.raises(SMDebugValueError, match="64 bits"):
-            encode_event("x", np.zeros(1), **{**MOMENT, **wrong})
-    assert read_record(written("x", np.zeros(1), step=-1), file="f").step == -1
-
-
-# Without copying
-
-
 def test_the_arrays_own_memory_is_one_of_the_pieces():
     array = np.zeros((2, 3), np.float32)
     pieces = encode_event("x", array, **MOMENT).pieces
@@ -334,9 +248,6 @@ def test_threads_do_not_mix_up_their_steps():
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-# Whole files
 
 
 def test_both_footers_can_stand_in_one_file():
@@ -401,58 +312,3 @@ def test_unknown_fields_are_skipped():
     message.summary.value[0].metadata.plugin_data.add(plugin_name="another", content="thing")
     record = b"".join(frame(message.SerializeToString(), "constant").pieces)
     assert read_value(record, file="f", name="x", step=3).tolist() == [0, 1, 2]
-
-
-# Values of the user's
-
-
-@pytest.mark.parametrize(
-    ("value", "array"),
-    [
-        (3, np.array([3])),
-        (2.5, np.array([2.5])),
-        (True, np.array([True])),
-        (1j, np.array([1j])),
-        ("text", np.array(["text"])),
-        (b"bytes", np.array([b"bytes"])),
-        (np.float32(1), np.array([1], np.float32)),
-        ([1, 2], np.array([1, 2])),
-        (((1.0,), (2.0,)), np.array([[1.0], [2.0]])),
-        ([], np.array([])),
-        (np.zeros(()), np.zeros(())),
-    ],
-)
-def test_numbers_text_and_sequences_can_be_saved(value, array):
-    saved = as_saved_array(value)
-    assert saved.dtype == array.dtype
-    assert saved.shape == array.shape
-    assert saved.tolist() == array.tolist()
-
-
-def test_an_array_is_saved_itself():
-    array = np.zeros(3)
-    assert as_saved_array(array) is array
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        {"a": 1},
-        {1, 2},
-        object(),
-        [None],
-        [1, "a", object()],
-        [[1], [1, 2]],
-        b"\xff",
-        np.datetime64(1, "s"),
-    ],
-)
-def test_what_is_no_array_of_numbers_or_text_is_a_type_error(value):
-    with pytest.raises(SMDebugTypeError):
-        as_saved_array(value)
-
-
-def test_integers_beyond_64_bits_are_a_type_error():
-    with pytest.raises(SMDebugTypeError):
-        as_saved_array(2**70)

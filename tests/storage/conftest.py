@@ -41,6 +41,25 @@ def bucket(s3) -> str:
     return name
 
 
+@pytest.fixture
+def run(s3, bucket) -> S3Storage:
+    """A run in an empty bucket."""
+    return S3Storage(bucket, "run", s3)
+
+
+@pytest.fixture
+def requests(s3) -> Iterator[list[str]]:
+    """The names of the operations requested from S3, in order."""
+    seen: list[str] = []
+
+    def note(model, **_more):
+        seen.append(model.name)
+
+    s3.meta.events.register("before-call.s3", note)
+    yield seen
+    s3.meta.events.unregister("before-call.s3", note)
+
+
 @pytest.fixture(params=["memory", "folder", "s3"])
 def storage(request, tmp_path) -> Storage:
     if request.param == "memory":
