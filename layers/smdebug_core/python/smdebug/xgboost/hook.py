@@ -22,6 +22,7 @@ from smdebug.exceptions import SMDebugTypeError, TrainingStopped
 from smdebug.logger import get_logger
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.control import Agree
+from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.framework import require
 from smdebug.saving.hook import FrameworkHook
 from smdebug.saving.options import HookOptions, takes
@@ -67,6 +68,10 @@ class XGBoostAdapter(FrameworkAdapter):
 
     def rank_and_size(self) -> tuple[int, int]:
         return int(collective.get_rank()), int(collective.get_world_size())
+
+
+# After an error in a hook that nobody configured, the training goes on without it.
+_goes_on = ErrorHandlingAgent.get_error_handling_agent().catch_smdebug_errors
 
 
 class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
@@ -119,6 +124,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
 
     # What XGBoost calls
 
+    @_goes_on(default_return_val=False)
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Begin a step; return True, which ends the training, if a stop is requested."""
         try:
@@ -129,6 +135,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         self._round = (epoch, evals_log)
         return False
 
+    @_goes_on(default_return_val=False)
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Save what is wanted of the round, which has ended."""
         self._round = None
@@ -140,6 +147,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         self.end_step()
         return False
 
+    @_goes_on(default_return_val=lambda hook, model: model)
     def after_training(self, model: Any) -> Any:
         """Save the last round, if another callback ended it before this one was called."""
         if self._round is not None:
