@@ -1,6 +1,6 @@
-"""Events in words: an e-mail somebody can act on, a text message, a line in a chat.
+"""Events as messages for people: an e-mail, a text message, a line in a chat.
 
-They are made from the detail of an event alone, so whoever has the event can make them again.
+A message is composed from the detail of an event alone, so anyone who has the event can compose it again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALARM = "CloudWatch Alarm State Change"
 
 
 def is_worth_a_message(detail_type: str, detail: Detail) -> bool:
-    """Does somebody want to be told of it? What is told in other words already, or all went well: no."""
+    """Whether people should get a message: not for good news or what another message reports already."""
     match detail_type:
         case detail_types.CONDITION_MET | detail_types.ISSUE_RESOLVED:
             return True
@@ -46,19 +46,19 @@ def is_worth_a_message(detail_type: str, detail: Detail) -> bool:
 
 
 def subject(detail_type: str, detail: Detail) -> str:
-    """The subject of the e-mail: ASCII, one line, at most 100 characters."""
+    """Return the subject of the e-mail: ASCII, one line, at most 100 characters."""
     return _in_ascii(_headline(detail_type, detail), MAX_SUBJECT)
 
 
 def sms(detail_type: str, detail: Detail) -> str:
-    """The same for a phone, with the worst of what was found: at most 140 characters."""
+    """Return the message for a phone, with the worst finding: at most 140 characters."""
     worst = _worst(detail)
     text = _headline(detail_type, detail) + (f". {_evidence(worst)}" if worst else "")
     return _in_ascii(text, MAX_SMS)
 
 
 def line(detail_type: str, detail: Detail) -> str:
-    """The event in one line, without quotes: what an input transformer can put into any JSON."""
+    """Return the event in one line without quotes, which an input transformer can insert into any JSON."""
     worst = _worst(detail)
     parts = [_headline(detail_type, detail), _evidence(worst) if worst else _why(detail)]
     count = _count(detail)
@@ -70,18 +70,18 @@ def line(detail_type: str, detail: Detail) -> str:
 
 
 def webhook(detail_type: str, detail: Detail) -> dict[str, str]:
-    """What Slack, and whoever takes the same form, wants to be sent."""
+    """Return the event as Slack and compatible services accept it."""
     return {"text": line(detail_type, detail)}
 
 
 def email(detail_type: str, detail: Detail) -> str:
-    """The e-mail: what happened, to which run, since when, the evidence, and what to do now."""
+    """Return the e-mail: what happened, the evidence, the run, and what to do."""
     write = _LETTERS.get(detail_type, _any_letter)
     return _cut("\n".join(_printable(text) for text in write(detail)).strip(), MAX_LETTER) + "\n"
 
 
 def seconds_to_alert(detail: Detail) -> float | None:
-    """From the hook's saving to the publishing, as far as both are known."""
+    """Return the seconds from saving to publishing; None if the times are unknown."""
     times = detail.get("times") or {}
     begin = _read(times.get("saved")) or _read(times.get("uploaded"))
     end = _read(times.get("published")) or _read(times.get("evaluated"))
@@ -96,14 +96,14 @@ def _headline(detail_type: str, detail: Detail) -> str:
     match detail_type:
         case detail_types.CONDITION_MET:
             late = "late " if detail.get("late") else ""
-            return f"{name} found something at {late}step {detail.get('step')} of {run}"
+            return f"{name} detected an issue at {late}step {detail.get('step')} of {run}"
         case detail_types.ISSUE_RESOLVED:
             return f"{name} resolved at step {detail.get('step')} of {run}"
         case detail_types.STATUS_CHANGE:
             return f"{name} is {detail.get('status')} on {run}"
         case detail_types.RUN_STATE_CHANGE:
             problem = detail.get("trouble")
-            return f"Run {run} is {detail.get('state')}" + (", and in trouble" if problem else "")
+            return f"Run {run} is {detail.get('state')}" + (", with a problem" if problem else "")
         case detail_types.ACTION_OUTCOME:
             done = "done" if detail.get("done") else "NOT done"
             action = (detail.get("action") or {}).get("name", "")
@@ -125,7 +125,7 @@ def _why(detail: Detail) -> str:
 
 def _finding_letter(detail: Detail) -> Iterator[str]:
     step, count = detail.get("step"), _count(detail)
-    yield f"The rule {_rule_name(detail)} has found something wrong in a training."
+    yield f"Rule {_rule_name(detail)} detected an issue."
     yield ""
     yield from _what_was_found(detail)
     yield ""
@@ -138,18 +138,18 @@ def _finding_letter(detail: Detail) -> Iterator[str]:
     if since is not None and since != step:
         yield f"Since step: {since}"
     good = detail.get("last_good_step")
-    yield f"Last good:  {f'step {good}' if good is not None else 'no step was good before'}"
+    yield f"Last good:  {f'step {good}' if good is not None else 'no earlier step passed'}"
     seconds = seconds_to_alert(detail)
     if seconds is not None and seconds >= 0:
-        yield f"Told after: {_duration(seconds)} from being saved"
+        yield f"Alerted:    {_duration(seconds)} after the step was saved"
     yield ""
     if detail.get("late"):
-        yield "This step arrived after later ones had been looked at."
+        yield "This step arrived after later ones were evaluated."
     if detail.get("catch_up"):
-        yield "The rule was attached later than this step: it is catching up, and does no actions."
+        yield "The rule was attached after this step. It is catching up and starts no actions."
     for action in detail.get("actions") or ():
-        yield f"Being done now: {_action(action)}."
-    yield "What to do next:"
+        yield f"Action started: {_action(action)}."
+    yield "What to do:"
     yield from _advice(detail, count)
 
 
@@ -168,33 +168,33 @@ def _what_was_found(detail: Detail) -> Iterator[str]:
 
 def _advice(detail: Detail, count: int) -> Iterator[str]:
     finding: Mapping[str, Any] = _worst(detail) or {}
-    yield "  look at it:"
+    yield "  inspect it:"
     yield "    from smdebug.trials import create_trial"
     yield f"    trial = create_trial({str(detail.get('location'))!r})"
     if finding.get("tensor"):
         yield f"    trial.tensor({finding['tensor']!r}).value({detail.get('step')})"
     good = detail.get("last_good_step")
     if good is not None:
-        yield f"  compare with step {good}, or go back to a checkpoint of it"
-    yield "  if this is no problem: loosen the rule in rules.json beside the run, or take it out there"
-    yield f"The event has the id {detail.get('id')}."
+        yield f"  compare with step {good}, or resume from a checkpoint of that step"
+    yield "  if this is not a problem: relax the rule in rules.json beside the run, or remove it there"
+    yield f"Event id: {detail.get('id')}"
 
 
 def _resolved_letter(detail: Detail) -> Iterator[str]:
     issue = detail.get("issue") or {}
-    yield f"The rule {_rule_name(detail)} finds nothing any more at step {detail.get('step')}{_mode(detail)}."
+    yield f"Rule {_rule_name(detail)} passed at step {detail.get('step')}{_mode(detail)}."
     yield ""
     yield f"Run:        {detail.get('location')}"
     yield f"Rule:       {detail.get('rule')}{_parameters(detail)}"
-    yield f"The issue was open from step {issue.get('since')}, last seen at step {issue.get('last_found')}."
+    yield f"The issue was open from step {issue.get('since')}, last found at step {issue.get('last_found')}."
     yield ""
-    yield "There is nothing to do. The rule's status stays IssuesFound, as it was found once."
+    yield "Nothing needs to be done. The rule's status remains IssuesFound."
 
 
 def _status_letter(detail: Detail) -> Iterator[str]:
     yield (
-        f"The status of the rule {_rule_name(detail)} is {detail.get('status')} "
-        f"(it was {detail.get('previous_status')})."
+        f"The status of rule {_rule_name(detail)} changed from {detail.get('previous_status')} "
+        f"to {detail.get('status')}."
     )
     yield ""
     yield _why(detail)
@@ -204,8 +204,8 @@ def _status_letter(detail: Detail) -> Iterator[str]:
     yield f"Step:       {detail.get('step')}{_mode(detail)}"
     yield ""
     if detail.get("status") == "Error":
-        yield "What to do next: put the rule right in rules.json beside the run (it is then evaluated"
-        yield "from the first step again), or take it out there. The other rules go on."
+        yield "What to do: correct the rule in rules.json beside the run (it is then evaluated again from"
+        yield "the first step), or remove it there. The other rules continue."
 
 
 def _run_letter(detail: Detail) -> Iterator[str]:
@@ -215,10 +215,10 @@ def _run_letter(detail: Detail) -> Iterator[str]:
     if detail.get("job"):
         yield f"Job:        {detail['job']}"
     if detail.get("trouble"):
-        yield f"Trouble:    {detail['trouble']}"
+        yield f"Problem:    {detail['trouble']}"
     if detail.get("state") == "Silent":
         yield ""
-        yield "Nothing has been saved for longer than it should take. Is the training still running?"
+        yield "Nothing has been saved for longer than expected. Is the training still running?"
     summary = detail.get("summary")
     if summary:
         yield f"Steps:      {summary.get('steps')}, the last is {summary.get('last_step')}"
@@ -232,8 +232,8 @@ def _run_letter(detail: Detail) -> Iterator[str]:
 
 
 def _action_letter(detail: Detail) -> Iterator[str]:
-    done = "was done" if detail.get("done") else "was NOT done"
-    yield f"The action {_action(detail.get('action') or {})} {done}."
+    done = "was performed" if detail.get("done") else "was NOT performed"
+    yield f"The action '{_action(detail.get('action') or {})}' {done}."
     yield ""
     yield str(detail.get("message") or "")
     yield ""
@@ -243,7 +243,7 @@ def _action_letter(detail: Detail) -> Iterator[str]:
 
 
 def _alarm_letter(detail: Detail) -> Iterator[str]:
-    yield "The debugger itself needs to be looked at."
+    yield "The debugger itself needs attention."
     yield ""
     yield f"Alarm:      {detail.get('alarmName')}"
     description = (detail.get("configuration") or {}).get("description")
@@ -251,7 +251,7 @@ def _alarm_letter(detail: Detail) -> Iterator[str]:
         yield f"Meaning:    {description}"
     yield f"Why:        {(detail.get('state') or {}).get('reason')}"
     yield ""
-    yield "What to do next: look at the stack's dashboard, and at the logs of its functions."
+    yield "What to do: check the stack's dashboard and the logs of its functions."
 
 
 def _any_letter(detail: Detail) -> Iterator[str]:
@@ -298,14 +298,14 @@ def _count(detail: Detail) -> int:
 
 
 def _rule_name(detail: Detail) -> str:
-    """What the rule is called here; its class as well, if that is another name."""
+    """Return the rule's configured name, with its class if that differs."""
     rule = str(detail.get("rule") or "")
     name = str((detail.get("configuration") or {}).get("name") or rule)
     return name if name == rule else f"{name} ({rule})"
 
 
 def _run_name(detail: Detail) -> str:
-    """The job, or else the last two parts of the run's place: enough to know it by."""
+    """Return the job's name, or else the last two parts of the run's location."""
     return str(detail.get("job") or "/".join(str(detail.get("run") or "").split("/")[-2:]))
 
 

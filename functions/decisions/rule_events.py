@@ -47,7 +47,7 @@ def condition_met(
     *,
     actions: Sequence[Mapping[str, Any]],
 ) -> OutboxEntry:
-    """The rule has found something; `rule` is what it is after that."""
+    """Return the event of a finding; `rule` is the rule's record after it."""
     event = _rule_event_id(configuration, moment, f"found {moment.occasion}".rstrip())
     shown = worst(findings, WORST)
     overflow = None
@@ -78,12 +78,12 @@ def condition_met(
 def issue_resolved(
     configuration: RuleConfiguration, before: RuleRecord, moment: Moment
 ) -> OutboxEntry:
-    """The rule has looked, and found nothing any more; `before` is what it was."""
+    """Return the event of a resolved issue; `before` is the rule's record with the issue open."""
     return entry_of(
         ISSUE_RESOLVED,
         {
             **_about_rule(_rule_event_id(configuration, moment, "resolved"), configuration, moment),
-            "reason": f"{configuration.rule} found nothing any more at step {moment.step}",
+            "reason": f"{configuration.rule} passed at step {moment.step}",
             "issue": {"since": before.issue_since, "last_found": before.last_found, "open": False},
             "late": moment.late,
             "catch_up": moment.catch_up,
@@ -94,7 +94,7 @@ def issue_resolved(
 def status_changed(
     configuration: RuleConfiguration, before: RuleRecord, after: RuleRecord, moment: Moment
 ) -> OutboxEntry:
-    """The status of the rule is another one than before."""
+    """Return the event of a changed status."""
     kind = f"status:{before.status}>{after.status}"
     return entry_of(
         STATUS_CHANGE,
@@ -140,7 +140,7 @@ def outcome_id(finding_id: str, action: Mapping[str, Any], effect: str) -> str:
 
 
 def sentence(rule: str, step: int) -> str:
-    """What SageMaker says of a rule that has found something."""
+    """Return the sentence that SageMaker uses for a finding."""
     return (
         f"RuleEvaluationConditionMet: Evaluation of the rule {rule} at step {step} "
         "resulted in the condition being met"

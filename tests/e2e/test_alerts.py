@@ -37,7 +37,7 @@ def test_each_finding_sends_one_alert(local_debugger):
 
     def all_sent():
         for message in inbox.messages():
-            if run in message["message"] and " found something " in message["subject"]:
+            if run in message["message"] and " detected an issue " in message["subject"]:
                 sent.update(
                     event["detail"]["step"]
                     for event in again

@@ -131,7 +131,7 @@ def test_a_stalled_training_is_reported_and_requested_to_stop(local_debugger):
     (found,) = aws.wait_until(lambda: list(run.findings()), what="the finding")
     assert (found.rule, found.step) == ("StalledTrainingRule", 0)
     aws.wait_until(lambda: place.exists("control/stop"), what="the control object")
-    assert b"(StalledTrainingRule) found something at step 0" in place.read("control/stop")
+    assert b"(StalledTrainingRule) detected an issue at step 0" in place.read("control/stop")
 
 
 def test_the_sweeper_runs_every_five_minutes(local_debugger):

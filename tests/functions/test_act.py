@@ -89,7 +89,7 @@ def test_the_same_finding_twice_is_acted_upon_once(aws):
 def test_a_message_goes_to_the_one_who_is_named(aws):
     act.handler(event(MAIL), None)
     (message,) = messages(aws, aws.inbox)
-    assert message["Subject"].startswith("fc-gradients (VanishingGradient) found something")
+    assert message["Subject"].startswith("fc-gradients (VanishingGradient) detected an issue")
     assert "gradient/fc2_weight" in message["Message"]
     assert message["MessageAttributes"]["to"]["Value"] == "me@example.org"
 

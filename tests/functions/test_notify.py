@@ -114,7 +114,7 @@ def test_a_finding_becomes_an_e_mail_with_its_evidence(inbox):
     notify.handler(event("found"), None)
     (message,) = inbox()
     assert message["Subject"] == (
-        "fc-gradients (VanishingGradient) found something at step 400 of my-bucket/mnist-1"
+        "fc-gradients (VanishingGradient) detected an issue at step 400 of my-bucket/mnist-1"
     )
     assert "  gradient/fc2_weight: the mean of |gradient| is 3.1e-09" in message["Message"]
 

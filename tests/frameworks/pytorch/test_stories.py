@@ -26,7 +26,7 @@ ENDING = [
     f"diverging: {FOUND}",
     f"CustomGradientRule: IssuesFound, RuleEvaluationConditionMet: {FOUND}",
     f"step 40: RuleEvaluationConditionMet: {FOUND}",
-    "In the inbox: CustomGradientRule found something at step 40",
+    "In the inbox: CustomGradientRule detected an issue at step 40",
     "The report: report/report.html below the run",
 ]
 

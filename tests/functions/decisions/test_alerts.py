@@ -23,7 +23,7 @@ def letter(kind):
 def test_the_letter_about_a_finding_says_what_where_since_when_and_what_to_do():
     assert letter("found") == (
         """\
-The rule fc-gradients (VanishingGradient) has found something wrong in a training.
+Rule fc-gradients (VanishingGradient) detected an issue.
 
   gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07 at step 400
   gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07 at step 400
@@ -32,37 +32,37 @@ Run:        s3://my-bucket/mnist-1
 Rule:       VanishingGradient (threshold=1e-07)
 Step:       400 (step 400 of TRAIN)
 Last good:  step 300
-Told after: 2.6 s from being saved
+Alerted:    2.6 s after the step was saved
 
-Being done now: stop the training.
-Being done now: email to me@example.org.
-What to do next:
-  look at it:
+Action started: stop the training.
+Action started: email to me@example.org.
+What to do:
+  inspect it:
     from smdebug.trials import create_trial
     trial = create_trial('s3://my-bucket/mnist-1')
     trial.tensor('gradient/fc2_weight').value(400)
-  compare with step 300, or go back to a checkpoint of it
-  if this is no problem: loosen the rule in rules.json beside the run, or take it out there
+  compare with step 300, or resume from a checkpoint of that step
+  if this is not a problem: relax the rule in rules.json beside the run, or remove it there
 """
-        f"The event has the id {KINDS['found'].id}.\n"
+        f"Event id: {KINDS['found'].id}\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "text"),
     [
-        ("resolved", "The issue was open from step 400, last seen at step 400."),
+        ("resolved", "The issue was open from step 400, last found at step 400."),
         ("error", "at step 400: KeyError: 'fc2'"),
-        ("error", "put the rule right in rules.json"),
+        ("error", "correct the rule in rules.json"),
         ("finished", "IssuesFound    fc-gradients, last at step 400"),
         ("silent", "Is the training still running?"),
-        ("in trouble", "Trouble:    s3://my-bucket/mnist-1/rules.json: it is not JSON"),
-        ("action", "The action stop the training was done."),
+        ("in trouble", "Problem:    s3://my-bucket/mnist-1/rules.json: it is not JSON"),
+        ("action", "The action 'stop the training' was performed."),
         ("action", f"Finding:    {KINDS['found'].id}"),
     ],
 )
-def test_every_letter_says_what_matters(kind, said):
-    assert said in letter(kind)
+def test_every_letter_has_the_essential_fact(kind, text):
+    assert text in letter(kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,7 +72,7 @@ def test_every_letter_names_the_run(kind):
 
 def test_a_subject_and_a_text_message_say_which_rule_and_which_run():
     entry = KINDS["found"]
-    headline = "fc-gradients (VanishingGradient) found something at step 400 of my-bucket/mnist-1"
+    headline = "fc-gradients (VanishingGradient) detected an issue at step 400 of my-bucket/mnist-1"
     assert alerts.subject(entry.detail_type, entry.detail) == headline
     text = alerts.sms(entry.detail_type, entry.detail)
     assert text.startswith(f"{headline}. gradient/fc2_weight: the mean of |gradient| is")
@@ -81,7 +81,7 @@ def test_a_subject_and_a_text_message_say_which_rule_and_which_run():
 def test_a_chat_gets_one_line():
     entry = KINDS["found"]
     assert alerts.webhook(entry.detail_type, entry.detail) == {
-        "text": "fc-gradients (VanishingGradient) found something at step 400 of my-bucket/mnist-1 · "
+        "text": "fc-gradients (VanishingGradient) detected an issue at step 400 of my-bucket/mnist-1 · "
         "gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07 at step 400 · "
         "and 1 more · s3://my-bucket/mnist-1"
     }
