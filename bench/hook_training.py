@@ -86,7 +86,7 @@ def where_nothing_is_due(sizes, batch, iterations, rounds):
         shutil.rmtree(folder, ignore_errors=True)
         bare.append(statistics.median(seconds[0]))
         added.append(statistics.median(seconds[1]) - bare[-1])
-    return told(bare, added, sizes, batch, iterations)
+    return medians(bare, added, sizes, batch, iterations)
 
 
 def inside_where_nothing_is_due(sizes, batch, iterations, rounds):
@@ -107,7 +107,7 @@ def inside_where_nothing_is_due(sizes, batch, iterations, rounds):
             spent.clear()
         hook.close()
         shutil.rmtree(folder, ignore_errors=True)
-    return told(whole, inside, sizes, batch, iterations)
+    return medians(whole, inside, sizes, batch, iterations)
 
 
 def put_clocks_around(training):
@@ -137,7 +137,7 @@ def measure(sizes, batch, iterations, turns, rounds, **settings):
     """Seconds per iteration of two trainings, of which one has a hook: so many iterations each, in turn.
 
     Closing it counts. Of several turns the first does not: its memory is fresh, which takes a system a few
-    milliseconds or a hundred, so the first step is told apart. The median of all rounds is taken.
+    milliseconds or a hundred, so the first step is measured separately. The median of all rounds is taken.
     """
     bare, added, first = [], [], []
     for number in range(rounds + 1):
@@ -164,12 +164,12 @@ def measure(sizes, batch, iterations, turns, rounds, **settings):
             bare.append(without / iterations / turns)
             added.append((watched - without) / iterations / turns)
     return {
-        **told(bare, added, sizes, batch, iterations),
+        **medians(bare, added, sizes, batch, iterations),
         "first": statistics.median(first) if first else 0.0,
     }
 
 
-def told(bare, added, sizes, batch, iterations):
+def medians(bare, added, sizes, batch, iterations):
     return {
         "bare": statistics.median(bare),
         "added": statistics.median(added),

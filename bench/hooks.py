@@ -50,11 +50,11 @@ def main() -> None:
         ours.append(measured(Path(sys.executable), options.rounds, str(library())))
         if peer is not None:
             old.append(measured(peer, options.rounds, ""))
-    print(told(together(ours), together(old) if old else None))
+    print(comparison_table(together(ours), together(old) if old else None))
 
 
-def told(ours: Found, old: Found | None) -> Table:
-    """The table of what each adds."""
+def comparison_table(ours: Found, old: Found | None) -> Table:
+    """Return a table of the time that each hook adds."""
     table = Table("What a hook adds to an iteration of a training on the CPU")
     for what, found in ours.items():
         peer = old[what] if old else None
@@ -91,14 +91,14 @@ def together(turns: list[Found]) -> Found:
 
 
 def measured(python: Path, rounds: int, path: str) -> Found:
-    said = subprocess.run(
+    finished = subprocess.run(
         [str(python), str(ROOT / "bench" / "hook_training.py"), str(rounds)],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, **KEPT_MEMORY, "PYTHONPATH": path},
     )
-    found: Found = json.loads(said.stdout.splitlines()[-1])
+    found: Found = json.loads(finished.stdout.splitlines()[-1])
     return found
 
 

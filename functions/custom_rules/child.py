@@ -44,7 +44,7 @@ class Answers:
 
 
 def main() -> None:
-    """Do the job that is told on the standard input."""
+    """Do the job given on standard input."""
     answers = Answers(int(sys.argv[1]))
     begun = time.monotonic()
     job = json.load(sys.stdin)
@@ -115,7 +115,7 @@ class Work:
     def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
         """What the rule says of a step, as plain data."""
         from functions.decisions.outcomes import Raised
-        from functions.evaluation.rule_call import END, ask, told_of
+        from functions.evaluation.rule_call import END, ask, error_sentence
         from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
         from smdebug.rules.state import restore_state, save_state
 
@@ -133,16 +133,16 @@ class Work:
                 outcome = ask(self._rule, self._trial, step, occasion=occasion)
             except StepNotYetAvailable as behind:
                 if before is None:
-                    return told_of_outcome(Raised(told_of(behind)))
+                    return outcome_payload(Raised(error_sentence(behind)))
                 restore_state(self._rule, before)
                 return {"outcome": "behind", "message": shortened(str(behind))}
         except StorageUnavailable as problem:
             return {"outcome": "unavailable", "message": shortened(str(problem))}
         except SystemExit as left:
-            return told_of_outcome(Raised(f"the rule called sys.exit({left.code!r})"))
+            return outcome_payload(Raised(f"the rule called sys.exit({left.code!r})"))
         except BaseException as problem:  # noqa: BLE001 - a rule may raise anything
-            return told_of_outcome(Raised(told_of(problem)))
-        return told_of_outcome(outcome)
+            return outcome_payload(Raised(error_sentence(problem)))
+        return outcome_payload(outcome)
 
     def remembered(self) -> dict[str, Any]:
         """What the rule remembers: in the answer, or where it was written to."""
@@ -201,7 +201,7 @@ class Work:
 
 
 def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> AsOfTrial:
-    """A run as the job tells of it. What it does not tell is read here."""
+    """A run as the job describes it; the rest is read from storage."""
     from functions.evaluation.rule_call import collections_of
     from smdebug.trials.as_of import AsOfTrial
     from smdebug.trials.history import ChainedHistory, MemoryHistory
@@ -300,11 +300,11 @@ def code_of(job: Mapping[str, Any]) -> tuple[bytes, str]:
     return code, source["uri"].rpartition("/")[2]
 
 
-# What is told
+# The payload of the answer
 
 
-def told_of_outcome(outcome: Any) -> dict[str, Any]:
-    """An outcome as plain data, cut to what an answer may hold."""
+def outcome_payload(outcome: Any) -> dict[str, Any]:
+    """Return the outcome as plain data, cut to the size that an answer may have."""
     from functions.custom_rules.answers import MOST_FINDINGS
     from functions.decisions.event_sizes import bounded_finding, worst
     from functions.decisions.outcomes import Clear, Found, Raised
@@ -319,7 +319,7 @@ def told_of_outcome(outcome: Any) -> dict[str, Any]:
 
 
 def shortened(text: str, longest: int = 1000) -> str:
-    """A text that is valid, and not longer than that."""
+    """Return the text as valid Unicode of at most `longest` characters."""
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 

@@ -107,7 +107,7 @@ def _deeds(
     if name == STOP_TRAINING:
         yield from _stop(detail, action)
     elif name in (EMAIL, SMS):
-        yield from _tell(detail, action, endpoints.of(name))
+        yield from _notifications(detail, action, endpoints.of(name))
     else:
         yield Refuse(_id(detail, action, NOTHING), action, f"There is no action {name!r}.")
 
@@ -138,7 +138,7 @@ def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:
     return (json.dumps(body, indent=2) + "\n").encode()
 
 
-def _tell(
+def _notifications(
     detail: Detail, action: Mapping[str, Any], known: Sequence[str]
 ) -> Iterator[PlannedAction]:
     kind = {EMAIL: "an e-mail address", SMS: "a phone number"}[str(action["name"])]

@@ -27,7 +27,7 @@ class Settling:
 
     num_workers: int
     cursor: int
-    tells_previous_steps: bool
+    records_previous_steps: bool
     ended: bool  # nothing more will arrive
     timeout: float
     now: float
@@ -79,7 +79,7 @@ def _between(
     """Return the steps since the cursor that any worker saved before this one, and the missing ones."""
     between: set[int] = set()
     missing: set[int] = set()
-    if not settling.tells_previous_steps:
+    if not settling.records_previous_steps:
         return frozenset(), frozenset()
     for worker in sorted(step.complete_workers):
         at = previous(step.step, worker)
@@ -109,7 +109,7 @@ def late_steps(
             continue
         if step.step in group.late_done:
             continue
-        if settling.tells_previous_steps:
+        if settling.records_previous_steps:
             evaluated = not group.gave_up(step.step)
         else:
             evaluated = group.group in step.evaluated_by

@@ -59,7 +59,7 @@ def _are_level(leased: LeasedGroup, built_in: GroupRecord, lane: GroupRecord) ->
     """Whether both have evaluated the same steps, neither is leased, and the lane has published all."""
     return (
         (built_in.cursor, built_in.training_run) == (lane.cursor, lane.training_run)
-        and leased.record.tells_previous_steps  # otherwise late steps are recorded by group
+        and leased.record.records_previous_steps  # otherwise late steps are recorded by group
         and built_in.passed - built_in.late_done == lane.passed - lane.late_done
         and built_in.gaps == lane.gaps
         and not (built_in.lease_until or lane.lease_until or lane.outbox)

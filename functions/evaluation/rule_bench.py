@@ -13,7 +13,7 @@ from functions.evaluation.rule_call import (
     as_listed,
     ask,
     collections_of,
-    told_of,
+    error_sentence,
 )
 from functions.evaluation.run_history import IndexedHistory
 from functions.ports import TooMuch
@@ -123,7 +123,7 @@ class RuleBench:
             except (StorageUnavailable, TooMuch):
                 raise
             except Exception as problem:  # noqa: BLE001 - a rule may raise anything
-                return Raised(told_of(problem))
+                return Raised(error_sentence(problem))
             before = save_state(rule) if configuration.other_trials else None
             try:
                 for other in configuration.other_trials:

@@ -82,13 +82,13 @@ def ask(
     except (StepNotYetAvailable, StorageUnavailable, TooMuch):
         raise
     except Exception as problem:  # noqa: BLE001 - a rule may raise anything
-        return Raised(told_of(problem))
+        return Raised(error_sentence(problem))
     looked = rule.looked if rule.looked is not None else trial.values_read > read_before
     return Clear() if looked else NothingToCheck()
 
 
-def told_of(problem: BaseException) -> str:
-    """What was raised, in a sentence; the type is named where it says more than the text."""
+def error_sentence(problem: BaseException) -> str:
+    """Return the exception as a sentence, with its type unless the exception is ours."""
     return (
         str(problem)
         if isinstance(problem, SMDebugError)

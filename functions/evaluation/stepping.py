@@ -102,7 +102,7 @@ class StepWalk:
         return Settling(
             num_workers=leased.record.num_workers,
             cursor=leased.group.cursor,
-            tells_previous_steps=leased.record.tells_previous_steps,
+            records_previous_steps=leased.record.records_previous_steps,
             ended=leased.record.has_ended,
             timeout=leased.world.settings.incomplete_step_timeout,
             now=leased.world.clock.now(),
@@ -117,7 +117,7 @@ class StepWalk:
         record, group = self.leased.record, self.leased.group
         known: list[StepRecord] = []
         if record.has_ended and not group.finished:
-            if group.passed or group.gaps or not record.tells_previous_steps:
+            if group.passed or group.gaps or not record.records_previous_steps:
                 known = self._steps_up_to(group.cursor)
         else:
             given_up = max(group.passed - group.late_done, default=-1)
@@ -160,7 +160,7 @@ class StepWalk:
         """Write what the step holds to the index, for later views of the run's history."""
         leased, summary = self.leased, self.leased.bench.summary
         assert summary is not None
-        old = not leased.record.tells_previous_steps
+        old = not leased.record.records_previous_steps
         # The commit marks a late step as done; a mark made before would hide it if the commit fails.
         by = leased.group.group if old and not late else None
         if step.layout is None or (by and by not in step.evaluated_by):

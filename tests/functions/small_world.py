@@ -126,21 +126,21 @@ class _TellingFolder(FolderStorage):
     def __init__(self, bucket: BucketOfMemory, prefix: str, folder: Path):
         super().__init__(folder / prefix)
         self._bucket = bucket
-        self._told_as = prefix
+        self._notified_as = prefix
 
     def write(self, key: str, data: Any) -> None:
         super().write(key, data)
-        self._bucket.note(self._told_as, key)
+        self._bucket.note(self._notified_as, key)
 
     def create(self, key: str) -> Any:
         sink = super().create(key)
         commit = sink.commit
 
-        def commit_and_tell() -> None:
+        def commit_and_notify() -> None:
             commit()
-            self._bucket.note(self._told_as, key)
+            self._bucket.note(self._notified_as, key)
 
-        sink.commit = commit_and_tell  # type: ignore[method-assign]
+        sink.commit = commit_and_notify  # type: ignore[method-assign]
         return sink
 
 

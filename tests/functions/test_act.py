@@ -53,8 +53,8 @@ def index_of(aws):
     return StepIndex(DynamoItems(aws.environment["SMDEBUG_TABLE"], aws.dynamodb), kept_for=KEPT_FOR)
 
 
-def told(aws):
-    """What is to be published of the actions, by what was done."""
+def outcome_details(aws):
+    """Return the details of the action outcomes that are to be published."""
     outbox = index_of(aws).groups.get("runs/mnist-1", "builtin").outbox
     return [json.loads(entry["detail"]) for entry in outbox.values()]
 
@@ -68,7 +68,7 @@ def test_the_hook_is_asked_to_stop_and_the_outcome_is_kept_and_told(aws):
     act.handler(event(STOP), None)
     body = aws.s3.get_object(Bucket="runs", Key="mnist-1/control/stop")["Body"].read()
     assert json.loads(body)["finding_id"] == FOUND["id"]
-    (outcome,) = told(aws)
+    (outcome,) = outcome_details(aws)
     assert (outcome["action"], outcome["effect"], outcome["done"]) == (STOP, "control object", True)
     assert outcome["finding_id"] == FOUND["id"]
 
@@ -83,7 +83,7 @@ def test_the_same_finding_twice_is_acted_upon_once(aws):
     for _ in range(2):
         act.handler(event(STOP, MAIL), None)
     assert len(messages(aws, aws.inbox)) == 1
-    assert len(told(aws)) == 2
+    assert len(outcome_details(aws)) == 2
 
 
 def test_a_message_goes_to_the_one_who_is_named(aws):
@@ -97,7 +97,7 @@ def test_a_message_goes_to_the_one_who_is_named(aws):
 def test_a_stranger_is_not_told_and_that_is_an_outcome(aws):
     act.handler(event({"name": "email", "endpoint": "mallory@example.org"}), None)
     assert messages(aws, aws.inbox) == []
-    (outcome,) = told(aws)
+    (outcome,) = outcome_details(aws)
     assert (outcome["done"], outcome["effect"]) == (False, "nothing")
     assert "mallory@example.org" in outcome["message"]
 

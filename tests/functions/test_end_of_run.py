@@ -21,7 +21,7 @@ from tests.functions.small_world import SmallWorld
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
 
-def told_of(**rule: Any) -> bytes:
+def rules_file_with(**rule: Any) -> bytes:
     return json.dumps({"version": 1, "rules": [{"name": "rule", **rule}]}).encode()
 
 
@@ -29,7 +29,7 @@ def overfitting(*losses: tuple[ModeKeys, float], **rule: Any) -> tuple[SmallWorl
     """A run that goes on, of which everything so far was evaluated."""
     small = SmallWorld()
     configuration = {"rule": "Overfit", "parameters": {"tensor_regex": "loss"}, **rule}
-    small.place().write("rules.json", told_of(**configuration))
+    small.place().write("rules.json", rules_file_with(**configuration))
     saver = Saver(small.place()).begin()
     save(saver, losses)
     small.settle()
@@ -122,7 +122,9 @@ def test_a_rule_that_does_not_see_the_last_step_does_not_see_the_end(end_step, e
 def test_a_rule_that_is_attached_to_a_finished_run_is_asked_about_its_end():
     small, saver = overfitting((TRAIN, 1), (EVAL, 5), rule="ExplodingTensor")
     end(small, saver)
-    small.place().write("rules.json", told_of(rule="Overfit", parameters={"tensor_regex": "loss"}))
+    small.place().write(
+        "rules.json", rules_file_with(rule="Overfit", parameters={"tensor_regex": "loss"})
+    )
     small.settle()
     small.pass_time(400)
     (found,) = small.details("Rule Evaluation Condition Met")

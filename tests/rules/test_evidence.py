@@ -8,7 +8,7 @@ from smdebug.rules import Finding, restore_state, save_state
 from smdebug.rules.evidence import MOST_REMEMBERED, Judged, TensorRule
 from smdebug.rules.measurements import measure
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, looked_at
+from tests.smdebug_rules.support import findings_by_step, found_data_at
 
 
 class TooLarge(TensorRule):
@@ -178,9 +178,9 @@ def test_workers_are_kept_apart():
 def test_skipped_tensors_are_reported_and_do_not_count_as_checked():
     tensors = {"text": np.array(["x"]), "empty": np.zeros(0, np.float32)}
     rule = TooLarge(made_run({0: tensors, 1: {"a": np.float32([1])}}).trial())
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
     assert rule.skipped == {"text": "its values are not numbers", "empty": "it is empty"}
-    assert looked_at(rule, 1) is True
+    assert found_data_at(rule, 1) is True
     assert rule.skipped == {}
 
 

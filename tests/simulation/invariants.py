@@ -81,13 +81,13 @@ def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> Non
     outcome = Outcome.of(simulation, training)
     assert outcome.statuses == straight.statuses, f"{outcome.statuses} is not {straight.statuses}"
     for name in training.wanted:
-        _told_what_was_found(training, name, outcome, straight, late, rules[name][0])
+        _published_all_findings(training, name, outcome, straight, late, rules[name][0])
     if training.ends:
         assert record.state is RunState.FINISHED, f"the run is {record.state}"
         assert outcome.summaries, "no summary was published"
 
 
-def _told_what_was_found(
+def _published_all_findings(
     training: Training,
     name: str,
     outcome: Outcome,
@@ -208,7 +208,9 @@ def training_has_gaps(training: Training) -> bool:
     return len({*training.saves}) > 1 or training.written_by_old_library or bool(training.resumed)
 
 
-Told = tuple[int, int, str, str]  # in which attempt, at which step, what, and under which id
+PublishedFinding = tuple[
+    int, int, str, str
+]  # in which attempt, at which step, what, and under which id
 
 
 @dataclass(frozen=True)
@@ -216,12 +218,12 @@ class Outcome:
     """What somebody learns of a run who is told everything."""
 
     statuses: dict[str, str]  # of the rules that watch it in the end
-    found: dict[str, frozenset[Told]]  # by each rule
+    found: dict[str, frozenset[PublishedFinding]]  # by each rule
     summaries: frozenset[str]
 
     @classmethod
     def of(cls, simulation: Simulation, training: Training) -> Outcome:
-        def told(detail_type: str) -> list[dict[str, Any]]:
+        def details_of_run(detail_type: str) -> list[dict[str, Any]]:
             return [
                 detail
                 for detail in simulation.details(detail_type)
@@ -230,9 +232,9 @@ class Outcome:
 
         record = simulation.index.run(training.run)
         groups = simulation.index.groups.of_run(record) if record else []
-        found: dict[str, set[Told]] = {name: set() for name in training.wanted}
+        found: dict[str, set[PublishedFinding]] = {name: set() for name in training.wanted}
         for detail_type in (CONDITION_MET, ISSUE_RESOLVED):
-            for detail in told(detail_type):
+            for detail in details_of_run(detail_type):
                 what = (detail["training_run"], detail["step"], detail_type, detail["id"])
                 found.setdefault(detail["configuration"]["name"], set()).add(what)
         return cls(
@@ -243,7 +245,9 @@ class Outcome:
                 if rule.name in training.wanted
             },
             {name: frozenset(what) for name, what in found.items()},
-            frozenset(detail["id"] for detail in told(RUN_STATE_CHANGE) if detail["summary"]),
+            frozenset(
+                detail["id"] for detail in details_of_run(RUN_STATE_CHANGE) if detail["summary"]
+            ),
         )
 
 

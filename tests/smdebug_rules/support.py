@@ -23,7 +23,7 @@ def fires_at(rule, start_step=0, end_step=None):
     return list(findings_by_step(rule, start_step, end_step))
 
 
-def looked_at(rule, step):
-    """Did the rule have anything to look at?"""
+def found_data_at(rule, step):
+    """Return whether the rule had data to evaluate at `step`."""
     list(evaluations(rule, step, step + 1))
     return rule.looked

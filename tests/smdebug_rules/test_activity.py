@@ -41,10 +41,15 @@ def test_what_is_not_a_number_counts_as_active():
 
 
 def test_extremes_prove_that_all_units_are_alike_or_nothing():
-    def told(least, most, above=-9, below=9):
+    def by_extremes(least, most, above=-9, below=9):
         return activity_by_reductions({("min", False): least, ("max", False): most}, above, below)
 
-    assert [told(10, 20), told(-20, -10), told(-1, 1), told(-1, 20)] == [100, 100, 0, None]
-    assert told(0, 0, 0, math.inf) == 100
-    assert told(1, 5, 0, math.inf) == 0
+    assert [by_extremes(10, 20), activity(-20, -10), activity(-1, 1), activity(-1, 20)] == [
+        100,
+        100,
+        0,
+        None,
+    ]
+    assert activity(0, 0, 0, math.inf) == 100
+    assert activity(1, 5, 0, math.inf) == 0
     assert activity_by_reductions({}, 0, 1) is None

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.all_zero import AllZero, percent_zero_by_reductions
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 STEPS = {
     0: {"weight": [0.0, 1.0], "input_0": [0.0, 0.0]},
@@ -48,7 +48,7 @@ def test_an_empty_tensor_and_text_are_nothing_to_look_at():
     run = made_run({0: {"e": np.zeros((0, 3)), "t": np.array([""])}})
     rule = AllZero(run.trial(), tensor_regex=".*")
     assert fires_at(rule) == []
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "bool", "complex64"])
@@ -80,7 +80,7 @@ def test_a_run_of_reductions_is_checked():
     assert fires_at(AllZero(trial, tensor_regex="w")) == [0]
     half = AllZero(trial, tensor_regex="w", threshold=50)
     assert fires_at(half) == [0]
-    assert looked_at(half, 1) is False  # less than all, but how much less nobody knows
+    assert found_data_at(half, 1) is False  # less than all, but how much less nobody knows
 
 
 def test_every_worker_is_checked():

@@ -6,7 +6,7 @@ import pytest
 
 from smdebug_rules.check_input_images import CheckInputImages
 from tests.rules.made_runs import made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 INPUT = "hybridsequential0_input_0"
 
@@ -66,7 +66,7 @@ def test_the_axis_of_the_channels_can_be_another_one():
 )
 def test_what_are_no_images_is_skipped(value, reason):
     rule = CheckInputImages(made_run({0: {INPUT: value}}).trial())
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
     assert reason in rule.skipped[INPUT]
 
 

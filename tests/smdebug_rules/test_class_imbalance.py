@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.class_imbalance import ClassImbalance
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 def labels(*counts):
@@ -67,7 +67,7 @@ def test_counting_can_begin_anew():
 def test_what_are_no_labels_is_skipped():
     run = made_run({0: {"labels": np.float32([0.5] * 600)}}).trial()
     rule = ClassImbalance(run)
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
     assert rule.skipped["labels"] == "the labels are not whole numbers"
 
 

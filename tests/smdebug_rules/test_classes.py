@@ -6,17 +6,17 @@ import pytest
 from smdebug_rules.classes import ClassesUnknown, classes_of, label_row
 
 
-def told(labels, predictions, argmax=False):
+def class_lists(labels, predictions, argmax=False):
     found = classes_of(np.array(labels), np.array(predictions), argmax)
     return found.labels.tolist(), found.predictions.tolist()
 
 
 def test_scores_probabilities_and_columns_become_classes():
-    assert told([0, 1], [1.0, 1.0]) == ([0, 1], [1, 1])
-    assert told([0.0, 1.0], [0.2, 0.5]) == ([0, 1], [0, 1])
-    assert told([[0], [2]], [[0.1, 0.2, 0.7], [0.9, 0.1, 0]]) == ([0, 2], [2, 0])
-    assert told([0, 1], [[3, 1], [1, 3]], argmax=True) == ([0, 1], [0, 1])
-    assert told([[1, 0], [0, 1]], [1, 1]) == ([0, 1], [1, 1])
+    assert class_lists([0, 1], [1.0, 1.0]) == ([0, 1], [1, 1])
+    assert class_lists([0.0, 1.0], [0.2, 0.5]) == ([0, 1], [0, 1])
+    assert class_lists([[0], [2]], [[0.1, 0.2, 0.7], [0.9, 0.1, 0]]) == ([0, 2], [2, 0])
+    assert class_lists([0, 1], [[3, 1], [1, 3]], argmax=True) == ([0, 1], [0, 1])
+    assert class_lists([[1, 0], [0, 1]], [1, 1]) == ([0, 1], [1, 1])
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_scores_probabilities_and_columns_become_classes():
 )
 def test_what_are_no_classes_are_none(labels, predictions):
     with pytest.raises(ClassesUnknown):
-        told(labels, predictions)
+        class_lists(labels, predictions)
 
 
 def test_half_precision_labels_are_labels():

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.confusion import Confusion
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 RIGHT = np.arange(10)
 WRONG = np.where(RIGHT == 4, 7, RIGHT)
@@ -62,8 +62,8 @@ def test_all_workers_make_one_matrix():
 
 
 def test_labels_without_as_many_predictions_are_not_judged():
-    assert looked_at(Confusion(run_of(RIGHT[:5])), 0) is False
-    assert looked_at(Confusion(made_run({0: {"labels": RIGHT}}).trial()), 0) is False
+    assert found_data_at(Confusion(run_of(RIGHT[:5])), 0) is False
+    assert found_data_at(Confusion(made_run({0: {"labels": RIGHT}}).trial()), 0) is False
 
 
 @pytest.mark.parametrize("parameters", [{"category_no": 1}, {"min_diag": 1.1}, {"labels": ""}])

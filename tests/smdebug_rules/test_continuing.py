@@ -32,7 +32,7 @@ def written(steps):
     return run.end().trial(), step
 
 
-def told(found):
+def as_text(found):
     return {step: [str(finding) for finding in findings] for step, findings in found.items()}
 
 
@@ -41,16 +41,16 @@ def told(found):
 @given(steps=STEPS, others=STEPS, data=st.data())
 def test_a_rule_continued_from_its_state_finds_the_same(name, steps, others, data):
     (trial, last), (other, _) = written(steps), written(others)
-    straight = told(findings_by_step(made(name, trial, other)))
+    straight = as_text(findings_by_step(made(name, trial, other)))
 
     pause = data.draw(st.integers(0, last + 1), label="pause")
     first = made(name, trial, other)
-    found = told(findings_by_step(first, 0, pause))
+    found = as_text(findings_by_step(first, 0, pause))
     second = made(name, trial, other)
     state = save_state(first)
     assert state.left_out == ()
     restore_state(second, bytes(state))
-    found |= told(findings_by_step(second, pause))
+    found |= as_text(findings_by_step(second, pause))
     assert found == straight
 
 

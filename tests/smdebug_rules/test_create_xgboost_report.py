@@ -9,7 +9,7 @@ import pytest
 from smdebug_rules.create_xgboost_report import REPORT, CreateXgboostReport
 from smdebug_rules.xgboost_page import Training, page, roc
 from tests.rules.made_runs import made_run
-from tests.smdebug_rules.support import fires_at, looked_at
+from tests.smdebug_rules.support import fires_at, found_data_at
 
 COLLECTIONS = {
     "metrics": ["^train-", "^validation-"],
@@ -140,7 +140,7 @@ def test_what_was_saved_less_often_than_the_metrics_stays_on_the_page():
 
 def test_steps_without_any_of_it_write_nothing():
     run = made_run({0: {"loss": np.float32(1)}}, collections=COLLECTIONS)
-    assert looked_at(CreateXgboostReport(run.trial()), 0) is False
+    assert found_data_at(CreateXgboostReport(run.trial()), 0) is False
     assert not run.storage.exists(REPORT)
 
 

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.dead_relu import DeadRelu
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 def layer(dead, units=10):
@@ -65,7 +65,7 @@ def test_saved_extremes_are_enough_where_they_tell():
 
     run = made_run({0: saved(0, 1), 1: saved(0, 0), 2: {"a_relu_output": np.zeros((0, 3))}}).trial()
     assert fires_at(DeadRelu(run)) == [1]
-    assert [looked_at(DeadRelu(run), step) for step in (0, 1, 2)] == [False, True, False]
+    assert [found_data_at(DeadRelu(run), step) for step in (0, 1, 2)] == [False, True, False]
 
 
 @pytest.mark.parametrize(

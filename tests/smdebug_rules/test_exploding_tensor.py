@@ -7,7 +7,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.exploding_tensor import ExplodingTensor, proving_reduction
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 NAN, INF = float("nan"), float("inf")
 STEPS = {
@@ -106,7 +106,7 @@ def test_no_reduction_tells_nothing():
 
 def test_text_alone_is_nothing_to_look_at():
     rule = ExplodingTensor(made_run({0: {"text": np.array(["nan"])}}).trial())
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
 
 
 def test_an_invalid_parameter_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.feature_importance_overweight import FeatureImportanceOverweight
 from tests.rules.made_runs import made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 def importance(*values, kind="weight"):
@@ -32,7 +32,7 @@ def test_importances_are_made_to_sum_up_to_one():
 def test_with_as_few_features_as_are_added_up_it_never_fires():
     run = made_run({0: importance(0.5, 0.4, 0.1), 1: importance(0, 0, 0, 0)}).trial()
     rule = FeatureImportanceOverweight(run)
-    assert [(looked_at(rule, step), rule.skipped) for step in (0, 1)] == [
+    assert [(found_data_at(rule, step), rule.skipped) for step in (0, 1)] == [
         (False, {"feature_importance/weight": "it has 3 features, and more than 3 are needed"}),
         (False, {"feature_importance/weight": "all importances are 0"}),
     ]

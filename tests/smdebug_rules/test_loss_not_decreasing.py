@@ -9,7 +9,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.loss_not_decreasing import Limits, LossNotDecreasing, improvement, is_stuck
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 NAN, INF = float("nan"), float("inf")
 
@@ -32,7 +32,7 @@ def test_saved_at_0_4_8_12_16_the_first_comparison_is_12_with_0():
     assert list(found) == [12]
     assert str(found[12][0]) == "loss: loss is 0.3 at step 12, unchanged from 0.3 at step 0"
     rule = LossNotDecreasing(trial)
-    assert [looked_at(rule, step) for step in (0, 4, 8, 12, 16)] == [
+    assert [found_data_at(rule, step) for step in (0, 4, 8, 12, 16)] == [
         False,
         False,
         False,

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.nlp_sequence_ratio import NLPSequenceRatio
 from tests.rules.made_runs import made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 TOKENS = {
     0: {"embedding0_input_0": np.array([[0, 0, 1, 2], [0, 0, 0, 3]])},
@@ -40,7 +40,7 @@ def test_saved_extremes_tell_what_is_not_in_it():
 
     run = made_run({0: saved(0, 0), 1: saved(1, 9), 2: saved(0, 9)}).trial()
     assert fires_at(NLPSequenceRatio(run)) == [0]
-    assert [looked_at(NLPSequenceRatio(run), step) for step in (1, 2)] == [True, False]
+    assert [found_data_at(NLPSequenceRatio(run), step) for step in (1, 2)] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.overtraining import Overtraining
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
@@ -92,5 +92,5 @@ def test_an_invalid_value_is_refused(parameters):
 
 def test_a_loss_of_neither_mode_is_reported_as_skipped():
     rule = Overtraining(made_run({0: {"loss": np.float32(1)}}).trial())
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
     assert rule.skipped == {"loss": "its step has neither mode TRAIN nor EVAL"}

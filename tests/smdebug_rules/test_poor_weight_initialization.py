@@ -7,7 +7,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.poor_weight_initialization import PoorWeightInitialization
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 EVEN = np.linspace(-1, 1, 100, dtype=np.float32)
 
@@ -48,7 +48,7 @@ def test_flat_gradients_are_found_whatever_a_few_outliers_do():
 
 def test_a_gradient_of_one_value_has_no_range():
     rule = PoorWeightInitialization(made_run({0: {"gradient/bias": np.float32([0.5])}}).trial())
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
     assert rule.skipped == {"gradient/bias": "a single value has no range"}
 
 
@@ -71,7 +71,7 @@ def test_extremes_that_are_close_prove_that_percentiles_are_and_others_prove_not
 
     run = made_run({0: saved(-1, 1), 1: saved(0, 1e-5)}).trial()
     assert fires_at(PoorWeightInitialization(run)) == [1]
-    assert looked_at(PoorWeightInitialization(run), 0) is False
+    assert found_data_at(PoorWeightInitialization(run), 0) is False
 
 
 def test_a_loss_that_is_stuck_for_patience_steps_is_found():

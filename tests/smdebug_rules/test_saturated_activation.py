@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.saturated_activation import SaturatedActivation
 from tests.rules.made_runs import made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 def layer(value, units=10, saturated=6):
@@ -84,7 +84,7 @@ def test_a_pattern_of_older_pages_with_a_comma_is_two_patterns():
 def test_a_name_that_does_not_tell_the_function_is_skipped():
     run = made_run({0: {"dense_in": layer(99)}}).trial()
     rule = SaturatedActivation(run, tensor_regex="dense")
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
     assert rule.skipped == {"dense_in": "its name contains neither tanh nor sigmoid"}
 
 

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.similar_across_runs import SimilarAcrossRuns
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 NAN = float("nan")
 
@@ -84,7 +84,7 @@ def test_what_the_other_run_lacks_is_skipped_unless_strict(trial, other):
 
 
 def test_a_step_that_the_other_run_lacks_was_not_checked(trial, other):
-    assert looked_at(SimilarAcrossRuns(trial, other), 3) is False
+    assert found_data_at(SimilarAcrossRuns(trial, other), 3) is False
 
 
 def test_another_shape_is_a_difference(trial):

@@ -8,7 +8,7 @@ from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugVa
 from smdebug.files.names import index_key
 from smdebug_rules.stalled_training_rule import StalledTrainingRule
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, looked_at
+from tests.smdebug_rules.support import findings_by_step, found_data_at
 
 LOSS = {"loss": [1.0]}
 
@@ -63,7 +63,7 @@ def test_files_that_do_not_tell_the_time_tell_nothing():
     index = json.loads(run.storage.read(key))
     index["meta"].pop("saved_at", None)
     run.storage.write(key, json.dumps(index).encode())
-    assert looked_at(StalledTrainingRule(run.trial()), 0) is False
+    assert found_data_at(StalledTrainingRule(run.trial()), 0) is False
 
 
 def test_a_silence_is_reported_once_while_it_lasts_and_the_end_is_none():

@@ -7,7 +7,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.tensor_variance import TensorVariance
 from tests.rules.made_runs import made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 STEPS = {0: {"w": np.float32([0, 2])}, 1: {"w": np.float32([0, 20])}, 2: {"w": np.float32([1, 1])}}
 
@@ -50,7 +50,7 @@ def test_what_has_no_variance_is_skipped():
     }
     run = made_run(steps).trial()
     for step in steps:
-        assert looked_at(TensorVariance(run, tensor_regex="w", min_threshold=1), step) is False
+        assert found_data_at(TensorVariance(run, tensor_regex="w", min_threshold=1), step) is False
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from smdebug_rules.tree_depth import TreeDepth, depth_by_children, depth_of_heap
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_a_saved_maximum_is_enough_and_each_worker_counts():
 
 def test_without_numbers_of_nodes_nothing_is_said():
     run = made_run({0: {"trees/Node": np.array(["a"])}, 1: {"loss": np.float32(1)}}).trial()
-    assert [looked_at(TreeDepth(run), step) for step in (0, 1)] == [False, False]
+    assert [found_data_at(TreeDepth(run), step) for step in (0, 1)] == [False, False]

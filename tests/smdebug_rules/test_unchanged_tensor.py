@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.unchanged_tensor import UnchangedTensor
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_reductions_cannot_prove_that_nothing_has_changed():
     run = made_run({key: {"smdebug/reductions/mean/w": [1.0]} for key in range(3)})
     rule = UnchangedTensor(run.trial(), tensor_regex="w")
     assert fires_at(rule) == []
-    assert looked_at(rule, 2) is False
+    assert found_data_at(rule, 2) is False
 
 
 def test_every_worker_is_compared_with_itself():

@@ -6,7 +6,7 @@ import pytest
 from smdebug.exceptions import SMDebugValueError
 from smdebug_rules.vanishing_gradient import VanishingGradient, bound_on_abs_mean
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 def test_it_fires_on_any_gradient_and_names_it_with_its_mean():
@@ -53,7 +53,7 @@ def test_saved_reductions_are_enough_where_they_prove_it(saved):
     run = made_run({0: {f"smdebug/reductions/{saved}/gradient/a": [value]}})
     rule = VanishingGradient(run.trial())
     assert fires_at(rule) == ([0] if fires else [])
-    assert looked_at(rule, 0) is fires
+    assert found_data_at(rule, 0) is fires
 
 
 def test_a_bound_is_reported_as_one_and_proves_nothing_where_it_is_not_below_the_threshold():
@@ -62,7 +62,7 @@ def test_a_bound_is_reported_as_one_and_proves_nothing_where_it_is_not_below_the
     (found,) = findings_by_step(rule)[8]
     assert str(found) == "gradient/a: the mean of |gradient| is at most 1e-08, below 1e-07"
     assert "last_good_step" not in found.details
-    assert looked_at(VanishingGradient(run.trial()), 6) is False
+    assert found_data_at(VanishingGradient(run.trial()), 6) is False
 
 
 def test_minimum_and_maximum_together_bound_the_mean():
@@ -82,7 +82,7 @@ def test_a_step_without_gradients_was_not_checked():
     run = made_run({0: {"loss": [0.0]}, 1: {"gradient/a": np.zeros((0,))}})
     rule = VanishingGradient(run.trial())
     assert fires_at(rule) == []
-    assert looked_at(rule, 0) is False
+    assert found_data_at(rule, 0) is False
 
 
 def test_a_run_without_the_collection_has_no_gradients():

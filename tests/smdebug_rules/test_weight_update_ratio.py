@@ -9,7 +9,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.weight_update_ratio import WeightUpdateRatio
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at, looked_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 
 def trained(learning_rate, steps=10):
@@ -75,7 +75,7 @@ def test_where_there_are_training_steps_only_those_are_checked():
     run.save(2, {"weight": [1.5]}, mode=ModeKeys.TRAIN)
     rule = WeightUpdateRatio(run.end().trial())
     assert fires_at(rule) == []
-    assert [looked_at(rule, step) for step in range(3)] == [False, False, True]
+    assert [found_data_at(rule, step) for step in range(3)] == [False, False, True]
 
 
 def test_a_step_of_another_mode_is_neither_compared_with_nor_called_good():
@@ -106,7 +106,7 @@ def test_weights_of_another_shape_or_of_no_values_are_not_compared():
     run = made_run({0: {"weight": np.ones(2)}, 1: {"weight": np.ones(3)}})
     rule = WeightUpdateRatio(run.trial())
     assert fires_at(rule) == []
-    assert looked_at(rule, 1) is False
+    assert found_data_at(rule, 1) is False
 
 
 def test_weights_that_begin_at_zero_are_not_divided_by_it():

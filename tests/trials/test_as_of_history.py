@@ -33,7 +33,7 @@ SUMMARIES = st.builds(
 )
 
 
-def told(steps: Any) -> list[int]:
+def step_numbers(steps: Any) -> list[int]:
     return [summary.step for summary in steps]
 
 
@@ -68,7 +68,7 @@ def test_a_recent_history_survives_json_and_says_how_far_it_reaches(
     again = MemoryHistory.from_dict(json.loads(json.dumps(recent.to_dict())))
     up_to = [s for s in sorted(summaries) if s.step <= through]
     assert list(again.before(1000)) == up_to[::-1][:count]
-    missing = set(told(up_to)) - set(told(again.before(1000)))
+    missing = set(step_numbers(up_to)) - set(step_numbers(again.before(1000)))
     assert all(step < again.complete_from for step in missing)
     assert all(summary.step >= again.complete_from for summary in again.before(1000))
     assert again.layouts() == {
@@ -117,8 +117,8 @@ def test_a_listing_tells_which_steps_there_are(steps: list[int]):
     for end in [*steps, *(step + 1 for step in steps), 10, 50_000_000]:
         listed = ListedHistory(storage, through_step=end)
         wanted = [step for step in steps if step <= end]
-        assert told(listed.before(10**9)) == wanted[::-1]
-        assert told(listed.before(end)) == [step for step in wanted if step < end][::-1]
+        assert step_numbers(listed.before(10**9)) == wanted[::-1]
+        assert step_numbers(listed.before(end)) == [step for step in wanted if step < end][::-1]
         first = listed.first()
         assert (first.step if first else None) == (wanted[0] if wanted else None)
         assert listed.first(TRAIN) is None
@@ -135,7 +135,13 @@ def test_a_listing_tells_which_steps_there_are(steps: list[int]):
 def test_going_back_lists_one_folder_at_a_time():
     far = FarStorage(a_run(*range(0, 20_000, 100)), may_list=True)
     history = ListedHistory(far, through_step=20_000)
-    assert told(islice(history.before(15_050), 5)) == [15_000, 14_900, 14_800, 14_700, 14_600]
+    assert step_numbers(islice(history.before(15_050), 5)) == [
+        15_000,
+        14_900,
+        14_800,
+        14_700,
+        14_600,
+    ]
     assert len(far.asked) == 2
     list(islice(history.before(14_000), 10))
     assert len(far.asked) <= 4
@@ -146,7 +152,7 @@ def test_going_back_lists_one_folder_at_a_time():
 
 def test_a_gap_of_a_million_steps_is_crossed_in_few_listings():
     far = FarStorage(a_run(5, 2_000_000), may_list=True)
-    assert told(ListedHistory(far, 3_000_000).before(3_000_000)) == [2_000_000, 5]
+    assert step_numbers(ListedHistory(far, 3_000_000).before(3_000_000)) == [2_000_000, 5]
     assert len(far.asked) < 80
 
 
@@ -170,11 +176,11 @@ def test_what_was_handed_over_is_not_asked_for_again():
     steps = [StepSummary(step, TRAIN, step, ("w",), "d") for step in range(10)]
     older = Asked(MemoryHistory(steps))
     chained = ChainedHistory(MemoryHistory(steps[4:], complete_from=4), older)
-    assert told(islice(chained.before(10), 6)) == [9, 8, 7, 6, 5, 4]
+    assert step_numbers(islice(chained.before(10), 6)) == [9, 8, 7, 6, 5, 4]
     assert chained.at(4) == steps[4]
     assert chained.at(11) is None
     assert older.asked == []
-    assert told(chained.before(6)) == [5, 4, 3, 2, 1, 0]
+    assert step_numbers(chained.before(6)) == [5, 4, 3, 2, 1, 0]
     assert older.asked == [("before", 4, None)]
 
 
@@ -250,8 +256,8 @@ def test_walking_back_again_asks_nothing_and_walking_on_goes_on():
     asked = Asked(MemoryHistory([StepSummary(s, TRAIN, s, ("w",), "d") for s in range(0, 100, 2)]))
     remembered = RememberedHistory(asked)
     for _ in range(5):
-        assert told(islice(remembered.before(50), 3)) == [48, 46, 44]
-    assert told(islice(remembered.before(46), 3)) == [44, 42, 40]
+        assert step_numbers(islice(remembered.before(50), 3)) == [48, 46, 44]
+    assert step_numbers(islice(remembered.before(46), 3)) == [44, 42, 40]
     assert asked.asked == [("before", 50, None)]
     assert asked.pulled == 5
 
@@ -261,12 +267,12 @@ def test_a_step_that_was_added_next_to_the_one_asked_about_needs_no_question():
     remembered = RememberedHistory(asked)
     for step in range(5):
         remembered.add(StepSummary(step, TRAIN, step, ("w",), "d"))
-    assert told(islice(remembered.before(5), 5)) == [4, 3, 2, 1, 0]
+    assert step_numbers(islice(remembered.before(5), 5)) == [4, 3, 2, 1, 0]
     assert asked.asked == []
 
 
 def test_a_step_that_turns_up_late_is_where_it_belongs():
     remembered = RememberedHistory(MemoryHistory([StepSummary(0, TRAIN, 0, ("w",), "d")]))
-    assert told(remembered.before(50)) == [0]
+    assert step_numbers(remembered.before(50)) == [0]
     remembered.add(StepSummary(49, TRAIN, 1, ("w",), "d"))
-    assert told(remembered.before(50)) == [49, 0]
+    assert step_numbers(remembered.before(50)) == [49, 0]

@@ -31,8 +31,8 @@ def asked(folder: Path, body: str, **limits: float) -> dict[str, Any]:
     return run({**job, "limits": {**job["limits"], **limits}})
 
 
-def told(folder: Path, expression: str) -> Any:
-    """What a rule sees."""
+def seen_by_rule(folder: Path, expression: str) -> Any:
+    """Evaluate the expression in a rule; return its value."""
     answer = asked(folder, f"self.findings = [json.dumps({expression})]; return True")
     (step,) = answer["steps"]
     assert step["outcome"] == "found", step
@@ -49,7 +49,7 @@ def test_nothing_of_the_functions_own_surroundings_is_there(tmp_path, monkeypatc
     expression = """
         sorted(os.environ), "of-the-function" in os.environ.values(), os.environ["AWS_SECRET_ACCESS_KEY"]
     """.strip()
-    names, leaked, secret = told(tmp_path, f"({expression})")
+    names, leaked, secret = seen_by_rule(tmp_path, f"({expression})")
     assert not leaked
     assert secret == "-", "that is the one it was lent"
     assert set(names) <= {
@@ -63,8 +63,8 @@ def test_nothing_of_the_functions_own_surroundings_is_there(tmp_path, monkeypatc
 
 def test_it_has_a_folder_for_itself_that_is_empty_and_is_gone_afterwards(tmp_path):
     expression = "(os.getcwd(), os.listdir(), __import__('tempfile').gettempdir())"
-    first, listed, temporary = told(tmp_path / "first", expression)
-    second, _, _ = told(tmp_path / "second", expression)
+    first, listed, temporary = seen_by_rule(tmp_path / "first", expression)
+    second, _, _ = seen_by_rule(tmp_path / "second", expression)
     assert listed == []
     assert temporary == first != second
     assert not Path(first).exists()
@@ -249,7 +249,7 @@ def test_nothing_of_a_job_makes_the_function_itself_fail(tmp_path):
 
 
 def test_the_child_is_not_of_our_group_and_runs_isolated(tmp_path):
-    group, isolated = told(tmp_path, "(os.getpgid(0), sys.flags.isolated)")
+    group, isolated = seen_by_rule(tmp_path, "(os.getpgid(0), sys.flags.isolated)")
     assert group != os.getpgid(0)
     assert isolated == 1
 

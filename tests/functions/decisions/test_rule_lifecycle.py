@@ -284,7 +284,7 @@ class RunOfARule(RuleBasedStateMachine):
         assert self.rule.status.is_final
 
     @invariant()
-    def what_was_told_is_what_is(self):
+    def published_events_match_the_records(self):
         if not hasattr(self, "rule"):
             return
         assert self.rule.has_open_issue == bool(self.opened)

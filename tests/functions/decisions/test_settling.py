@@ -25,7 +25,7 @@ def written(step: int, *workers: str, indexed: float = 100.0, **more) -> StepRec
 def settling(workers: int, **changes) -> Settling:
     defaults = {
         "cursor": -1,
-        "tells_previous_steps": True,
+        "records_previous_steps": True,
         "ended": False,
         "timeout": 900.0,
         "now": 101.0,
@@ -104,7 +104,7 @@ def test_runs_of_the_old_library_are_taken_in_the_order_of_completion():
     def nobody_knows(step: int, worker: str) -> int | None:
         raise AssertionError("old index files do not say")
 
-    verdict = next_step([ten], settling(2, tells_previous_steps=False), nobody_knows)
+    verdict = next_step([ten], settling(2, records_previous_steps=False), nobody_knows)
     assert verdict == Ready(ten)
 
 
@@ -194,7 +194,7 @@ def test_late_steps_that_are_forgotten_are_not_late_again():
 def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
     by = frozenset({"builtin"}) if marked else frozenset({"custom-x"})
     five = written(5, "a", evaluated_by=by)
-    old = settling(1, cursor=10, tells_previous_steps=False)
+    old = settling(1, cursor=10, records_previous_steps=False)
     late = late_steps([five], old, group=GroupRecord("builtin", cursor=10))
     assert late == ([] if marked else [five])
 

@@ -110,7 +110,7 @@ def _sampled_steps(trial: Trial, verdicts: Sequence[Verdict]) -> tuple[str, list
         of_mode = (trial.global_step(mode, mode_step) for mode_step in by_mode[mode])
         steps = [step for step in of_mode if step is not None]
     there = set(steps)
-    marked = {step for verdict in verdicts for step in verdict.telling_steps if step in there}
+    marked = {step for verdict in verdicts for step in verdict.notable_steps if step in there}
     most_marked = MOST_STEPS // 3
     room = MOST_STEPS - min(len(marked), most_marked)
     chosen = {*thinned(sorted(there), room), *thinned(sorted(marked), most_marked)}

@@ -63,7 +63,7 @@ class Verdict:
         return tuple(sorted(counts, key=lambda name: -counts[name]))
 
     @property
-    def telling_steps(self) -> tuple[int, ...]:
+    def notable_steps(self) -> tuple[int, ...]:
         """Steps that a chart must include: the first and the last with findings, and some between."""
         found = self.steps_found
         if len(found) <= 20:

@@ -144,7 +144,7 @@ class RunRecord:
         return replace(self, troubles={**others, about: problem} if problem else others)
 
     @property
-    def tells_previous_steps(self) -> bool:
+    def records_previous_steps(self) -> bool:
         """Whether each index file names the step that its worker saved before."""
         return self.run_id is not None
 

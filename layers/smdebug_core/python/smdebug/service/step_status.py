@@ -86,7 +86,7 @@ def _has_evaluated(record: RunRecord, group: GroupRecord, step: StepRecord) -> b
         return False
     if step.step in group.late_done:
         return True
-    if record.tells_previous_steps:
+    if record.records_previous_steps:
         return step.step <= group.cursor and not group.gave_up(step.step)
     # Steps of the old library may arrive in any order, so each names the groups that evaluated it.
     return group.group in step.evaluated_by
