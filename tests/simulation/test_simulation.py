@@ -44,11 +44,12 @@ CHUNK = 44
 
 
 def test_the_handlers_are_those_that_are_deployed():
-    deployed = (ROOT / "infra" / "training_debugger.py").read_text(encoding="utf-8")
+    deployed = (ROOT / "infra" / "functions.py").read_text(encoding="utf-8")
     for name, handler in HANDLERS.items():
         file = Path(inspect.getsourcefile(handler) or "")
         assert file == ROOT / "functions" / "handlers" / f"{file.stem}.py"
-        assert re.search(rf'function\(\s*"{name}",\s*"{file.stem}"', deployed), name
+        declared = rf'self\._(?:function|asynchronous)\(\s*"{name}",\s*"{file.stem}"'
+        assert re.search(declared, deployed), name
 
 
 def test_the_state_machine_is_the_one_that_is_deployed():
