@@ -41,15 +41,15 @@ def test_what_is_not_a_number_counts_as_active():
 
 
 def test_extremes_prove_that_all_units_are_alike_or_nothing():
-    def by_extremes(least, most, above=-9, below=9):
+    def all_alike(least, most, above=-9, below=9):
         return activity_by_reductions({("min", False): least, ("max", False): most}, above, below)
 
-    assert [by_extremes(10, 20), activity(-20, -10), activity(-1, 1), activity(-1, 20)] == [
+    assert [all_alike(10, 20), all_alike(-20, -10), all_alike(-1, 1), all_alike(-1, 20)] == [
         100,
         100,
         0,
         None,
     ]
-    assert activity(0, 0, 0, math.inf) == 100
-    assert activity(1, 5, 0, math.inf) == 0
+    assert all_alike(0, 0, 0, math.inf) == 100
+    assert all_alike(1, 5, 0, math.inf) == 0
     assert activity_by_reductions({}, 0, 1) is None
