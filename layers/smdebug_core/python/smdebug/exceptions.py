@@ -2,7 +2,8 @@
 
     SMDebugError
     ├── SMDebugCustomerError                    change your own code or setup
-    │   └── FrameworkMissing       (Import)     install the extra that the message names
+    │   ├── FrameworkMissing       (Import)     install the extra that the message names
+    │   └── LegacyKeras            (Import)     train with Keras 3
     ├── SMDebug{Type,Runtime,NotImplemented,Value}Error   correct the call (also the built-in of that name)
     │   ├── DamagedFile            (Runtime)    restore the file, or skip that step
     │   ├── RunEnded               (Runtime)    choose another folder: this one holds a finished run
@@ -61,6 +62,16 @@ class FrameworkMissing(SMDebugCustomerError, ImportError):
             f"{self.framework} is not installed, and its hook needs it: "
             f'pip install "smdebug-serverless[{self.extra}]". '
             "smdebug.Hook saves from any training loop without it."
+        )
+
+
+class LegacyKeras(SMDebugCustomerError, ImportError):
+    """The training uses Keras 2 (`tf_keras`), which no hook supports: use Keras 3 or `smdebug.Hook`."""
+
+    def __str__(self) -> str:
+        return (
+            "KerasHook supports Keras 3, and this training uses Keras 2 (tf_keras): unset "
+            "TF_USE_LEGACY_KERAS, or record in a loop of your own with smdebug.Hook"
         )
 
 

@@ -18,8 +18,10 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.framework import require
 from smdebug.saving.options import HookOptions
 from smdebug.tensorflow.base_hook import TensorflowBaseHook
+from smdebug.tensorflow.legacy import refuse_legacy_keras, refuse_legacy_model
 
 require("Keras", "keras", "tensorflow")
+refuse_legacy_keras()
 
 import keras  # noqa: E402
 
@@ -61,6 +63,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     def set_model(self, model: Any) -> None:
         """Watch this model."""
+        refuse_legacy_model(model)
         self.trained_model = model
         self.functions.set_model(model)
         keras.callbacks.Callback.set_model(self, model)
