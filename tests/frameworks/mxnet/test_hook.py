@@ -93,12 +93,12 @@ def test_blocks_are_hooked_only_at_steps_that_want_them(run):
     assert not net._forward_pre_hooks
 
 
-def test_a_hybridized_net_runs_in_one_piece_which_is_said_once(run, capfd):
+def test_a_hybridized_net_runs_as_one_graph_with_one_warning(run, capfd):
     train(run, hybridize=True)
     trial = smd.create_trial(str(run))
     assert {"net_input_0", "net_output_0", "net_dense0_weight"} <= set(trial.tensor_names())
     assert not trial.has_tensor("net_dense0_output_0")
-    assert capfd.readouterr().out.count("runs in one piece") == 1
+    assert capfd.readouterr().out.count("runs as one graph") == 1
 
 
 def test_by_default_only_losses_are_saved(run):
