@@ -273,14 +273,14 @@ _LETTERS: Mapping[str, Callable[[Detail], Iterator[str]]] = {
 
 
 def _evidence(finding: Mapping[str, Any]) -> str:
-    """`gradient/fc2_weight: mean of |x| is 3.1e-09, the limit is 1e-07 at step 400`."""
+    """`gradient/fc2_weight: mean of |x| is 3.1e-09 (limit 1e-07) at step 400`."""
     message = str(finding.get("message") or "").strip()
     if not message:
         message = str(finding.get("tensor") or "the run")
         if finding.get("value") is not None:
             message += f": {finding.get('statistic') or 'value'} is {number(finding['value'])}"
         if finding.get("threshold") is not None:
-            message += f", the limit is {number(finding['threshold'])}"
+            message += f" (limit {number(finding['threshold'])})"
     tensor = finding.get("tensor")
     if tensor and str(tensor) not in message:
         message = f"{tensor}: {message}"

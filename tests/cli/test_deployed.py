@@ -158,7 +158,7 @@ def test_logs_of_a_rule_are_reported(ask, stock):
     (payload,) = ask("logs", RUN, "fc", "--json").json
     assert (payload["step"], payload["level"]) == (7, "ERROR")
     assert "step 7  it is odd" in ask("logs", RUN, "fc").out
-    assert "has logged nothing" in ask("logs", RUN, "fc", "--since", "1h").out
+    assert "No log lines of fc." in ask("logs", RUN, "fc", "--since", "1h").out
     assert ask("logs", RUN, "fc", "--since", "soon").code == 2
 
 

@@ -88,7 +88,7 @@ def test_a_chat_gets_one_line():
     assert entry.detail["text"] == alerts.line(entry.detail_type, entry.detail)
 
 
-def test_a_finding_without_a_sentence_is_told_by_its_numbers():
+def test_a_finding_without_a_message_is_described_by_its_numbers():
     detail = {
         "evidence": {
             "count": 30,
@@ -99,7 +99,7 @@ def test_a_finding_without_a_sentence_is_told_by_its_numbers():
         }
     }
     letter = alerts.email(CONDITION_MET, detail)
-    assert "  w: mean is 1.5, the limit is 1 at step 4\n" in letter
+    assert "  w: mean is 1.5 (limit 1) at step 4\n" in letter
     assert "  … and 29 more, all in s3://b/r/report/findings/1.finding\n" in letter
 
 

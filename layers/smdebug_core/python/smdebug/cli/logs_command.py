@@ -49,7 +49,7 @@ def command(run: str, rule: str, since: float | None, stack: str | None, as_json
         print_json(lines.to_dict())
         return
     if not lines:
-        print_line(f"{rule} has logged nothing.")
+        print_line(f"No log lines of {rule}.")
     for line in lines:
         is_error = line.level in ("ERROR", "CRITICAL")
         level = bad(f"{line.level:<8}") if is_error else faint(f"{line.level:<8}")

@@ -32,8 +32,8 @@ any parameter of the rule can be given as an option:
   %(prog)s --describe LossNotDecreasing
 
 exit codes:
-  0    the rule found nothing, or the requested list or description was printed
-  1    the rule found something at one step or more
+  0    the rule passed, or the requested list or description was printed
+  1    the rule detected a problem at one step or more
   2    usage error: no such rule, parameter or value
   3    the run cannot be read, or the rule failed
   130  interrupted, after printing the findings so far

@@ -187,7 +187,7 @@ class WatchedRun:
         begin = _seconds(since, default=run.record.first_seen)
         found = self._logs.lines(self.run, tuple(dict.fromkeys([status.name, status.id])), begin)
         lines = sorted(found, key=lambda line: line.time.timestamp() if line.time else 0.0)
-        return Rows(lines, LogLine.columns, f"{status.name} has logged nothing.")
+        return Rows(lines, LogLine.columns, f"No log lines of {status.name}.")
 
     def trial(self, **options: Any) -> Trial:
         """Open the run, to read its tensors."""
