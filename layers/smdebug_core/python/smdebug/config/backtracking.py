@@ -1,4 +1,4 @@
-"""Will Python's matcher come to an end? Decided from the pattern alone.
+"""Whether a pattern can make Python's matcher run forever, decided from the pattern alone.
 
 The matcher tries one way after the other, so its time explodes exactly when a repetition can take the
 same text in two ways: each round then doubles the ways. The pattern becomes a graph (Glushkov's): one
@@ -6,7 +6,7 @@ node for each character it consumes, one edge for each way from one to the next.
 from a node back to itself over the same text are that repetition.
 
 Repetitions one behind the other share a text in as many ways as it has places to cut it, which is a power
-of its length: `.*a.*a.*a` takes long on long names only. How long they may be is said by `Growth`.
+of its length: `.*a.*a.*a` takes long on long names only. `Growth` says how long they may be.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-# A bounded repetition is written out up to here; beyond it is as bad as an endless one.
+# Bounded repetitions are expanded up to this count; longer ones are treated as endless.
 _WRITTEN_OUT = 8
 _MOST_NODES = 1500
-# `.*.*.*` on a name of n letters costs n³ steps: still nothing. Each further one multiplies by n.
+# `.*.*.*` on a name of n letters costs n³ steps, which is acceptable. Each further one multiplies by n.
 _MOST_LOOPS_IN_A_ROW = 3
 _SAMPLES = "aZ5_ \n-/:.é"
 
 
 def explosive(pattern: str, flags: int = 0) -> str:
-    """What makes the pattern take forever on some text, in words; "" if nothing does."""
+    """Describe what makes the pattern run forever on some text; "" if nothing does."""
     tree = parser.parse(pattern, flags)
     graph = _Graph(set(_letters_in(tree)) | set(_SAMPLES), bool(tree.state.flags & re.IGNORECASE))
     pending = [tree]
-    while pending:  # what a lookaround looks at is matched by itself
+    while pending:  # lookarounds are matched separately
         graph.clear()
         graph.add_sequence(pending.pop())
         pending += graph.lookarounds
@@ -48,18 +48,18 @@ def explosive(pattern: str, flags: int = 0) -> str:
 
 
 class Growth(NamedTuple):
-    """How many steps a search takes at most: `factor` times n choose `power`, about, for n letters."""
+    """The largest number of steps of a search in n letters: about `factor` times n choose `power`."""
 
     power: int
     factor: float
 
     def longest_within(self, steps: float) -> int:
-        """How long a text may be, so that no more steps are taken."""
+        """Return how long a text may be for a search to take at most so many steps."""
         return int((steps / self.factor * math.factorial(self.power)) ** (1 / self.power))
 
 
 def growth(pattern: str, flags: int = 0) -> Growth:
-    """How the time for the pattern grows with the text; it is not one of the explosive ones."""
+    """Return how a search slows down as the text grows, for a pattern that cannot run forever."""
     tree = parser.parse(pattern, flags)
     graph = _Graph(set(_letters_in(tree)) | set(_SAMPLES), bool(tree.state.flags & re.IGNORECASE))
     pending = [tree]
@@ -75,12 +75,12 @@ def growth(pattern: str, flags: int = 0) -> Growth:
 
 
 class _Part(NamedTuple):
-    """A piece of the pattern: where it can begin and end, and in how many ways it can be empty."""
+    """A part of the pattern: where it can begin and end, and in how many ways it can be empty."""
 
     first: tuple[int, ...]
     last: tuple[int, ...]
     empty: int
-    loops: int = 0  # > 0: nothing but so many endless repetitions
+    loops: int = 0  # > 0: it consists of so many endless repetitions
 
 
 _NOTHING = _Part((), (), 1)
@@ -181,7 +181,7 @@ class _Graph:
         return _Part(part.first, part.last, part.empty or int(low == 0), loops=1)
 
     def _written_out(self, low: int, high: int, body: Any) -> _Part:
-        """`a{1,3}` as `a(a(a)?)?`: a later turn only follows the one before it."""
+        """Expand `a{1,3}` to `a(a(a)?)?`: each repetition only follows the previous one."""
         whole = previous = _NOTHING
         for turn in range(high):
             part = self.add_sequence(body)
@@ -247,7 +247,7 @@ class _Graph:
         return False
 
     def longest_chain(self) -> Growth:
-        """The repetitions that can share a text among them, one behind the other."""
+        """Return the repetitions that can share a text, in a row."""
         onward: dict[int, list[int]] = {}
         for source, target in self.edges:
             onward.setdefault(source, []).append(target)
@@ -295,7 +295,7 @@ class _Graph:
         }
 
     def _diverges(self, inside: dict[int, list[int]]) -> bool:
-        """Can two walkers part at one node, read the same letters, and meet there again?"""
+        """Whether two walks can leave a node differently, read the same letters, and meet there again."""
         onward: dict[tuple[int, int], list[tuple[int, int]]] = {}
         pending = [(node, node) for node in inside]
         while pending:
@@ -329,7 +329,7 @@ _CATEGORIES: dict[Any, Callable[[str], bool]] = {
 
 
 def _letters_in(tree: Any) -> Iterator[str]:
-    """One letter for each kind that the pattern tells apart."""
+    """Return one letter of each kind that the pattern distinguishes."""
     if isinstance(tree, parser.SubPattern | list | tuple):
         if len(tree) == 2 and tree[0] in (op.LITERAL, op.NOT_LITERAL):
             yield from _around(tree[1])
@@ -348,7 +348,7 @@ def _around(code: int) -> Iterator[str]:
 
 
 def _circles(nodes: Any, onward: Any) -> Iterator[set[Any]]:
-    """The groups of nodes that can all reach each other (Tarjan), without recursion."""
+    """Return the strongly connected components (Tarjan), without recursion."""
     order: dict[Any, int] = {}
     lowest: dict[Any, int] = {}
     open_nodes: list[Any] = []

@@ -25,7 +25,7 @@ C = TypeVar("C", bound="Collection")
 class Collection:
     """Tensors that belong together: those whose names match `include_regex`, and those named.
 
-    `save_config` and `reduction_config` say when and what to save of them; None leaves it to the hook.
+    `save_config` and `reduction_config` define when to save them and what; None means as the hook does.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Collection:
 
     @property
     def tensor_names(self) -> set[str]:
-        """Names of the members, as far as they are known; regexes may still match others."""
+        """The names of the known members; regexes may match more later."""
         return self._tensor_names
 
     @tensor_names.setter
@@ -91,7 +91,7 @@ class Collection:
         self._save_config = None if config is None else SaveConfig.parse(config)
 
     def include(self, t: str | Iterable[Any]) -> None:
-        """Add a regex, or a list of regexes, however nested."""
+        """Add a regex, or a nested list of regexes."""
         if isinstance(t, str):
             self.include_regex.append(t)
         elif isinstance(t, list | tuple):
@@ -111,14 +111,14 @@ class Collection:
 
     @classmethod
     def from_dict(cls: type[C], params: Mapping[str, Any]) -> C:
-        """The collection a collections file describes; keys that are not ours are ignored."""
+        """Return the collection described in a collections file; unknown keys are ignored."""
         if not isinstance(params, Mapping) or not isinstance(params.get("name"), str):
             raise SMDebugValueError(
                 f"A collection must be a dictionary with a name, not {params!r}"
             )
         return cls(
             name=params["name"],
-            # The old library wrote false where there was none.
+            # The old library writes false for a missing one.
             include_regex=params.get("include_regex") or [],
             tensor_names=params.get("tensor_names"),
             reduction_config=ReductionConfig.from_dict(params.get("reduction_config")),

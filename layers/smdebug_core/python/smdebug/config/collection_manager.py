@@ -1,4 +1,4 @@
-"""All collections of a run, and the file that tells readers of them."""
+"""All collections of a run, and their file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CollectionManager:
         return self.collections[name]
 
     def get(self, name: str, create: bool = True) -> Collection:
-        """The collection of that name, which is created if there is none and `create` allows it."""
+        """Return the collection of that name; create it if it is missing and `create` is true."""
         if name not in self.collections:
             if not create:
                 raise SMDebugError(f"Collection {name} has not been created.")
@@ -53,7 +53,7 @@ class CollectionManager:
         return self.collections[name]
 
     def add(self, arg: str | Collection) -> None:
-        """Create a collection by name, or put this one in the place of the one of its name."""
+        """Create a collection by name, or replace the one with the name of this one."""
         if isinstance(arg, str):
             self.create_collection(arg)
         elif isinstance(arg, Collection):
@@ -72,7 +72,7 @@ class CollectionManager:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What the collections file says about the run itself: `num_workers`, `run_id`, …"""
+        """The facts about the run in the collections file: `num_workers`, `run_id`, …"""
         return self._meta
 
     def update_meta(self, meta: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class CollectionManager:
         }
 
     def to_json(self) -> str:
-        """The content of a collections file."""
+        """Return the content of a collections file."""
         return json.dumps(self.to_json_dict())
 
     def export(self, out_dir: str, filename: str) -> None:
@@ -101,7 +101,7 @@ class CollectionManager:
     def load(
         cls, filename: str, collection_class: type[Collection] | None = None
     ) -> CollectionManager:
-        """The collections in that file, which may lie on S3."""
+        """Return the collections in that file, which may be on S3."""
         from smdebug.storage import open_storage
 
         folder, _, name = str(filename).rpartition("/")
@@ -112,14 +112,14 @@ class CollectionManager:
     def load_from_string(
         cls, s: str | bytes | None, collection_class: type[Collection] | None = None
     ) -> CollectionManager | None:
-        """The collections in the content of a collections file; None for None."""
+        """Return the collections in the content of a collections file; None for None."""
         return s if s is None else cls.from_dict(json_object(s, "The string"), collection_class)
 
     @classmethod
     def from_dict(
         cls, data: Mapping[str, Any], collection_class: type[Collection] | None = None
     ) -> CollectionManager:
-        """The collections in a collections file that is parsed already."""
+        """Return the collections in a parsed collections file."""
         _allow_only(data, (COLLECTIONS_KEY, META_KEY))
         described, meta = data.get(COLLECTIONS_KEY, {}), data.get(META_KEY, {})
         if not isinstance(described, Mapping) or not isinstance(meta, Mapping):
@@ -134,7 +134,7 @@ class CollectionManager:
             return NotImplemented
         return type(self) is type(other) and self.collections == other.collections
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # it is mutable
 
 
 def _allow_only(data: Mapping[str, Any], keys: Iterable[str]) -> None:

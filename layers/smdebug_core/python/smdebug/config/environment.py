@@ -1,4 +1,4 @@
-"""What the environment variables say about where and how this process runs."""
+"""Environment variables about where and how this process runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from smdebug.exceptions import SMDebugValueError
 
 
 def is_sagemaker_job() -> bool:
-    """Does this process belong to a SageMaker training job?"""
+    """Whether this process belongs to a SageMaker training job."""
     return TRAINING_JOB_NAME_ENV_VAR in os.environ
 
 
 def is_switched_off() -> bool:
-    """Has somebody set `USE_SMDEBUG` to false?"""
+    """Whether `USE_SMDEBUG` is false."""
     return os.environ.get(USE_SMDEBUG_ENV_VAR, "true").strip().lower() in {"false", "0"}
 
 
@@ -40,7 +40,7 @@ def checkpoint_config_file_path() -> str:
 
 
 def number_in(variable: str, default: float) -> float:
-    """The number that an environment variable sets, from 0 on; the default if it is not set."""
+    """Return the non-negative number in an environment variable, or the default."""
     text = os.environ.get(variable, "").strip()
     if not text:
         return default

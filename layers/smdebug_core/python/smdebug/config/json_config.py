@@ -77,7 +77,7 @@ def create_hook_from_json_config(
     json_config_path: str | None,
     default_values: Parameters | None = None,
 ) -> H:
-    """A hook of that class, set up as the JSON file says; FileNotFoundError if there is none."""
+    """Return a hook of that class, configured by the JSON file; raise FileNotFoundError if it is missing."""
     described = get_json_config_as_dict(json_config_path)
     parameters = collect_hook_config_params(described)
     with_defaults = _over(parameters[SAVE_CONFIG_MODES_KEY], default_values or {})
@@ -101,14 +101,14 @@ def create_hook_from_json_config(
 
 
 def check_hook_config(params_dict: Parameters) -> None:
-    """`SMDebugValueError` for what a hook would not take; nothing is set up."""
+    """Raise `SMDebugValueError` if a hook would refuse the parameters; set up nothing."""
     parameters = collect_hook_config_params(params_dict)
     _save_config(parameters[SAVE_CONFIG_MODES_KEY])
-    for name, said in _collections(params_dict):
-        _save_config(parse_save_config_modes_dict(said))
-        _reduction_config(said, None)
-        truth(said.get("save_histogram", True), f"save_histogram of {name}")
-        _check_patterns(said)
+    for name, given in _collections(params_dict):
+        _save_config(parse_save_config_modes_dict(given))
+        _reduction_config(given, None)
+        truth(given.get("save_histogram", True), f"save_histogram of {name}")
+        _check_patterns(given)
     _check_patterns(_parameters(params_dict.get(CONFIG_HOOK_PARAMS_KEY), CONFIG_HOOK_PARAMS_KEY))
 
 
@@ -118,13 +118,13 @@ def _check_patterns(given: Parameters) -> None:
 
 
 def get_json_config_as_dict(json_config_path: str | None = None) -> dict[str, Any]:
-    """The JSON file at that path, or else where `SMDEBUG_CONFIG_FILE_PATH` says."""
+    """Return the JSON file at that path, or else at `SMDEBUG_CONFIG_FILE_PATH`."""
     path = json_config_path or config_file_path()
     return json_object(Path(path).read_bytes(), f"The configuration file {path}")
 
 
 def collect_hook_config_params(params_dict: Parameters) -> dict[str, Any]:
-    """What the JSON says about the hook itself."""
+    """Return the parameters of the hook itself."""
     given = _parameters(params_dict.get(CONFIG_HOOK_PARAMS_KEY), CONFIG_HOOK_PARAMS_KEY)
     collected: dict[str, Any] = {
         CONFIG_RDN_CFG_KEY: _reduction_config(given, None),
@@ -148,38 +148,40 @@ def collect_hook_config_params(params_dict: Parameters) -> dict[str, Any]:
 
 
 def get_include_collections(params_dict: Parameters) -> list[str]:
-    """Names of the collections that the JSON configures: configuring one is including it."""
+    """Return the names of the configured collections, all of which are included."""
     return list(dict.fromkeys(name for name, _ in _collections(params_dict)))
 
 
 def add_collections_to_manager(
     collection_manager: CollectionManager, params_dict: Parameters, hook_params: Parameters
 ) -> None:
-    """Set up the collections that the JSON configures; one that stands there twice is merged."""
+    """Set up the configured collections; several entries of a collection are merged."""
     wishes: dict[str, list[Parameters]] = {}
     for name, given in _collections(params_dict):
         wishes.setdefault(name, []).append(given)
     modes = hook_params[SAVE_CONFIG_MODES_KEY]
     of_hook = hook_params.get(CONFIG_RDN_CFG_KEY)
-    for name, said in wishes.items():
+    for name, entries in wishes.items():
         collection = collection_manager.get(name)
-        schedules = [_save_config(parse_save_config_modes_dict(each, modes)) for each in said]
+        schedules = [_save_config(parse_save_config_modes_dict(entry, modes)) for entry in entries]
         collection.save_config = reduce(_both_schedules, schedules)
-        reductions = [_reduction_config(each, of_hook) for each in said]
+        reductions = [_reduction_config(entry, of_hook) for entry in entries]
         if any(reductions):
             whole = of_hook or ReductionConfig(save_raw_tensor=True)
             first, *others = [each or whole for each in reductions]
             collection.reduction_config = first.with_(*others)
-        for each in said:
-            _include(collection, patterns(each.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex"))
-        histograms = [truth(each.get("save_histogram", True), "save_histogram") for each in said]
+        for entry in entries:
+            _include(collection, patterns(entry.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex"))
+        histograms = [
+            truth(entry.get("save_histogram", True), "save_histogram") for entry in entries
+        ]
         collection.save_histogram = any(histograms)
 
 
 def parse_save_config_modes_dict(
     params: Parameters, base_config_modes: ModeParameters | None = None
 ) -> dict[ModeKeys, dict[str, Any]]:
-    """For every mode, what is said about it; what is not said comes from `base_config_modes`."""
+    """Return the settings of every mode; missing ones come from `base_config_modes`."""
     for_every_mode = parse_save_config_dict(params)
     return {
         mode: {
@@ -192,29 +194,31 @@ def parse_save_config_modes_dict(
 
 
 def parse_save_config_dict(params: Parameters, mode: ModeKeys | None = None) -> dict[str, Any]:
-    """What is said about one mode (`train.save_interval`), or about every mode (`save_interval`)."""
+    """Return the settings of a mode (`train.save_interval`), or of all modes (`save_interval`)."""
     if mode is not None and not isinstance(mode, ModeKeys):
         raise SMDebugValueError(f"{mode!r} is not a mode")
     prefix = "" if mode is None else f"{mode.name.lower()}."
     given = _parameters(params, "Save parameters")
-    said = {field: given[prefix + field] for field in SAVE_CONFIG_FIELDS if prefix + field in given}
-    if "save_steps" in said:
-        said["save_steps"] = whole_numbers(said["save_steps"], prefix + "save_steps")
-    return said
+    settings = {
+        field: given[prefix + field] for field in SAVE_CONFIG_FIELDS if prefix + field in given
+    }
+    if "save_steps" in settings:
+        settings["save_steps"] = whole_numbers(settings["save_steps"], prefix + "save_steps")
+    return settings
 
 
 def get_tensorboard_dir_from_json_config() -> str | None:
-    """Where SageMaker wants TensorBoard files, or None."""
+    """Return the folder for TensorBoard files in a SageMaker job, or None."""
     return _local_path(tensorboard_config_file_path(), "LocalPath")
 
 
 def get_checkpoint_dir_from_json_config() -> str | None:
-    """Where the training keeps its checkpoints, or None."""
+    """Return the folder of the training's checkpoints, or None."""
     return _local_path(checkpoint_config_file_path(), CHECKPOINT_DIR_KEY)
 
 
 def get_node_id_from_resource_config() -> str | None:
-    """This host's name among the hosts of a SageMaker job, or None."""
+    """Return this host's name in a SageMaker job, or None."""
     return _local_path(DEFAULT_RESOURCE_CONFIG_FILE, "current_host")
 
 
@@ -238,7 +242,7 @@ def _collections(params_dict: Parameters) -> Iterable[tuple[str, Parameters]]:
 
 
 def _parameters(given: Any, what: str) -> dict[str, Any]:
-    """The parameters by lower-case name; null says nothing."""
+    """Return the parameters by lower-case name, without those that are null."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -247,7 +251,7 @@ def _parameters(given: Any, what: str) -> dict[str, Any]:
 
 
 def _reduction_config(given: Parameters, of_hook: ReductionConfig | None) -> ReductionConfig | None:
-    """The reductions asked for, or None where nothing is said about them.
+    """Return the requested reductions, or None if the parameters do not mention any.
 
     Who names reductions wants those and no more; who names only flags keeps the rest as it was.
     """
@@ -261,11 +265,13 @@ def _reduction_config(given: Parameters, of_hook: ReductionConfig | None) -> Red
 
 
 def _save_config(modes: ModeParameters) -> SaveConfig:
-    return SaveConfig({mode: SaveConfigMode.from_dict(said) for mode, said in modes.items()})
+    return SaveConfig(
+        {mode: SaveConfigMode.from_dict(settings) for mode, settings in modes.items()}
+    )
 
 
 def _over(modes: ModeParameters, defaults: Parameters) -> dict[ModeKeys, Parameters]:
-    return {mode: {**defaults, **said} for mode, said in modes.items()}
+    return {mode: {**defaults, **settings} for mode, settings in modes.items()}
 
 
 def _both_schedules(first: SaveConfig, second: SaveConfig) -> SaveConfig:
@@ -278,7 +284,7 @@ def _both_schedules(first: SaveConfig, second: SaveConfig) -> SaveConfig:
 
 
 def _both(first: SaveConfigMode, second: SaveConfigMode) -> SaveConfigMode:
-    """The more frequent of two schedules, over the steps of either."""
+    """Return the more frequent of two schedules, for the steps of both."""
     ends = (first.end_step, second.end_step)
     return SaveConfigMode(
         min(first.save_interval, second.save_interval),

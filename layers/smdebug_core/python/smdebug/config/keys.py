@@ -1,4 +1,4 @@
-"""The collections that exist without anybody creating them, and what is special about some."""
+"""The default collections, and the special cases among them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SUMMARIES_COLLECTIONS = frozenset({CollectionKeys.TENSORFLOW_SUMMARIES})
 # Always saved raw, never as reductions or histograms.
 NON_REDUCTION_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
 NON_HISTOGRAM_COLLECTIONS = NON_REDUCTION_COLLECTIONS
-# There is nothing of them outside training.
+# They have no values outside training.
 TRAINING_ONLY_COLLECTIONS = frozenset(
     {CollectionKeys.GRADIENTS, CollectionKeys.OPTIMIZER_VARIABLES}
 )

@@ -1,4 +1,4 @@
-"""Values as people write them in JSON, where SageMaker's API can carry nothing but strings."""
+"""Values from JSON, where SageMaker's API allows only strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FALSE = frozenset({"false", "no", "off", "0", ""})
 
 
 def whole_number(value: Any, what: str) -> int:
-    """`3`, `"3"` or `3.0` as 3; anything that is not a whole number is refused, by name."""
+    """Return 3 for `3`, `"3"` or `3.0`; raise an error that names `what` for any other value."""
     if not isinstance(value, bool):
         try:
             if isinstance(value, str):
@@ -28,7 +28,7 @@ def whole_number(value: Any, what: str) -> int:
 
 
 def whole_numbers(value: object, what: str) -> list[int]:
-    """A list of whole numbers, however it is written: `[1, 2]`, `"1,2"`, `"[1, 2]"`, `""`, None."""
+    """Return a list of whole numbers, written as `[1, 2]`, `"1,2"`, `"[1, 2]"`, `""`, None."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -40,7 +40,7 @@ def whole_numbers(value: object, what: str) -> list[int]:
 
 
 def truth(value: object, what: str) -> bool:
-    """`True`, `"True"`, `"true"`, `1` as True, and their opposites; anything else is refused."""
+    """Return True for `True`, `"True"`, `"true"` or `1`, False for their opposites; raise otherwise."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
@@ -50,7 +50,7 @@ def truth(value: object, what: str) -> bool:
 
 
 def patterns(value: object, what: str) -> list[str]:
-    r"""Regexes from a list, a JSON list or a comma-separated string.
+    r"""Return regexes from a list, a JSON list or a comma-separated string.
 
     A comma that belongs to a regex is not a separator: one inside brackets or braces (`a{1,2}`,
     `[a,b]`, `(a,b)`) or after a backslash stays.
@@ -60,7 +60,7 @@ def patterns(value: object, what: str) -> list[str]:
     if isinstance(value, str):
         listed = _json_list(value)
         if listed is not None and all(isinstance(item, str) for item in listed):
-            return listed  # and `[1]`, a list of something else, is a regex
+            return listed  # any other list, such as `[1]`, is a regex
         return [part for part in _split_outside_brackets(value) if part]
     if isinstance(value, Mapping | bytes) or not isinstance(value, Iterable):
         raise SMDebugValueError(f"{what} must be one regex or a list of them, not {value!r}")
@@ -72,7 +72,7 @@ def patterns(value: object, what: str) -> list[str]:
 
 
 def words(value: object, what: str) -> list[str]:
-    """Words from a list, a JSON list or a comma-separated string."""
+    """Return words from a list, a JSON list or a comma-separated string."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -88,12 +88,12 @@ def words(value: object, what: str) -> list[str]:
 
 
 def split(comma_separated_string: str) -> list[str]:
-    """The parts between commas, stripped: `split("a, b") == ["a", "b"]`, `split("") == [""]`."""
+    """Return the parts between commas, stripped: `split("a, b") == ["a", "b"]`, `split("") == [""]`."""
     return [part.strip() for part in comma_separated_string.split(",")]
 
 
 def json_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """The JSON object in `text`; anything else is refused, by name."""
+    """Return the JSON object in `text`; raise an error that names `what` for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -104,7 +104,7 @@ def json_object(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def _json_list(text: str) -> list[Any] | None:
-    """The list in `text` when it is one in JSON. `[a-z]+` is not: it stays a regex."""
+    """Return the list in `text` if it is a JSON list, unlike the regex `[a-z]+`."""
     if not text.lstrip().startswith("["):
         return None
     try:

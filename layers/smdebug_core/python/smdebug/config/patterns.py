@@ -1,4 +1,4 @@
-"""Patterns that choose tensors by name, and a guard against those that would never come to an end.
+"""Patterns that select tensors by name, with a guard against those that could run forever.
 
 A pattern comes from a rule's parameters, a collections file or a JSON configuration, so somebody else may
 have written it. `(a+)+$` takes minutes on a name of thirty letters: such a pattern is refused before its
@@ -17,18 +17,18 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 LONGEST_PATTERN = 100_000
 MOST_STEPS = 3e7
-"""Of the matcher, for one name: some hundredths of a second."""
+"""The matcher's steps for one name: some hundredths of a second."""
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Does any of the patterns occur in `name`? No pattern, no match."""
+    """Whether any of the patterns occurs in `name`; False without patterns."""
     return any(searcher(pattern)(name) for pattern in patterns)
 
 
 @lru_cache(maxsize=1024)
 def searcher(pattern: str) -> Callable[[str], object]:
-    """Does the pattern occur in a name? `SMDebugValueError` if it would take too long to say."""
-    compiled(pattern)  # as it is, for what it may be refused for
+    """Return a search for the pattern in names; it raises `SMDebugValueError` for too long a name."""
+    compiled(pattern)  # raises if the pattern is refused
     bare = _without_open_ends(pattern)
     search = compiled(bare).search
     longest = _longest_name(bare)
@@ -47,7 +47,7 @@ def searcher(pattern: str) -> Callable[[str], object]:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern, ready for use; `SMDebugValueError` if it is not valid, or would not end."""
+    """Return the compiled pattern; raise `SMDebugValueError` if it is invalid or could run forever."""
     if not isinstance(pattern, str):
         raise SMDebugTypeError(f"A pattern is a string, not {type(pattern).__name__}: {pattern!r}")
     if len(pattern) > LONGEST_PATTERN:
@@ -63,14 +63,14 @@ def compiled(pattern: str) -> re.Pattern[str]:
         ) from error
     if culprit := _explosive(pattern):
         raise SMDebugValueError(
-            f"The pattern {pattern!r} could take forever on some names, for it has {culprit}. "
+            f"The pattern {pattern!r} could take forever on some names, because it has {culprit}. "
             "Write what is repeated so that it can match in one way only: (a|b)* for (a*b*)*."
         )
     return ready
 
 
 def _explosive(pattern: str) -> str:
-    # Most patterns repeat single characters only, and those need no closer look.
+    # Most patterns repeat only single characters, which is harmless.
     if "(" not in pattern and pattern.count("*") + pattern.count("+") + pattern.count("{") <= 3:
         return ""
     from smdebug.config.backtracking import explosive
@@ -82,7 +82,7 @@ def _explosive(pattern: str) -> str:
 
 
 def _longest_name(pattern: str) -> int:
-    """How long a name may be, so that the pattern takes no more than `MOST_STEPS`."""
+    """Return how long a name may be for the pattern to take at most `MOST_STEPS`."""
     repetitions = sum(map(pattern.count, "*+{"))
     if not repetitions and "?" not in pattern:
         return sys.maxsize
@@ -94,7 +94,7 @@ def _longest_name(pattern: str) -> int:
 
 
 def _without_open_ends(pattern: str) -> str:
-    """The pattern without `.*` where it begins or ends, which occurs in the same names and sooner."""
+    """Return the pattern without leading and trailing `.*`: it occurs in the same names, found faster."""
     if "|" in pattern:
         return pattern
     if pattern.startswith(".*") and pattern[2:3] not in ("?", "+", "{"):

@@ -1,4 +1,4 @@
-"""What to save of a tensor: its value, numbers that sum it up, its shape."""
+"""What to save of a tensor: its value, reductions, its shape."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from smdebug.exceptions import SMDebugValueError
 
 ALLOWED_REDUCTIONS = ["min", "max", "mean", "std", "variance", "sum", "prod", "median"]
 ALLOWED_NORMS = ["l1", "l2"]
-# The old reader refuses a whole run over a name it does not know, and ignores keys it does not know.
+# The old reader refuses a run with an unknown name, and ignores unknown keys.
 UNKNOWN_TO_THE_OLD_READER = frozenset({"median"})
 MORE_REDUCTIONS = "more_reductions"
 
 
 class Reduction(NamedTuple):
-    """One number made of a tensor, or of its absolute values."""
+    """A reduction of a tensor, or of its absolute values, to a number."""
 
     name: str
     abs: bool = False
 
     @property
     def label(self) -> str:
-        """As it stands in the name of the saved tensor: `l1`, `abs_mean`."""
+        """Its part of the saved tensor's name: `l1`, `abs_mean`."""
         return f"abs_{self.name}" if self.abs else self.name
 
 
 class ReductionConfig:
-    """Save numbers instead of, or beside, whole tensors:
+    """Save reductions instead of, or in addition to, whole tensors:
     `ReductionConfig(reductions=["min", "max"], norms=["l2"])`.
 
-    Any list takes any spelling: `"l2"`, `"l2_norm"`, `"abs_mean"`, `"MEAN"`.
+    Every list accepts every spelling: `"l2"`, `"l2_norm"`, `"abs_mean"`, `"MEAN"`.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class ReductionConfig:
             names.append(reduction.name)
 
     def __iter__(self) -> Iterator[Reduction]:
-        """Every reduction asked for, in the order in which they are saved."""
+        """The requested reductions, in the order in which they are saved."""
         for name in (*self.reductions, *self.norms):
             yield Reduction(name)
         for name in (*self.abs_reductions, *self.abs_norms):
             yield Reduction(name, abs=True)
 
     def with_(self, *others: ReductionConfig) -> ReductionConfig:
-        """All that this one or any of the others asks for."""
+        """Return a config with everything that this one or any of the others requests."""
         together = ReductionConfig(
             save_raw_tensor=self.save_raw_tensor or any(o.save_raw_tensor for o in others),
             save_shape=self.save_shape or any(o.save_shape for o in others),
@@ -88,7 +88,7 @@ class ReductionConfig:
 
     @classmethod
     def from_dict(cls, params: Mapping[str, Any] | None) -> ReductionConfig | None:
-        """From `{"reductions": "min,abs_mean,l2_norm", "save_raw_tensor": "True", …}`."""
+        """Create a config from `{"reductions": "min,abs_mean,l2_norm", "save_raw_tensor": "True", …}`."""
         if params is None:
             return None
         if not isinstance(params, Mapping):
@@ -129,7 +129,7 @@ class ReductionConfig:
             return NotImplemented
         return type(self) is type(other) and self.to_json_dict() == other.to_json_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # its lists can be changed
+    __hash__ = None  # type: ignore[assignment]  # its lists are mutable
 
     def __repr__(self) -> str:
         return (

@@ -42,7 +42,7 @@ class SaveConfigMode:
             )
 
     def should_save_step(self, step_num: int) -> bool:
-        """Is this step of the mode one to save?"""
+        """Whether to save this step of the mode."""
         if step_num in self.save_steps:
             return True
         within = self.start_step <= step_num and (self.end_step is None or step_num < self.end_step)
@@ -52,7 +52,7 @@ class SaveConfigMode:
     def from_dict(
         cls, params: Mapping[str, Any] | None, default_values: Mapping[str, Any] | None = None
     ) -> SaveConfigMode | None:
-        """The schedule those values describe; what they leave out comes from `default_values`."""
+        """Return the schedule of those values; missing ones come from `default_values`."""
         if params is None:
             return None
         values = {**(default_values or {}), **params}
@@ -74,7 +74,7 @@ class SaveConfigMode:
             return NotImplemented
         return type(self) is type(other) and self.to_json_dict() == other.to_json_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # its fields can be changed
+    __hash__ = None  # type: ignore[assignment]  # its fields are mutable
 
     def __repr__(self) -> str:
         return (
@@ -113,14 +113,14 @@ class SaveConfig:
             )
         for mode, schedule in mode_save_configs.items():
             _check(mode, schedule)
-        # A copy: modes nobody mentioned are added to it, which is none of the caller's business.
+        # A copy, because missing modes are added to it.
         self.mode_save_configs = {
             **mode_save_configs,
             **{mode: None for mode in ModeKeys if mode not in mode_save_configs},
         }
 
     def should_save_step(self, mode: ModeKeys, step_num: int) -> bool:
-        """Is this step, counted within the mode, one to save?"""
+        """Whether to save this step, counted within the mode."""
         return self.get_save_config(mode).should_save_step(step_num)
 
     def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
@@ -137,7 +137,7 @@ class SaveConfig:
         self.mode_save_configs[mode] = save_config_mode
 
     def merge_default_save_config(self, default_save_config: SaveConfig) -> None:
-        """Fill the modes that say nothing, from `default_save_config` or else with the defaults."""
+        """Fill in missing modes from `default_save_config`, or else with the defaults."""
         for mode, schedule in self.mode_save_configs.items():
             if schedule is None:
                 default = default_save_config.mode_save_configs.get(mode)
@@ -151,7 +151,7 @@ class SaveConfig:
     def from_dict(
         cls, params: Mapping[Any, Any] | None, default_values: Mapping[str, Any] | None = None
     ) -> SaveConfig | None:
-        """From `{"TRAIN": {"save_interval": 10}}`; modes may be names or ModeKeys."""
+        """Create a config from `{"TRAIN": {"save_interval": 10}}`; modes may be names or ModeKeys."""
         if params is None:
             return None
         if not isinstance(params, Mapping):
@@ -176,7 +176,7 @@ class SaveConfig:
 
     @classmethod
     def parse(cls, obj: object) -> SaveConfig:
-        """A SaveConfig from whatever people pass for one: None, itself, a mode's, or a dictionary."""
+        """Return a SaveConfig for None, a SaveConfig, a SaveConfigMode, or a dictionary."""
         if obj is None:
             return cls()
         if isinstance(obj, SaveConfig):
@@ -205,7 +205,7 @@ class SaveConfig:
             return NotImplemented
         return type(self) is type(other) and self.mode_save_configs == other.mode_save_configs
 
-    __hash__ = None  # type: ignore[assignment]  # its modes can be changed
+    __hash__ = None  # type: ignore[assignment]  # its modes are mutable
 
     def __repr__(self) -> str:
         return f"<class SaveConfig: {self.mode_save_configs}>"

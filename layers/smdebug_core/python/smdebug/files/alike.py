@@ -1,4 +1,4 @@
-"""Index files of one run, parsed together: they mostly say the same.
+"""Parsing the similar index files of one run quickly.
 
 From step to step a worker's files differ in the mode step, the event file's name and the checksums. So what
 follows `tensor_payload` is compared, checksums aside, with the files before; where it is the same,
@@ -14,7 +14,7 @@ from smdebug.exceptions import IndexReaderException
 from smdebug.files.index import IndexFile, parse_index
 
 _PAYLOAD: Final = b', "tensor_payload": ['
-# Inside a JSON string there is no bare quote, so this is always a key and its number.
+# A JSON string contains no unescaped quote, so this is always a key and its number.
 _CHECKSUM: Final = re.compile(rb'"crc32c": (0|[1-9][0-9]{0,9})')
 _LARGEST_CRC: Final = (1 << 32) - 1
 _SOME_HEAD: Final = b'{"meta": {"mode": "GLOBAL", "mode_step": 0, "event_file_name": "e"}'
@@ -23,21 +23,21 @@ _REMEMBERED: Final = 8
 
 
 class _Tail(NamedTuple):
-    """What follows the head of an index file, and what it says."""
+    """What follows the head of an index file, and its parsed content."""
 
     pieces: list[bytes]
     says: IndexFile
 
 
 class AlikeIndexFiles:
-    """`parse_index` with a memory: the same answers, sooner. Safe to share by threads."""
+    """`parse_index` with a cache: the same results, faster. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._tails: tuple[_Tail, ...] = ()
         self._in_vain = 0
 
     def parse(self, data: bytes, *, file: str) -> IndexFile:
-        """What an index file says, checked; `IndexReaderException` as of `parse_index`."""
+        """Return the checked content of an index file; raise `IndexReaderException` like `parse_index`."""
         at = data.find(_PAYLOAD)
         if at < 0 or self._in_vain > 4 * _REMEMBERED:
             return parse_index(data, file=file)
@@ -51,13 +51,13 @@ class AlikeIndexFiles:
                 )
         says = parse_index(data, file=file)
         self._in_vain += 1
-        if _stands_alone(data[at:], says, checksums):
+        if _is_independent(data[at:], says, checksums):
             self._tails = (_Tail(pieces, says), *self._tails[: _REMEMBERED - 1])
         return says
 
 
 def _with_head(head: bytes, says: IndexFile, checksums: list[bytes], file: str) -> IndexFile | None:
-    """The file of that head and a known tail; None if it needs a closer look."""
+    """Return the file with that head and a known tail; None if it has to be parsed."""
     crcs = tuple(map(int, checksums)) or None
     if crcs and max(crcs) > _LARGEST_CRC:
         return None
@@ -70,8 +70,8 @@ def _with_head(head: bytes, says: IndexFile, checksums: list[bytes], file: str) 
     return says._replace(meta=first.meta, crcs=crcs)
 
 
-def _stands_alone(tail: bytes, says: IndexFile, checksums: list[bytes]) -> bool:
-    """Does the tail say all of that whatever the head, with a checksum for each tensor or for none?"""
+def _is_independent(tail: bytes, says: IndexFile, checksums: list[bytes]) -> bool:
+    """Whether the tail means the same after any head, with a checksum for each tensor or for none."""
     if (tuple(map(int, checksums)) or None) != says.crcs:
         return False  # some have none, or what looks like one belongs to no tensor
     try:

@@ -32,7 +32,7 @@ _MODES: Final = {mode.name: mode for mode in ModeKeys}
 
 
 class IndexMeta(NamedTuple):
-    """To which mode and mode step a file belongs, and in which event file its tensors are."""
+    """The mode and mode step of an index file, and the event file that holds its tensors."""
 
     mode: ModeKeys
     mode_step: int
@@ -41,7 +41,7 @@ class IndexMeta(NamedTuple):
 
 
 class TensorEntry(NamedTuple):
-    """Where a tensor's record is in the event file, from its length word to its footer."""
+    """The place of a tensor's record in the event file, from its length word to its footer."""
 
     name: str
     start: int
@@ -60,9 +60,9 @@ class ShapeRecord(NamedTuple):
 
 
 class IndexFile(NamedTuple):
-    """One index file, in columns: the i-th of each belongs to the i-th tensor, in the file's order.
+    """One index file in columns: the i-th value of each belongs to the i-th tensor, in the file's order.
 
-    A column that no entry has is None; a place that one entry lacks is None.
+    A column is None if no entry has that key, and a value is None if its entry lacks the key.
     """
 
     meta: IndexMeta
@@ -78,7 +78,7 @@ class IndexFile(NamedTuple):
 def encode_index(
     meta: IndexMeta, tensors: Sequence[TensorEntry], shapes: Sequence[ShapeRecord] = ()
 ) -> bytes:
-    """The index file that says so, as the old library would write it plus the keys that are given."""
+    """Return the index file as the old library writes it, with the additional keys."""
     if not tensors and not shapes:
         raise SMDebugValueError(
             "An index file needs a tensor or a shape: readers do not count a step that has neither"
@@ -99,7 +99,7 @@ def encode_index(
 
 
 def _written(tensors: Sequence[TensorEntry]) -> Iterator[str]:
-    """The JSON of each entry. Put together by hand, as half of what saving a small tensor cost was here."""
+    """Yield the JSON of each entry, by hand: `json` took half the time of saving a small tensor."""
     known: dict[object, str] = {}  # few tensors of a step differ in both dtype and shape
     for name, start, length, crc, dtype, shape in tensors:
         end = known.get((dtype, shape))
@@ -115,7 +115,7 @@ def _written(tensors: Sequence[TensorEntry]) -> Iterator[str]:
 
 
 def parse_index(data: bytes, *, file: str) -> IndexFile:
-    """What an index file says, checked; `IndexReaderException` names the file and what is wrong with it."""
+    """Return the checked content of an index file; `IndexReaderException` names the file and the problem."""
     try:
         return _parse(data, file)
     except _Wrong as error:
@@ -126,7 +126,7 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
 
 
 class _Wrong(ValueError):
-    """What is wrong, without the name of the file."""
+    """A problem, without the name of the file."""
 
 
 def _parse(data: bytes, file: str) -> IndexFile:
@@ -146,7 +146,7 @@ def _parse(data: bytes, file: str) -> IndexFile:
             raise _Wrong(f"{key} is {_kind(payload)} instead of a list")
     meta = _meta(index.get("meta"), file)
     columns = _tensor_columns(tensors) if tensors else _NO_TENSORS
-    # Some tests of the old library's time wrote "": only a value needs the event file.
+    # Some tests of the old library wrote "": only values need the event file.
     if (
         columns is not _NO_TENSORS
         and meta.event_file_name is None
@@ -178,7 +178,7 @@ def _meta(meta: Any, file: str) -> IndexMeta:
     if mode is None:
         raise _Wrong(f"meta.mode is {_shown(mode_name)} instead of {', '.join(_MODES)}")
     mode_step = extras.pop("mode_step", None)
-    if mode_step is None:  # the old writer's, for a shape that was saved without one
+    if mode_step is None:  # as the old library writes it for a shape without a value
         named = step_file(file)
         mode_step = named.step if named else None
     if type(mode_step) is not int or not -_LARGEST_OFFSET <= mode_step <= _LARGEST_OFFSET:
@@ -192,7 +192,7 @@ def _meta(meta: Any, file: str) -> IndexMeta:
 
 
 def _check_inside(event_file: Any) -> None:
-    """Is this the key of a file of the run, whatever the storage makes of keys?"""
+    """Raise unless this is the key of a file of the run, on any storage."""
     if type(event_file) is not str:
         raise _Wrong(f"meta.event_file_name is {_kind(event_file)} instead of a string")
     if (
@@ -209,7 +209,7 @@ _OUTSIDE: Final = frozenset({"", ".", ".."})
 
 
 def _tensor_columns(entries: list[Any]) -> _Columns:
-    """The entries' keys as columns. Whole columns are checked at once; `_wrong_entry` says which entry."""
+    """Return the entries' keys as columns, each checked as a whole; `_wrong_entry` finds the wrong entry."""
     try:
         names = tuple(map(_TENSORNAME, entries))
         starts = tuple(map(_START_IDX, entries))
@@ -267,7 +267,7 @@ _LIST_OR_NONE: Final = frozenset({list, type(None)})
 
 
 def _is_text(name: str) -> bool:
-    """Can it be a name in an event file: UTF-8 without NUL?"""
+    """Whether an event file can hold the name: UTF-8 without NUL."""
     if "\0" in name:
         return False
     if name.isascii():
@@ -298,7 +298,7 @@ def _are_shapes(shapes: Sequence[Any]) -> bool:
 
 
 def _wrong_entry(entries: list[Any]) -> _Wrong:
-    """The first entry that is not right, and why. Slow, and only asked when one is not."""
+    """Return the problem of the first invalid entry. Slow: called only if there is one."""
     for at, entry in enumerate(entries):
         where = f"tensor_payload[{at}]"
         if type(entry) is not dict:
@@ -354,7 +354,7 @@ def _kind(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """`value` as a message can show it, however long it is."""
+    """Return `value` as a message shows it, shortened if it is long."""
     if isinstance(value, (dict, list)):
         return _kind(value)
     if isinstance(value, int) and abs(value) > 1 << 80:

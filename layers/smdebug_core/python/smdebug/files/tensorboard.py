@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run: scalars, histograms and the graph, as records of its own files.
+"""Records of TensorBoard's files: scalars, histograms and the graph.
 
 Footers are true checksums here, because TensorBoard's reader insists on them.
 """
@@ -21,21 +21,21 @@ from smdebug.files.wire import delimited, varint
 _float = struct.Struct("<f").pack
 _double = struct.Struct("<d").pack
 
-_BLOCK: Final = 65_536  # values that are counted at a time: they stay in the processor's cache
-_ALONE: Final = 8_192  # of a longer `dot`, BLAS makes all processors work, which the training wants
-_LOWER_BITS: Final = 14  # of a float32, which need not be looked at to tell its bucket
+_BLOCK: Final = 65_536  # values counted at a time, which fit into the processor's cache
+_ALONE: Final = 8_192  # for a longer `dot`, BLAS would take processors from the training
+_LOWER_BITS: Final = 14  # of a float32, which do not affect its bucket
 _UNCLEAR: Final = 0xFFFF
 _UNWELCOME: Final = re.compile(r"[^-/\w.]")
 
 
 class Serializable(Protocol):
-    """A protobuf message, of whoever made it."""
+    """Any protobuf message."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802
 
 
 class Histogram(NamedTuple):
-    """How finite values are distributed. `counts[i]` of them are below `limits[i]`, from the one before."""
+    """The distribution of finite values: `counts[i]` of them are from `limits[i - 1]` up to `limits[i]`."""
 
     minimum: float
     maximum: float
@@ -47,12 +47,12 @@ class Histogram(NamedTuple):
 
 
 def clean_tag(name: str) -> str:
-    """`name` as TensorBoard accepts it: `dense:0` is shown as `dense_0`."""
+    """Return `name` as TensorBoard accepts it: `dense_0` for `dense:0`."""
     return _UNWELCOME.sub("_", name).lstrip("/")
 
 
 def encode_scalar(tag: str, value: float, *, step: int, wall_time: float) -> EncodedRecord:
-    """One point of a curve. A value beyond float32 is shown as infinite."""
+    """Return one point of a curve. A value beyond float32 becomes infinite."""
     value = float(value)
     try:
         number = _float(value)
@@ -64,7 +64,7 @@ def encode_scalar(tag: str, value: float, *, step: int, wall_time: float) -> Enc
 def encode_histogram(
     tag: str, array: npt.NDArray[Any], *, step: int, wall_time: float
 ) -> EncodedRecord:
-    """The distribution of a tensor's finite values, in buckets that are fixed and grow by a tenth."""
+    """Return the histogram of a tensor's finite values, in fixed buckets that grow by a tenth."""
     histogram = histogram_of(array)
     fields = bytearray()
     for key, number in zip(b"\x09\x11\x19\x21\x29", histogram[:5], strict=True):
@@ -79,7 +79,7 @@ def encode_histogram(
 
 
 def encode_graph(graph: bytes | Serializable, *, wall_time: float, step: int = 0) -> EncodedRecord:
-    """A model's graph: a `GraphDef` message, or the bytes of one."""
+    """Return the record of a model's graph, from a `GraphDef` message or its bytes."""
     definition = graph if isinstance(graph, bytes) else graph.SerializeToString()
     return _event(delimited(b"\x22", definition), step, wall_time)
 
@@ -87,7 +87,7 @@ def encode_graph(graph: bytes | Serializable, *, wall_time: float, step: int = 0
 def histogram_of(
     array: npt.NDArray[Any], edges: npt.NDArray[np.float64] | None = None
 ) -> Histogram:
-    """How the finite values of `array` are distributed; of complex numbers, their real parts."""
+    """Return the distribution of the finite values of `array`; of complex numbers, the real parts."""
     if array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
         raise SMDebugTypeError(f"There is no histogram of {array.dtype}, only of numbers")
     if array.dtype.kind == "c":
@@ -102,7 +102,7 @@ def histogram_of(
     counts = np.zeros(len(edges) - 1, np.int64)
     minimum, maximum, number, total, squares = math.inf, -math.inf, 0, 0.0, 0.0
     for start in range(0, len(values), _BLOCK):
-        with np.errstate(invalid="ignore"):  # signalling NaNs, which are left out in a moment
+        with np.errstate(invalid="ignore"):  # signalling NaNs, which are removed below
             block = values[start : start + _BLOCK].astype(wide_enough, order="C", copy=False)
             least, greatest = float(block.min()), float(block.max())
         if not (math.isfinite(least) and math.isfinite(greatest)):
@@ -124,14 +124,14 @@ def histogram_of(
     filled = np.flatnonzero(counts)
     if not filled.size:  # all beyond the outermost buckets
         return Histogram(minimum, maximum, number, total, squares, edges[:0], edges[:0])
-    # From the edge before the first bucket with something in it, which is given the count 0.
+    # TensorBoard needs the edge before the first filled bucket, with a count of 0.
     first, last = filled[0], filled[-1] + 1
     shown = np.concatenate(([0.0], counts[first:last]))
     return Histogram(minimum, maximum, number, total, squares, edges[first : last + 1], shown)
 
 
 def _is_within_float32(dtype: np.dtype[Any]) -> bool:
-    """Is every value of the type a float32 as well?"""
+    """Whether float32 holds every value of the type."""
     return dtype.name in ("float32", "float16", "bfloat16", "bool") or (
         dtype.kind in "iu" and dtype.itemsize <= 2
     )
@@ -140,7 +140,7 @@ def _is_within_float32(dtype: np.dtype[Any]) -> bool:
 def _count_by_sorting(
     edges: npt.NDArray[np.float64], block: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    """How many of these finite values lie in each bucket; the last one holds its upper edge too."""
+    """Count these finite values per bucket; the last bucket includes its upper edge."""
     values = np.sort(block)
     below = np.searchsorted(values, edges)
     below[-1] = np.searchsorted(values, edges[-1], side="right")
@@ -148,9 +148,9 @@ def _count_by_sorting(
 
 
 def _count_by_table(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The same, in the default buckets, of values in float32: their upper bits tell the bucket.
+    """Count float32 values in the default buckets, which their upper bits identify.
 
-    Where an edge lies among the values with the same upper bits, which few have, they are held against it.
+    Only values whose upper bits they share with an edge are compared with it.
     """
     edges, (table, lower) = default_edges(), _bucket_tables()
     upper_bits = block.view(np.uint32) >> _LOWER_BITS
@@ -164,7 +164,7 @@ def _count_by_table(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 @cache
 def _bucket_tables() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-    """The bucket of the float32 values that begin with these bits, if it is the same for all, and the lowest.
+    """Return the bucket of the float32 values with these upper bits, if all share it, and the lowest one.
 
     Buckets count from 1; 0 is below all of them, and one more than there are above.
     """

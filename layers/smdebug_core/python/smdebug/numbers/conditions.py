@@ -1,4 +1,4 @@
-"""What a rule asks of a whole tensor: is anything not finite, is all of it zero, has it changed?
+"""Conditions on a whole tensor: not finite, all zero, changed.
 
 Each is answered block by block, in the order of the values, and no further than it takes. 16-bit types
 are looked at in float32.
@@ -32,14 +32,14 @@ Array = NDArray[Any]
 
 
 class NonFinite(NamedTuple):
-    """How many values are NaN, and how many infinite."""
+    """Count the NaN values and the infinite values."""
 
     nan: int
     infinite: int
 
 
 def count_non_finite(array: Array) -> NonFinite:
-    """How many values are NaN or infinite; integers, booleans and text have none."""
+    """Count the values that are NaN or infinite; integers, booleans and text have none."""
     if array.dtype.kind in "biu" or not is_numeric(array):
         return NonFinite(0, 0)
     nan = infinite = 0
@@ -55,7 +55,7 @@ def count_non_finite(array: Array) -> NonFinite:
 
 
 def count_zeros(array: Array) -> int:
-    """How many values are zero; -0.0 is one, False is one, text is none."""
+    """Count the zeros, including -0.0 and False; text has none."""
     if not is_numeric(array):
         return 0
     if array.dtype.num >= _FIRST_FOREIGN_TYPE:
@@ -66,9 +66,9 @@ def count_zeros(array: Array) -> int:
 def all_close(
     value: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
-    """`numpy.allclose(one, other)`, stopping at the first difference; other shapes are different.
+    """Return `numpy.allclose` of both, stopping at the first difference; False for different shapes.
 
-    Where values are no numbers, they are compared for equality.
+    Values that are not numbers are compared for equality.
     """
     if value.shape != other.shape:
         return False
@@ -85,11 +85,11 @@ def all_close(
 
 
 def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bool:
-    """Is |a - b| <= rtol * |b| everywhere, so that `atol` does not count? Without allocating anything."""
+    """Whether |a - b| <= rtol * |b| everywhere, so that `atol` does not matter. Allocates nothing."""
     if a.dtype != np.float32 or b.dtype != np.float32:
         return False
     apart, limit = kept[0][: a.size], kept[1][: a.size]
-    # The quickest way first: a / b is near 1, but for a rounding. If b is 0, or infinite, it leads nowhere.
+    # The fastest test first: a / b is about 1. It decides nothing if b is 0 or infinite.
     np.divide(a, b, out=limit)
     nearly = min(rtol, 1.0) - 2e-7
     if limit.max() <= 1 + nearly and limit.min() >= 1 - nearly:
@@ -98,8 +98,8 @@ def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bo
     np.abs(apart, out=apart)
     np.multiply(b, np.float32(rtol), out=limit)
     np.abs(limit, out=limit)
-    # Infinity less infinity is NaN, which is no less than nothing: that is left to numpy. So is what only
-    # `atol` makes equal, if anything is.
+    # Infinity minus infinity is NaN, which compares false: numpy decides that case. It also decides what only
+    # `atol` makes equal.
     np.subtract(apart, limit, out=apart)
     return bool(apart.max() <= 0)
 
@@ -144,7 +144,7 @@ def _paired_blocks(value: Array, other: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _plain(block: Array) -> Array:
-    """The block in a type that numpy computes in without losing anything on the way."""
+    """Return the block in a type in which numpy computes without loss."""
     if block.dtype == np.float16 or block.dtype.num >= _FIRST_FOREIGN_TYPE:
         return block.astype(np.float32)
     return block

@@ -39,7 +39,7 @@ _NEXT_LARGER: Mapping[np.dtype[Any], np.dtype[Any]] = {
 
 
 class ReductionName(NamedTuple):
-    """A reduction as it is saved: of which tensor, which one, and whether of the magnitudes."""
+    """The parts of a saved reduction's name: tensor, reduction, and whether of absolute values."""
 
     tensor: str
     reduction: str
@@ -47,12 +47,12 @@ class ReductionName(NamedTuple):
 
 
 def compute_reduction(reduction_name: str, array: Any, abs: bool = False) -> Any:
-    """The reduction of that name of `array`, or of |array|, as a numpy scalar.
+    """Return that reduction of `array`, or of |array|, as a numpy scalar.
 
     float32 gives float32, float16 float16 and bfloat16 float32; integers and booleans give float64 for
     mean, std, variance, median and norms. A number that its type cannot hold, such as the sum of a
     large float16 tensor, comes in the next larger type. Std and variance are the population's.
-    `SMDebugValueError` for an unknown name or an empty array, `SMDebugTypeError` for strings.
+    Raise `SMDebugValueError` for an unknown name or an empty array, `SMDebugTypeError` for strings.
     """
     _check_name(reduction_name)
     values = _numbers_in(array, (reduction_name,))
@@ -63,9 +63,9 @@ def compute_reduction(reduction_name: str, array: Any, abs: bool = False) -> Any
 def compute_reductions(
     array: Any, wanted: Iterable[tuple[str, bool]]
 ) -> dict[tuple[str, bool], Any]:
-    """Several reductions of one array in one pass: `{("mean", True): 0.1, ("l2", False): 3.2}`.
+    """Return several reductions of an array in one pass: `{("mean", True): 0.1, ("l2", False): 3.2}`.
 
-    Each is what `compute_reduction(name, array, abs)` gives.
+    Each equals `compute_reduction(name, array, abs)`.
     """
     wanted = list(dict.fromkeys((name, bool(magnitude)) for name, magnitude in wanted))
     for name, _ in wanted:
@@ -89,16 +89,16 @@ def get_numpy_reduction(reduction_name: str, numpy_data: Any, abs: bool = False)
 def get_reduction_tensor_name(
     tensorname: str, reduction_name: str, abs: bool, remove_colon_index: bool = True
 ) -> str:
-    """The name under which a reduction is saved: `smdebug/reductions/abs_mean/dense/kernel`.
+    """Return the name under which a reduction is saved: `smdebug/reductions/abs_mean/dense/kernel`.
 
-    A `:0` in the tensor's name is removed, unless told otherwise (TensorFlow keeps it).
+    A `:0` in the tensor's name is removed by default (TensorFlow keeps it).
     """
     tensor = _COLON_INDEX.sub("", tensorname) if remove_colon_index else tensorname
     return f"{REDUCTIONS_PREFIX}{_ABS if abs else ''}{reduction_name}/{tensor}"
 
 
 def reverse_reduction_tensor_name(reduction_tensor_name: str) -> ReductionName:
-    """(tensor, reduction, abs) in the name of a saved reduction; `SMDebugValueError` if it is none."""
+    """Parse the name of a saved reduction; raise `SMDebugValueError` for any other name."""
     kind, slash, tensor = reduction_tensor_name.removeprefix(REDUCTIONS_PREFIX).partition("/")
     if not slash or not reduction_tensor_name.startswith(REDUCTIONS_PREFIX):
         raise SMDebugValueError(
@@ -116,7 +116,7 @@ def _check_name(name: str) -> None:
 
 
 def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
-    """The array as one row of numbers, of which there is at least one."""
+    """Return the array as a row of at least one number."""
     values = np.asarray(array)
     if values.dtype.kind not in "biufc" and not _is_small_float(values.dtype):
         raise SMDebugTypeError(
@@ -131,7 +131,7 @@ def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
 
 
 def _is_small_float(dtype: np.dtype[Any]) -> bool:
-    """bfloat16 and the 8-bit floats, which numpy knows only through another package."""
+    """Whether the type is bfloat16 or an 8-bit float, which numpy has only through another package."""
     return dtype.num >= _FIRST_FOREIGN_TYPE and "float" in dtype.name
 
 
@@ -162,7 +162,7 @@ _REAL: Mapping[np.dtype[Any], np.dtype[Any]] = {
 
 
 def _rounded(exact: Any, dtype: np.dtype[Any]) -> Any:
-    """`exact` in that type, or in the next larger one that can hold it."""
+    """Return `exact` in that type, or in the next larger one that holds it."""
     result = dtype.type(exact)
     while not np.isfinite(result) and np.isfinite(exact) and dtype in _NEXT_LARGER:
         dtype = _NEXT_LARGER[dtype]
@@ -181,7 +181,7 @@ _OLD: Mapping[str, Callable[[Array], Any]] = {
 }
 
 
-# What counts as right: 1e-6 with room for the comparison, and one unit in the last place of float16.
+# The accepted error: 1e-6 with room for the comparison, and one unit in the last place of float16.
 _TOLERANCE: Mapping[np.dtype[Any], float] = {
     np.dtype(np.float32): 5e-7,
     np.dtype(np.float16): 2**-10,
@@ -189,7 +189,7 @@ _TOLERANCE: Mapping[np.dtype[Any], float] = {
 
 
 def _as_before(name: str, values: Array, magnitude: bool, exact: Any, rounded: Any) -> Any:
-    """smdebug's own result, to the last bit, wherever it is right."""
+    """Return the old library's result, to the last bit, if it is correct."""
     before = _OLD[name](np.abs(values) if magnitude else values)
     tolerance = _TOLERANCE[values.dtype] * abs(exact)
     return before if abs(float(before) - exact) <= tolerance else rounded
@@ -198,7 +198,7 @@ def _as_before(name: str, values: Array, magnitude: bool, exact: Any, rounded: A
 def _reduce_integers(values: Array, names: list[str], magnitude: bool) -> dict[str, Any]:
     original = values.dtype
     if magnitude and original.kind == "i":
-        # |-128| is no int8; its bits, read without a sign, are 128.
+        # int8 cannot hold |-128|, but its bits read as unsigned are 128.
         values = np.abs(values).view(f"u{original.itemsize}")
     running = _Running(values, names, False)
     results: dict[str, Any] = {}
@@ -236,7 +236,7 @@ class _Running:
         self.product: Any = 1.0
         self.smallest: list[Any] = []
         self.largest: list[Any] = []
-        if not magnitude and values.dtype in (np.float32, np.float64):  # numpy's own are best here
+        if not magnitude and values.dtype in (np.float32, np.float64):  # numpy is fastest here
             for name, extremes in (("min", self.smallest), ("max", self.largest)):
                 if name in wanted:
                     extremes.append(getattr(values, name)())
@@ -265,7 +265,7 @@ class _Running:
             around = block - mean
             self.spread += np.vdot(around, around).real
             if self.count:
-                # How far the block's mean is from the mean so far (Chan, Golub, LeVeque 1979).
+                # The distance of the block's mean from the mean so far (Chan, Golub, LeVeque 1979).
                 apart = abs(mean - self.total / self.count)
                 self.spread += apart * apart * (self.count * size / (self.count + size))
         self.total = self.total + total
@@ -295,7 +295,7 @@ class _Running:
                 return _median(self._values, self._magnitude)
 
     def _root_of_spread(self) -> Any:
-        """The standard deviation, also where its square is outside what float64 holds."""
+        """Return the standard deviation, even if float64 cannot hold its square."""
         if 1e-280 < self.spread < np.inf or np.isnan(self.spread):
             return np.sqrt(self.spread / self.count)
         largest = np.max([block.max() for block in _blocks(self._values, True)])
@@ -305,7 +305,7 @@ class _Running:
         return largest * _Running(np.concatenate(scaled), ["std"], False).result("std")
 
     def _root_of_squares(self) -> Any:
-        """√Σx², also where the squares are outside what float64 holds."""
+        """Return √Σx², even if float64 cannot hold the squares."""
         if self.squares and (1e-280 < self.squares < np.inf or np.isnan(self.squares)):
             return np.sqrt(self.squares)
         largest = np.max([block.max() for block in _blocks(self._values, True)])
@@ -317,7 +317,7 @@ class _Running:
 
 
 def _blocks(values: Array, magnitude: bool) -> Iterator[Array]:
-    """The values as float64 or complex128, a block at a time; each is gone with the next."""
+    """Yield the values as float64 or complex128 in blocks; the next block overwrites the previous one."""
     wide = np.complex128 if values.dtype.kind == "c" else np.float64
     if values.dtype == wide and not magnitude:
         for start in range(0, values.size, _BLOCK):

@@ -1,4 +1,4 @@
-"""All that rules ask of a whole tensor, in one pass over its values.
+"""The statistics of a tensor, in one pass over its values.
 
 A block of the tensor is read once and is then in the cache for everything that is computed of it. Sums are
 kept in float64; 16-bit types are looked at in float32, which holds each of their values.
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 # 64k float32 are 256 KB: a block and its magnitudes stay in the cache of one core.
 _BLOCK = 1 << 16
-# Sums are made of rows that short, and those are added in float64: a row is right to some 1e-7.
+# Sums of rows this short are accurate to about 1e-7; they are added in float64.
 _ROW = 256
-_ROWS_TOGETHER = 32  # with a row of 256, below what BLAS takes threads for
+_ROWS_TOGETHER = 32  # with rows of 256, too small for BLAS to start threads
 _FIRST_FOREIGN_TYPE = 256  # NPY_USERDEF
 
 
 class Statistics(NamedTuple):
-    """What there is to know of a tensor without looking at it again.
+    """The statistics of a tensor.
 
-    Each number is within 1e-6 of what float64 gives. A tensor with NaN has NaN for what depends on all
-    values; an empty one has NaN for everything but counts and norms. Complex numbers have no `min`, `max`.
+    Each is within 1e-6 of float64's result. With NaN in the tensor, statistics of all values are NaN; for an
+    empty tensor, all but counts and norms are NaN. Complex numbers have no `min` and `max`.
     """
 
     size: int
@@ -48,7 +48,7 @@ class Statistics(NamedTuple):
 
     @property
     def non_finite(self) -> int:
-        """How many values are NaN or infinite."""
+        """The number of values that are NaN or infinite."""
         return self.nan + self.infinite
 
     @property
@@ -58,18 +58,18 @@ class Statistics(NamedTuple):
 
     @property
     def percent_zero(self) -> float:
-        """How many of 100 values are zero."""
+        """The percentage of zeros."""
         return 100.0 * self.zeros / self.size
 
 
 def is_numeric(array: Array) -> bool:
-    """Can anything be computed from these values?"""
+    """Whether the type has statistics."""
     kind, number = array.dtype.kind, array.dtype.num
     return kind in "biufc" or (number >= _FIRST_FOREIGN_TYPE and "float" in array.dtype.name)
 
 
 def statistics(array: Any) -> Statistics:
-    """The statistics of the values; `SMDebugTypeError` where they are no numbers."""
+    """Return the statistics of the values; raise `SMDebugTypeError` if they are not numbers."""
     values = np.asarray(array)
     if not is_numeric(values):
         raise SMDebugTypeError(f"There are no statistics of {values.dtype} values")
@@ -84,16 +84,16 @@ def statistics(array: Any) -> Statistics:
 
 
 def mean_abs(array: Array) -> float:
-    """The mean of the magnitudes alone, which takes less than all statistics."""
+    """Return the mean of the absolute values, faster than all statistics."""
     flat = array.ravel(order="K")
-    sums = _Sums(flat, 4 * _BLOCK)  # only the magnitudes have to stay in the cache
+    sums = _Sums(flat, 4 * _BLOCK)  # only the absolute values have to fit into the cache
     with np.errstate(all="ignore"):
         total = sum(sums.of_magnitudes(piece) for piece in blocks(flat, 4 * _BLOCK))
     return total / flat.size if flat.size else math.nan
 
 
 def blocks(flat: Array, block: int = _BLOCK) -> Iterator[Array]:
-    """The values, block by block, in a type that numpy computes in without losing anything on the way."""
+    """Yield the values in blocks, in a type in which numpy computes without loss."""
     kind = flat.dtype
     is_bfloat16 = kind.num >= _FIRST_FOREIGN_TYPE and kind.name == "bfloat16"
     is_narrow = kind == np.float16 or kind.num >= _FIRST_FOREIGN_TYPE
@@ -111,7 +111,7 @@ def blocks(flat: Array, block: int = _BLOCK) -> Iterator[Array]:
 
 
 class _Pass:
-    """One walk over real values."""
+    """A pass over real values."""
 
     def __init__(self, flat: Array):
         self._flat = flat
@@ -155,7 +155,7 @@ class _Pass:
         )
 
     def _mean(self) -> float:
-        """The mean; where much has cancelled out, what float32 has rounded off is too much of it."""
+        """Return the mean, computed again in float64 if cancellation made the float32 error too large."""
         found = self._total / self._flat.size
         if self._nan or self._infinite:
             return found
@@ -183,12 +183,12 @@ class _Pass:
         return self._more_carefully("l2", math.inf)
 
     def _is_in_range(self) -> bool:
-        """Is the sum of squares neither too large nor too small to be told?"""
+        """Whether the sum of squares neither overflowed nor underflowed."""
         least = 1e-280 if self._flat.dtype == np.float64 else 1e-25
         return least * self._flat.size < self._squares < math.inf
 
     def _more_carefully(self, name: str, found: float, *, of_magnitude: bool = False) -> float:
-        """Where finite values have no finite sum, they are looked at once more, in float64."""
+        """Compute the sums again in float64 if finite values have no finite sum."""
         if math.isfinite(found) or self._nan or self._infinite:
             return found
         if name == "mean" and not of_magnitude and self._flat.dtype != np.float64:
@@ -215,7 +215,7 @@ class _Sums:
         return self._by_rows(piece, None)
 
     def of_squares(self, piece: Array) -> float:
-        """Σx²; infinite or NaN where a value is, and not otherwise, but for float64."""
+        """Σx²; except for float64, it is infinite or NaN only if a value is."""
         found = self._by_rows(piece, piece)
         if math.isfinite(found) or piece.dtype == np.float64:
             return found
@@ -231,7 +231,7 @@ class _Sums:
         return found if math.isfinite(found) else float(self.magnitudes.sum(dtype=np.float64))
 
     def _by_rows(self, piece: Array, other: Array | None) -> float:
-        """The product of `piece` and `other`, or ones, as one dot product for each row of it.
+        """Return the product of `piece` and `other`, or ones, as a dot product per row.
 
         BLAS is called for a few rows at a time: for more it takes threads, at a cost.
         """

@@ -1,1 +1,1 @@
-"""What is left of the profiler: its configuration can be read, and nothing acts on it."""
+"""The profiler's configuration can be read, but has no effect."""

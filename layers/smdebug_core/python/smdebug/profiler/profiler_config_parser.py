@@ -1,4 +1,4 @@
-"""The profiler's JSON, read for code that asks what it says. Nothing here acts on it.
+"""Parses the profiler's JSON, for code that reads it. It has no effect.
 
     {"ProfilingParameters": {"LocalPath": "/opt/ml/output/profiler",
                              "DetailedProfilingConfig": "{\\"StartStep\\": 5, \\"NumSteps\\": 2}"}}
@@ -31,7 +31,7 @@ LONGEST_TEXT = 10_000
 
 
 class MetricsCategory(Enum):
-    """What the profiler could be asked to measure."""
+    """The measurements of the profiler."""
 
     DETAILED_PROFILING = 1
     DATALOADER_PROFILING = 2
@@ -41,7 +41,7 @@ class MetricsCategory(Enum):
 
 @dataclass(frozen=True)
 class TraceFile:
-    """How trace files would be rotated."""
+    """The rotation of trace files."""
 
     file_max_size: int = MAX_FILE_SIZE_DEFAULT
     file_close_interval: int = CLOSE_FILE_INTERVAL_DEFAULT
@@ -50,7 +50,7 @@ class TraceFile:
 
 @dataclass(frozen=True)
 class ProfileRange:
-    """What to measure, and when: parameters by lower-case name; none means not at all."""
+    """When a measurement is taken: parameters by lower-case name; without parameters, never."""
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class ProfileRange:
 
 @dataclass(frozen=True)
 class ProfilerConfig:
-    """What the file says."""
+    """The content of the file."""
 
     local_path: str = BASE_FOLDER_DEFAULT
     trace_file: TraceFile = field(default_factory=TraceFile)
@@ -88,7 +88,7 @@ class ProfilerConfig:
 
     @classmethod
     def from_parameters(cls, given: Mapping[str, Any]) -> ProfilerConfig:
-        """From the profiling parameters, by lower-case name."""
+        """Create it from the profiling parameters by lower-case name."""
 
         def number(name: str, default: int) -> int:
             return whole_number(given.get(name, default), name)
@@ -118,7 +118,7 @@ class ProfilerConfigParser:
         self.load_config()
 
     def load_config(self) -> None:
-        """Read the file again, if it says something else than before."""
+        """Read the file again if it has changed."""
         path = Path(os.environ.get(CONFIG_PATH_ENV_VAR, CONFIG_PATH_DEFAULT))
         try:
             text = path.read_text()
@@ -146,12 +146,12 @@ class ProfilerConfigParser:
         metrics_name: str | None = None,
         current_time: float | None = None,
     ) -> bool:
-        """Never: the profiler is not part of this library."""
+        """Return False: the profiler is not part of this library."""
         return False
 
 
 def parse_profiler_json(text: str) -> dict[str, Any]:
-    """The profiler's JSON with keys in lower case; SMDebugValueError if it is none."""
+    """Return the profiler's JSON with keys in lower case; raise SMDebugValueError if it is invalid."""
     content = _data(text, "The profiler's configuration")
     return {
         key: _lowered(value)
@@ -165,7 +165,7 @@ _parser: ProfilerConfigParser | None = None
 
 
 def get_profiler_config_parser(framework: Any = None) -> ProfilerConfigParser:
-    """The parser of this process."""
+    """Return the parser of this process."""
     global _parser
     if _parser is None:
         _parser = ProfilerConfigParser(framework)
@@ -173,7 +173,7 @@ def get_profiler_config_parser(framework: Any = None) -> ProfilerConfigParser:
 
 
 def reset_profiler_config_parser() -> None:
-    """Forget it, so that the next one reads the file anew."""
+    """Forget the parser, so that the next one reads the file again."""
     global _parser
     _parser = None
 
@@ -194,7 +194,7 @@ def _number(parameters: Mapping[str, Any], name: str) -> int | None:
 
 
 def _data(text: str, what: str) -> dict[str, Any]:
-    """The dictionary in `text`: JSON, or a literal of Python. No code is ever run."""
+    """Return the dictionary in `text`, JSON or a Python literal. No code is run."""
     if len(text) > LONGEST_TEXT:
         raise SMDebugValueError(f"{what} has {len(text)} characters; {LONGEST_TEXT} are allowed")
     try:

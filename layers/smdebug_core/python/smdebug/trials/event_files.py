@@ -1,12 +1,12 @@
-"""The bytes of event files, asked for as seldom as possible, and only so many of them kept.
+"""The bytes of event files, read with few requests and cached up to a budget.
 
-A small file comes whole at the first touch: the tensors of one step are mostly read together. Of a
-larger one the first touch brings the record alone, and only a second touch that follows while the
-file would still have been kept brings the rest. So reading all of a step costs one or two requests,
-and reading one tensor over a long run never drags whole files along.
+A small file is read whole on first access, since the tensors of one step are mostly read together. For
+a larger file the first access reads only the record; a second access reads the whole file, if it comes
+while the file would still be cached. So reading all of a step takes one or two requests, and reading one
+tensor over a long run never reads whole files.
 
-What memory has no room for comes to the disk, as far as that has room. It takes one touch more for every
-512 MB, since some tensors of a step of ten gigabytes are sooner read one by one.
+Files that are too large for the memory cache are cached on disk, if there is room. That takes one more
+access for every 512 MB, since a few tensors of a step of ten gigabytes are read faster one by one.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from smdebug.storage import Buffer, ByteSpan, Storage
 
 KEPT: Final = 64 << 20
 SPOOLED: Final = 16 << 30
-"""At most, and never more than half of what the disk has left."""
+"""The limit of the disk cache, which is also limited to half of the free space."""
 SMALL_FILE: Final = 1 << 20
 ONE_MORE_TOUCH: Final = 512 << 20
-# From here on a value is not copied out of the record but is a view of it, so it needs bytes of its own.
+# A value of at least this size is a view of its record instead of a copy, so it needs bytes of its own.
 LARGE_RECORD: Final = 32 << 10
 
 
 class EventFiles:
-    """What was read from the event files of one run; safe to share by threads.
+    """A cache of the event files of one run, safe to share between threads.
 
-    It keeps up to `budget` bytes in memory, and of larger files up to `spool_budget` bytes on the disk.
+    It keeps up to `budget` bytes in memory, and up to `spool_budget` bytes of larger files on disk.
     """
 
     def __init__(self, storage: Storage, budget: int = KEPT, spool_budget: int | None = None):
         self._storage = storage
         self._budget = budget
         self._spool_budget = spool_budget
-        self._requests_are_dear = storage.concurrency > 1
+        self._requests_are_slow = storage.concurrency > 1
         self._lock = threading.Lock()
         self._in_memory = _Shelf()
         self._on_disk = _Shelf()
-        self._kept = self._in_memory.files  # where nearly every look ends
+        self._kept = self._in_memory.files  # the fast path
         self._dropped: set[str] = set()
         self._arriving: dict[str, threading.Event] = {}
 
     def record(self, key: str, start: int, length: int, end: int) -> Buffer:
-        """One record of the file, whose last record ends at `end`; fewer bytes where the file is shorter.
+        """Return one record of the file, whose last record ends at `end`; fewer bytes if the file is shorter.
 
-        A large record is the caller's own, to keep and to change; a small one may be shared.
+        The caller may modify a large record; a small one may be shared.
         """
         whole = self._kept.get(key)
         if whole is None:
@@ -68,12 +68,12 @@ class EventFiles:
             self._on_disk.clear()
 
     def _own(self, key: str, whole: memoryview, start: int, length: int) -> Buffer:
-        if self._requests_are_dear:
+        if self._requests_are_slow:
             return memoryview(bytearray(whole[start : start + length]))
         return self._storage.view(key, ByteSpan(start, start + length))
 
     def _arrived(self, key: str, length: int, end: int) -> memoryview | None:
-        """The whole file, if it is there, on its way, or now worth fetching."""
+        """Return the whole file if it is cached, being fetched, or now worth fetching."""
         while True:
             with self._lock:
                 for shelf in (self._in_memory, self._on_disk):
@@ -97,7 +97,7 @@ class EventFiles:
         if home is self._in_memory:
             whole = memoryview(self._storage.read(key, ByteSpan(0, end)))
         else:
-            with self._lock:  # before, for the disk must not overflow meanwhile
+            with self._lock:  # before the read, so that the disk does not overflow during it
                 home.make_room(end, self._spool_room())
             whole = self._storage.view(key, ByteSpan(0, end))
         with self._lock:
@@ -107,11 +107,11 @@ class EventFiles:
         return whole
 
     def _home(self, key: str, length: int, end: int) -> _Shelf | None:
-        """Where the whole file is to be kept; None if the record alone is fetched for now."""
+        """Return the shelf for the whole file; None to read only the record."""
         if end <= SMALL_FILE and key not in self._dropped:
-            wanted = self._requests_are_dear or length < LARGE_RECORD
+            wanted = self._requests_are_slow or length < LARGE_RECORD
             return self._in_memory if wanted else None
-        if not self._requests_are_dear:
+        if not self._requests_are_slow:
             return None
         if end <= self._budget:
             touched = self._in_memory.touch(key, end, self._budget)
@@ -135,17 +135,17 @@ class EventFiles:
 
 
 class _Shelf:
-    """Whole files, those used last at the end; and the files of which single records were asked for."""
+    """Whole files, in the order of their last use, and the files of which single records were read."""
 
     def __init__(self) -> None:
         self.files: OrderedDict[str, memoryview] = OrderedDict()
         self.bytes = 0
-        # As if they were kept: those that fall out would have been dropped by now.
+        # Limited like the cache: a file that is not here would have been dropped by now.
         self._touched: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._touched_bytes = 0
 
     def use(self, key: str) -> memoryview | None:
-        """The file, which is then the last to go."""
+        """Return the file and mark it as used last."""
         whole = self.files.get(key)
         if whole is not None:
             self.files.move_to_end(key)
@@ -159,10 +159,9 @@ class _Shelf:
         self._touched_bytes -= end
 
     def make_room(self, size: int, budget: int) -> list[str]:
-        """Drop what was used longest ago, until there is room for `size` bytes; what was dropped.
+        """Drop the least recently used files until there is room for `size` bytes; return their keys.
 
-        The last one stays where nothing else wants its place: what is too large for the shelf is used
-        while it is there.
+        With `size` 0 the last file stays, even if it is larger than the budget.
         """
         dropped = []
         while self.bytes + size > budget and len(self.files) > (0 if size else 1):
@@ -172,7 +171,7 @@ class _Shelf:
         return dropped
 
     def touch(self, key: str, end: int, budget: int) -> int:
-        """Note that a record of the file is asked for; how often that was so before."""
+        """Count an access to a record of the file; return the number of earlier ones."""
         times, _ = self._touched.pop(key, (0, 0))
         if not times:
             self._touched_bytes += end

@@ -1,6 +1,6 @@
 """The index files of a run under the interface of the old library's readers, for code written against it.
 
-Trials do not go this way: it makes an object for every tensor, step and worker.
+Trials do not use it, since it creates an object for every tensor, step and worker.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TensorLocation:
         self.worker = worker
 
     def to_dict(self) -> dict[str, Any]:
-        """Its entry in an index file."""
+        """Return its entry in an index file."""
         return {
             "tensorname": self.tensorname,
             "start_idx": self.start_idx,
@@ -70,7 +70,7 @@ class TensorShape:
         self.shape = tuple(shape)
 
     def to_dict(self) -> dict[str, Any]:
-        """Its entry in an index file."""
+        """Return its entry in an index file."""
         return {
             "tensorname": self.name,
             "originalname": self.original_name,
@@ -82,7 +82,7 @@ TensorData = dict[str, dict[int, dict[str, dict[str, TensorLocation | TensorShap
 
 
 class IndexReader:
-    """What the index files below `path` say. Keys are given out with the path in front."""
+    """Reads the index files below `path`. Returned keys begin with the path."""
 
     def __init__(self, path: str | os.PathLike[str] | Storage):
         self._storage = open_storage(path)
@@ -95,13 +95,13 @@ class IndexReader:
         return self._index_files(start_after_key)
 
     def list_event_files(self, start_after_key: str | None = None) -> list[str]:
-        """The event files that sort behind `start_after_key`, in order."""
+        """Return the event files that sort behind `start_after_key`, in order."""
         return list(map(self._full, self._storage.list(EVENTS_FOLDER, self._key(start_after_key))))
 
     def read_index_files(
         self, start_after_key: str | None = None, range_steps: StepRange | None = None
     ) -> tuple[list[bytes], list[int], str | None, list[str]]:
-        """Contents, steps and workers of the index files behind that key, and the last key of all."""
+        """Return contents, steps, the last key, and workers of the index files behind that key."""
         contents, steps, workers, last = [], [], [], start_after_key
         for arrival in self._arrivals(start_after_key, range_steps):
             contents.append(self._storage.read(arrival.key))
@@ -113,7 +113,7 @@ class IndexReader:
     def load_tensor_data_from_index_files(
         self, start_after_key: str | None = None, range_steps: StepRange | None = None
     ) -> tuple[TensorData, str | None]:
-        """`{name: {step: {worker: {"tensor_location" or "tensor_shape": …}}}}`, and the last key read."""
+        """Return `{name: {step: {worker: {"tensor_location" or "tensor_shape": …}}}}` and the last key."""
         data: TensorData = {}
         last = start_after_key
         for arrival in self._arrivals(start_after_key, range_steps):
@@ -124,9 +124,9 @@ class IndexReader:
         return data, last
 
     def fetch_tensor_value(self, tensor_location: TensorLocation) -> NDArray[Any]:
-        """The value at that place."""
+        """Return the value at that location."""
         if tensor_location.event_file_name is None:
-            raise SMDebugTypeError("A place without an event file has no value")
+            raise SMDebugTypeError("A location without an event file has no value")
         file = self._key(tensor_location.event_file_name)
         start, length = tensor_location.start_idx, tensor_location.length
         record = self._storage.view(file or "", ByteSpan(start, start + length))
@@ -170,7 +170,7 @@ class S3IndexReader(IndexReader):
 
 
 class ReadIndexFilesCache:
-    """Which index files have been read, as far as they can still be listed again."""
+    """The index files that were read and can be listed again."""
 
     def __init__(self) -> None:
         self.lookup_set: set[str] = set()

@@ -1,7 +1,7 @@
-"""Finding a run: its collections files say that it has begun, and how many workers it has.
+"""Finding a run: its collections files show that it has begun, and how many workers it has.
 
-A run may be opened before it starts, so what is missing is waited for, aloud, and not forever. What can
-never become a run is said at once.
+A run may be opened before it starts: missing files are waited for, with log messages and a time limit.
+A place that can never become a run raises an error at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from smdebug.files.names import (
 from smdebug.storage import Storage
 from smdebug.trials.waiting import TRIAL_WAIT_SECONDS_KEY, Clock
 
-_SAY_SO_AFTER = (2.0, 60.0, 600.0)
+_WARN_AFTER = (2.0, 60.0, 600.0)
 
 
 class Opened(NamedTuple):
@@ -41,37 +41,37 @@ class Opened(NamedTuple):
 
 
 def read_collections(storage: Storage) -> Opened | None:
-    """The collections of the run, and whose collections files are there; None if there are none yet."""
+    """Return the run's collections and the workers with a collections file; None if there is none."""
     keys = [key for key in storage.list(COLLECTIONS_FOLDER) if collections_worker(key)]
     workers = tuple(worker for key in keys if (worker := collections_worker(key)))
-    trouble: SMDebugError | None = None
-    for key in keys:  # all are equal: the first that can be read will do
+    first_error: SMDebugError | None = None
+    for key in keys:  # all are equal, so the first readable file is enough
         try:
             content = parse_collections(storage.read(key), file=key)
             return Opened(CollectionManager.from_dict(content), workers)
         except ObjectMissing:
             continue
         except SMDebugError as error:
-            trouble = trouble or error
-    if trouble:
-        raise trouble
+            first_error = first_error or error
+    if first_error:
+        raise first_error
     return None
 
 
 def wait_for_run(storage: Storage, seconds: float, clock: Clock, logger: logging.Logger) -> Opened:
-    """The run, once all its workers have shown their collections file.
+    """Return the run once all its workers have written their collections file.
 
-    `MissingCollectionFiles` if it ended without them, or if they did not come within `seconds`.
+    Raise `MissingCollectionFiles` if the run ended without them, or `seconds` have passed.
     """
     begun = clock.now()
-    announcements = list(_SAY_SO_AFTER)
+    announcements = list(_WARN_AFTER)
     pauses = clock.pauses()
     run = _complete(read_collections(storage))
     if run is None and storage.exists(FIRST_FORMAT_MARKER):
         raise SMDebugRuntimeError(_FIRST_FORMAT.format(place=storage.location))
     while run is None:
         if storage.exists(END_MARKER):
-            # It may have ended between the two looks, but nothing comes after its end.
+            # The run may have ended between the two reads, but no file comes after its end.
             run = _complete(read_collections(storage))
             if run is None:
                 raise MissingCollectionFiles(_ended_early(storage))
