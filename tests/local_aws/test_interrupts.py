@@ -62,7 +62,13 @@ class Started:
         return self.process.returncode, errors
 
     def leaves_nothing(self) -> bool:
-        return list(self._files.iterdir()) == [] and processes_of(str(self._files)) == []
+        """Whether its files and processes go: what dies last may need a moment on a busy machine."""
+        until = time.monotonic() + TIMEOUT
+        while list(self._files.iterdir()) or processes_of(str(self._files)):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+        return True
 
 
 def _as_in_a_terminal() -> None:
