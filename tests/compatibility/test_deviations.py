@@ -19,6 +19,7 @@ from smdebug.core.reductions import get_numpy_reduction
 from smdebug.core.utils import setup_profiler_report
 from smdebug.exceptions import (
     DamagedFile,
+    LegacyKeras,
     MissingCollectionFiles,
     RunEnded,
     SMDebugError,
@@ -28,6 +29,7 @@ from smdebug.exceptions import (
 )
 from smdebug.profiler.profiler_config_parser import ProfilerConfigParser
 from smdebug.rules.action import Actions
+from smdebug.tensorflow.legacy import refuse_legacy_keras
 from smdebug.trials import create_trial
 from tests.compatibility.conftest import OLD_RUN
 from tests.docs.pages import ROOT, text_of
@@ -225,6 +227,15 @@ def test_text_in_the_configuration_of_the_profiler_is_not_evaluated(tmp_path, mo
     with suppress(SMDebugError):
         ProfilerConfigParser()
     assert not (tmp_path / "made").exists()
+
+
+def test_legacy_keras_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "tf_keras.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    refuse_legacy_keras()
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    with pytest.raises(LegacyKeras):
+        refuse_legacy_keras()
 
 
 # Rules, helpers
