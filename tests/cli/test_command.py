@@ -43,7 +43,7 @@ def test_the_examples_of_a_command_can_be_parsed(name):
         command.make_context(name, shlex.split(line), resilient_parsing=False)
 
 
-def test_help_tells_the_exit_codes():
+def test_help_lists_the_exit_codes():
     result = CliRunner().invoke(command_line, ["--help"]).output
     for code in (
         exit_codes.PASSED,
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_with_130(ask, failing, monkeypatch):
     assert (answer.code, answer.err.strip()) == (130, "interrupted")
 
 
-def test_it_runs_as_a_module_and_tells_its_version():
+def test_it_runs_as_a_module_and_prints_its_version():
     result = in_a_shell("--version")
     assert (result.returncode, result.stderr) == (0, "")
     assert re.fullmatch(r"smdebug \d+\.\d+\.\d+\n", result.stdout)

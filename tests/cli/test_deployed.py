@@ -64,7 +64,7 @@ def test_the_runs_of_a_stack_are_listed(ask, stock):
     assert (run["run"], run["state"], run["open_issues"]) == (RUN, "Running", 1)
 
 
-def test_the_status_of_a_run_says_by_its_code_whether_something_was_found(ask, stock):
+def test_the_exit_code_of_status_shows_whether_a_problem_was_detected(ask, stock):
     answer = ask("status", "teams/resnet")
     assert answer.code == 1
     assert "IssuesFound" in answer.out
@@ -79,7 +79,7 @@ def test_a_run_whose_rules_are_content_ends_with_0(ask, stock):
     assert ask("status", RUN).code == 3
 
 
-def test_watching_tells_news_line_by_line_until_the_end(ask, stock):
+def test_watching_prints_news_line_by_line_until_the_end(ask, stock):
     stock.become(RunState.FINISHED)
     answer = ask("status", RUN, "--watch", "--json")
     lines = [json.loads(line) for line in answer.out.splitlines()]
@@ -321,7 +321,7 @@ def test_a_file_without_a_job_is_an_error(ask, tmp_path, text):
     assert (answer.code, "job.json" in answer.err) == (2, True)
 
 
-def test_a_report_tells_what_the_deployed_debugger_has_found(ask, stock, tmp_path):
+def test_a_report_contains_the_findings_of_the_deployed_debugger(ask, stock, tmp_path):
     failing_run(f"s3://{RUN}", steps=4)
     times = {"saved": "2026-11-21T12:00:00Z", "published": "2026-11-21T12:00:02.5Z"}
     stock.found(VANISHING, 30, times=times)

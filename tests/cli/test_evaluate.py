@@ -33,7 +33,7 @@ class Broken(LargeLoss):
 """
 
 
-def test_rules_tell_what_they_find_and_the_exit_code_does_too(ask, failing):
+def test_findings_are_printed_and_set_the_exit_code(ask, failing):
     answer = ask("evaluate", failing, "--rule", "vanishinggradient")
     assert answer.code == 1
     assert "detected a problem at 6 of 10 steps (40 to 90)" in answer.out
@@ -102,7 +102,7 @@ class Counts(Rule):
     assert (found.processes, found.steps_found) == (2, (70, 80, 90))
 
 
-def test_rules_come_from_a_file_of_their_own(ask, failing, tmp_path):
+def test_rules_are_loaded_from_a_rule_file(ask, failing, tmp_path):
     (tmp_path / "own.py").write_text(CUSTOM)
     found = ask(
         "evaluate", failing, "--rule-file", tmp_path / "own.py", "--rule", "LargeLoss", "--json"
@@ -114,7 +114,7 @@ def test_rules_come_from_a_file_of_their_own(ask, failing, tmp_path):
     assert (missing.code, "There is no file" in missing.err) == (2, True)
 
 
-def test_rules_come_from_a_rules_json(ask, failing, tmp_path):
+def test_rules_are_loaded_from_a_rules_json(ask, failing, tmp_path):
     configurations = [
         {"RuleConfigurationName": "fc", "RuleParameters": {"rule_to_invoke": "VanishingGradient"}}
     ]

@@ -75,7 +75,7 @@ def test_a_path_to_a_file_is_an_error(ask, failing):
         assert "A run is the folder" in answer.err
 
 
-def test_a_place_without_a_run_says_what_is_there(ask, failing, tmp_path):
+def test_the_error_for_a_place_without_a_run_lists_its_content(ask, failing, tmp_path):
     answer = ask("inspect", tmp_path)
     assert answer.code == 3
     assert "but there are runs below it: failing" in answer.err
@@ -99,7 +99,7 @@ def test_a_tensor_is_reported_over_its_steps_and_at_one(ask, failing):
     assert ask("tensor", failing, "loss", "--step", 11).code == 2
 
 
-def test_what_is_not_finite_is_counted_and_told_as_json(ask, tmp_path):
+def test_values_that_are_not_finite_are_counted_and_valid_json(ask, tmp_path):
     made_run({0: {"w": [1.0, np.nan, np.inf]}}, tmp_path / "run")
     (payload,) = ask("inspect", tmp_path / "run", "--json").json["tensors"]
     assert (payload["latest"]["nan"], payload["latest"]["infinite"], payload["latest"]["mean"]) == (

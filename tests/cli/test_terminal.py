@@ -31,7 +31,7 @@ def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_p
     assert (result.returncode, "... and 10 more" in result.stdout) == (0, True)
 
 
-def test_marks_can_be_told_apart_without_unicode(failing):
+def test_marks_differ_without_unicode(failing):
     rules = ("--rule", "VanishingGradient", "--rule", "ExplodingTensor")
     result = in_a_shell("evaluate", str(failing), *rules, PYTHONIOENCODING="latin-1").stdout
     marks = [line[0] for line in result.splitlines() if not line.startswith(" ")]

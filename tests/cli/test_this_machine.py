@@ -24,7 +24,7 @@ def test_demo_and_local_need_a_checkout(ask, monkeypatch, tmp_path):
         assert (answer.code, "needs a checkout" in answer.err) == (2, True)
 
 
-def test_doctor_tells_what_is_there_and_what_is_not(ask):
+def test_doctor_reports_what_is_installed_and_what_is_missing(ask):
     answer = ask("doctor", "--offline", "--json")
     payload = {item["what"]: item["state"] for item in answer.json}
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())

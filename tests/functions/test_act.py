@@ -64,7 +64,7 @@ def messages(aws, queue):
     return [json.loads(message["Body"]) for message in found]
 
 
-def test_the_hook_is_asked_to_stop_and_the_outcome_is_kept_and_told(aws):
+def test_a_stop_is_requested_and_the_outcome_is_stored_and_published(aws):
     act.handler(event(STOP), None)
     body = aws.s3.get_object(Bucket="runs", Key="mnist-1/control/stop")["Body"].read()
     assert json.loads(body)["finding_id"] == FOUND["id"]
@@ -94,7 +94,7 @@ def test_a_message_goes_to_the_one_who_is_named(aws):
     assert message["MessageAttributes"]["to"]["Value"] == "me@example.org"
 
 
-def test_a_stranger_is_not_told_and_that_is_an_outcome(aws):
+def test_an_unknown_recipient_is_refused_and_that_is_an_outcome(aws):
     act.handler(event({"name": "email", "endpoint": "mallory@example.org"}), None)
     assert messages(aws, aws.inbox) == []
     (outcome,) = outcome_details(aws)
@@ -184,7 +184,7 @@ def test_what_cannot_be_done_for_now_is_tried_again_and_the_rest_is_not():
     assert carry_out(memory.ports(), detail) == []
 
 
-def test_of_two_invocations_at_the_same_time_one_acts_and_the_other_comes_again():
+def test_of_two_concurrent_invocations_one_acts_and_the_other_retries():
     memory = Memory()
     detail = event(STOP, MAIL, job="mnist-1")["detail"]
 
@@ -290,7 +290,7 @@ def test_what_the_service_refuses_is_not_tried_again():
     assert carry_out(memory.ports(), detail) == []
 
 
-def test_a_job_is_looked_for_by_how_its_name_begins_where_the_run_does_not_tell_it():
+def test_a_job_is_found_by_its_prefix_if_the_run_does_not_name_it():
     memory = Memory()
     memory.jobs_in_progress = ["mnist-1", "mnist-2"]
     detail = event({**STOP, "training_job_prefix": "mnist"})["detail"]
@@ -317,7 +317,7 @@ def test_the_index_keeps_outcomes_in_a_table_in_memory_too():
     assert outcomes.settled("runs/mnist-1", "builtin", "r", "f2") == frozenset()
 
 
-def test_the_run_itself_tells_of_the_actions_of_a_lane_that_is_gone():
+def test_the_run_publishes_the_actions_of_a_removed_lane():
     index = StepIndex(store := MemoryItems(), kept_for=KEPT_FOR)
     index.begin_run(RunRecord("runs/mnist-1"))
     before = index.run("runs/mnist-1")

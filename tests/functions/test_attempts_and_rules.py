@@ -44,7 +44,7 @@ def resumed(small: SmallWorld, *, after: float = 30.0, **more: object) -> Saver:
 # Attempts
 
 
-def test_a_file_of_an_earlier_attempt_that_is_told_of_late_is_none_of_the_resumed_one():
+def test_a_late_file_of_an_earlier_attempt_is_not_of_the_resumed_run():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
@@ -97,7 +97,7 @@ def test_the_sweeper_takes_nothing_of_an_earlier_attempt_and_everything_of_the_r
     assert small.sweep() == 0
 
 
-def test_a_resumed_training_is_noted_also_if_its_collections_are_told_of_by_an_older_message():
+def test_an_older_message_can_announce_a_resumed_training():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     small.settle()
@@ -200,7 +200,7 @@ def test_who_read_of_the_run_before_it_was_resumed_evaluates_nothing_of_the_firs
 # Rules
 
 
-def test_a_rule_that_was_detached_and_is_attached_again_looks_again_from_the_first_step():
+def test_a_reattached_rule_starts_at_the_first_step():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP, OTHER)
     worker = Saver(small.place()).begin()
@@ -232,7 +232,7 @@ def test_a_rule_that_was_detached_and_is_attached_again_looks_again_from_the_fir
     assert ("Stopped", "InProgress") in changes
 
 
-def test_a_rule_in_a_lane_that_comes_back_begins_anew_where_it_is():
+def test_a_rule_that_returns_in_a_lane_starts_anew_there():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     worker = Saver(small.place()).begin()
@@ -298,7 +298,7 @@ def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
     assert small.index.run(RUN).state.value == "Finished"
 
 
-def test_rules_that_the_sweeper_found_yield_to_those_that_are_told_later():
+def test_later_notifications_replace_rules_that_the_sweeper_found():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     Saver(small.place()).begin().save(0, FAILING)
@@ -346,7 +346,7 @@ def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is
     assert small.statuses() == {"failing": "IssuesFound"}
 
 
-def test_a_message_that_comes_again_after_the_rules_changed_begins_no_group_that_nobody_knows():
+def test_a_redelivered_message_after_a_rule_change_starts_no_unknown_group():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, OTHER)
     again = list(small.bucket.notifications)

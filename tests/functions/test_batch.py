@@ -28,7 +28,7 @@ def test_files_are_handed_out_run_by_run():
     assert batch.answer() == {"batchItemFailures": []}
 
 
-def test_the_messages_of_a_run_that_failed_come_again_and_no_others():
+def test_only_the_messages_of_a_failed_run_are_redelivered():
     batch = batch_of(
         message("1", notification("b", "x/rules.json")),
         message("2", notification("b", "y/rules.json")),
@@ -58,12 +58,12 @@ def test_whoever_stops_the_process_is_not_held_up():
         raise KeyboardInterrupt
 
 
-def test_what_we_left_ourselves_is_told_apart_and_each_delivery_is_another_attempt():
+def test_our_own_messages_are_recognised_and_each_delivery_is_an_attempt():
     batch = batch_of(message("1", '{"check": "b/x"}'), message("2", '{"finish": "b/y"}', 3))
     assert batch.reminders == [Reminder("b/x"), Reminder("b/y", finish=True)]
     assert batch.attempt == "2-3"
 
 
-def test_a_message_that_comes_again_is_another_attempt():
+def test_a_redelivered_message_is_another_attempt():
     assert batch_of(message("1", notification("b", "x/rules.json"))).attempt == ""
     assert batch_of(message("1", notification("b", "x/rules.json"), 2)).attempt == "1-2"

@@ -97,7 +97,7 @@ def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeyp
     assert wiring.world(IngestEnvironment).index.run("runs/mnist").state.value == "Silent"
 
 
-def test_a_poisoned_message_is_the_only_one_that_comes_again(deployed):
+def test_only_the_poisoned_message_is_redelivered(deployed):
     Saver(open_storage("s3://runs/mnist")).begin().save(0, HEALTHY)
     event = tell_of_everything(deployed.s3, "mnist")
     poison = {"messageId": "poison", "body": "{", "attributes": {}}

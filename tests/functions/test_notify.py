@@ -98,7 +98,7 @@ def tell(writer, kind, delivery):
         ("old", False),
     ],
 )
-def test_what_somebody_wants_to_know_is_told(kind, worth):
+def test_events_that_deserve_an_alert_are_sent(kind, worth):
     entry = KINDS[kind]
     assert is_worth_a_message(entry.detail_type, entry.detail) is worth
 
@@ -142,7 +142,7 @@ def test_another_event_of_the_same_rule_is_another_message(writer):
     assert len(writer.topic.sent) == 2
 
 
-def test_a_delivery_that_failed_sends_the_message_when_it_comes_again(writer):
+def test_a_failed_delivery_is_sent_with_the_redelivered_event(writer):
     writer.topic.trouble = TooMuch("slow down")
     with pytest.raises(TooMuch):
         tell(writer, "found", "first")
@@ -152,19 +152,19 @@ def test_a_delivery_that_failed_sends_the_message_when_it_comes_again(writer):
     assert len(writer.topic.sent) == 1
 
 
-def test_who_has_told_is_forgotten_when_nothing_can_deliver_the_event_any_more(writer):
+def test_sent_marks_expire_after_the_last_possible_delivery(writer):
     tell(writer, "found", "first")
     (note,) = writer.store.query(f"SENT#{KINDS['found'].detail['id']}")
     assert note["expires"] == int(writer.clock.now() + KEPT_FOR)
 
 
-def test_an_alarm_is_told_each_time(inbox):
+def test_an_alarm_is_sent_each_time(inbox):
     for delivery in ("first", "second"):
         notify.handler({**ALARM, "id": delivery}, None)
     assert len(inbox()) == 2
 
 
-def test_an_alarm_of_the_stack_itself_is_told(inbox):
+def test_an_alarm_of_the_stack_itself_is_sent(inbox):
     notify.handler(ALARM, None)
     (message,) = inbox()
     assert message["Subject"] == "Alarm of the debugger: smdebug-DeadLetters"

@@ -43,7 +43,7 @@ class Stalling:
         return [detail["step"] for detail in self.small.details("Rule Issue Resolved")]
 
 
-def test_a_silence_is_told_while_it_lasts_once_and_is_over_with_the_next_step():
+def test_a_silence_is_reported_once_and_ends_with_the_next_step():
     run = Stalling(parameters={"threshold": "120"})
     for step in range(3):
         run.save(step)
@@ -90,7 +90,7 @@ def test_a_rule_that_waits_longer_than_the_stack_is_asked_later():
     assert len(run.found()) == 1
 
 
-def test_runs_that_tell_no_times_are_silent_all_the_same():
+def test_runs_without_times_are_silent_too():
     run = Stalling(run_id=None, parameters={"threshold": "60"})
     run.save(0)
     run.small.pass_time(300)
@@ -113,7 +113,7 @@ def test_a_stalled_training_is_stopped_by_an_action_of_the_application():
     assert found["configuration"]["parameters"] == {"threshold": "60"}
 
 
-def test_a_rule_that_is_attached_to_a_silent_run_tells_of_the_silence_and_acts():
+def test_a_rule_attached_to_a_silent_run_reports_the_silence_and_acts():
     run = Stalling(rule="ExplodingTensor")
     run.save(0)
     run.small.pass_time(500)
@@ -124,7 +124,7 @@ def test_a_rule_that_is_attached_to_a_silent_run_tells_of_the_silence_and_acts()
     assert (found["step"], found["catch_up"], len(found["actions"])) == (0, False, 1)
 
 
-def test_a_run_that_never_saved_anything_is_told_of_by_its_state_alone():
+def test_a_run_that_never_saved_anything_is_reported_by_its_state_alone():
     run = Stalling(parameters={"threshold": "60"})
     run.small.pass_time(2000)
     assert run.found() == []

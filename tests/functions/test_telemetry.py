@@ -17,14 +17,14 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_line_tells_what_happened_to_which_run(capsys):
+def test_a_line_names_the_run_and_what_happened(capsys):
     log("Evaluated", run="runs/mnist", step=3)
     (line,) = said(capsys)
     assert line.pop("timestamp") > 1.7e9
     assert line == {"level": "INFO", "message": "Evaluated", "run": "runs/mnist", "step": 3}
 
 
-def test_a_problem_is_told_with_where_it_happened_and_never_at_length(capsys):
+def test_a_problem_is_logged_briefly_with_its_location(capsys):
     try:
         raise ValueError("x" * 10_000)
     except ValueError as problem:
@@ -49,7 +49,7 @@ def test_numbers_are_in_the_format_that_cloudwatch_takes_metrics_from(capsys):
     assert (line["RuleErrors"], line["OldestUnevaluatedStep"]) == ([1.0], [2.5])
 
 
-def test_what_a_rule_logs_is_told_with_its_run_its_name_and_the_step(capsys):
+def test_log_lines_of_a_rule_name_the_run_the_rule_and_the_step(capsys):
     logger = get_logger()
     handlers, level = logger.handlers, logger.level
     try:

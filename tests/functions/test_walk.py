@@ -20,7 +20,7 @@ def train(place: MemoryStorage, *, steps: int = 4, failing_from: int | None = No
                 saver.record("gradient/fc", gradient)
 
 
-def test_a_step_that_is_saved_is_looked_at_and_what_is_wrong_with_it_is_told():
+def test_a_saved_step_is_evaluated_and_its_finding_is_published():
     small = SmallWorld()
     train(small.place(), failing_from=2)
     small.settle()

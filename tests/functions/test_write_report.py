@@ -57,14 +57,14 @@ def page() -> str:
     return open_storage(f"s3://{RUN}").read(KEY).decode()
 
 
-def test_it_tells_what_the_rules_found_and_draws_the_tensors(event):
+def test_it_shows_the_findings_and_draws_the_tensors(event):
     write_report.handler(event, Context())
     assert "ExplodingTensor detected a problem at step 1." in page()
     assert 'id="distributions"' in page()
     assert "Nothing of this run is drawn" not in page()
 
 
-def test_told_twice_it_is_one_page(event, deployed):
+def test_a_repeated_event_writes_one_page(event, deployed):
     for _ in range(2):
         write_report.handler(event, Context())
     found = deployed.s3.list_objects_v2(Bucket="runs", Prefix="mnist/report/")["Contents"]

@@ -188,7 +188,7 @@ def test_the_one_job_with_the_prefix_is_stopped():
     assert status["TrainingJobStatus"] == "Stopping"
 
 
-def test_no_job_is_stopped_when_several_could_be_meant_and_that_is_said():
+def test_no_job_is_stopped_if_several_match_and_that_is_reported():
     start_job("My-Job-1")
     start_job("My-Job-2")
     outcome = StopTrainingAction("R", "My-Job").invoke()
@@ -199,7 +199,7 @@ def test_no_job_is_stopped_when_several_could_be_meant_and_that_is_said():
         assert job["TrainingJobStatus"] == "InProgress"
 
 
-def test_that_there_is_no_such_job_is_said():
+def test_a_missing_job_is_reported():
     outcome = StopTrainingAction("R", "My-Job").invoke()
     assert not outcome.done
     assert outcome.message == "nothing was stopped: no job in progress matches"

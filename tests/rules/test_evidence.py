@@ -137,7 +137,7 @@ class OddSteps(TooLarge):
             yield item._replace(finding=item.finding and replace(item.finding, details=details))
 
 
-def test_a_rule_that_does_not_look_at_every_step_tells_the_last_good_one_itself():
+def test_a_rule_that_skips_steps_names_the_last_good_step_itself():
     run = made_run(steps_of(a=dict(enumerate([1, 20, 1, 1, 1, 20, 1, 20])))).trial()
     found = findings_by_step(OddSteps(run))
     assert history(found) == {1: [("a", 1, None)], 5: [("a", 5, 3)], 7: [("a", 5, 3)]}

@@ -178,7 +178,7 @@ def test_the_exception_can_be_pickled_with_its_findings(trial):
     assert str(copy) == str(met.value)
 
 
-def test_a_trial_holds_still_while_a_rule_looks_and_moves_on_after_an_error(trial, other):
+def test_a_trial_is_not_refreshed_during_evaluation_but_after_an_error(trial, other):
     class Broken(Rule):
         def invoke_at_step(self, step):
             assert [item.dynamic_refresh for item in self.trials] == [False, False]

@@ -162,7 +162,7 @@ def test_a_rule_follows_a_run_that_goes_on():
     assert rule.seen == [0, 5, 10]
 
 
-def test_a_rule_that_skipped_all_that_it_looks_at_is_warned_of_with_the_reason(trial, capsys):
+def test_a_rule_that_skipped_every_tensor_causes_a_warning_with_the_reason(trial, capsys):
     from smdebug.rules.generic import Overfit, UnchangedTensor
 
     for rule, reason in (

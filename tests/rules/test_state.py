@@ -268,7 +268,7 @@ def test_any_damage_gives_a_typed_error_or_plain_values(data):
         read_state(bytes(good))
 
 
-def test_a_state_is_bytes_that_say_what_they_are():
+def test_a_state_is_bytes_that_name_their_format():
     state = save_state(Remembering(TRIAL, n=1))
     assert isinstance(state, RuleState)
     assert bytes(state).startswith(b"smdebug-state 1 ")

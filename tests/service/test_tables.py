@@ -12,7 +12,7 @@ def test_a_list_is_a_table_in_a_terminal():
     assert repr(rows) == "name    step\na       10\nlonger"
 
 
-def test_an_empty_list_says_what_there_is_none_of():
+def test_an_empty_list_names_what_is_missing():
     assert repr(Rows([], ("a",), "No <rule>.")) == "No <rule>."
     assert Rows([], ("a",), "No <rule>.")._repr_html_() == "<p>No &lt;rule&gt;.</p>"
 
@@ -25,7 +25,7 @@ def test_a_list_is_a_table_in_a_notebook_and_nothing_in_it_is_markup():
     )
 
 
-def test_long_lists_are_cut_and_say_so():
+def test_long_lists_are_cut_and_marked():
     rows = Rows([{"n": number} for number in range(1000)], ("n",))
     assert repr(rows).splitlines()[-1] == "… and 940 more"
     assert rows._repr_html_().endswith("<p>… and 500 more</p>")

@@ -60,7 +60,7 @@ def test_the_state_machine_is_the_one_that_is_deployed():
     assert json.loads(definition)["TimeoutSeconds"] == 280
 
 
-def test_a_state_machine_that_fails_says_so():
+def test_a_failing_state_machine_reports_it():
     class Broken:
         def __init__(self) -> None:
             self.asked = 0

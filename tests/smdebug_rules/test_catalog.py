@@ -24,7 +24,7 @@ SHARED = {
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_the_catalog_tells_the_parameters_as_the_class_has_them(name):
+def test_the_catalog_lists_the_parameters_of_the_class(name):
     entry = CATALOG[name]
     rule = entry.load()
     assert issubclass(rule, Rule)

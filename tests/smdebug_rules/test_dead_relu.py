@@ -58,7 +58,7 @@ def test_each_workers_part_is_judged():
     assert [finding.worker for finding in found[0]] == ["worker_1"]
 
 
-def test_saved_extremes_are_enough_where_they_tell():
+def test_saved_extremes_suffice_where_they_are_conclusive():
     def saved(low, high):
         names = ("smdebug/reductions/min/a_relu_output", "smdebug/reductions/max/a_relu_output")
         return dict(zip(names, (np.float32(low), np.float32(high)), strict=True))

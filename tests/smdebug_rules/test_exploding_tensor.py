@@ -100,7 +100,7 @@ def test_a_value_counts_more_than_a_reduction():
     assert fires_at(ExplodingTensor(trial)) == []
 
 
-def test_no_reduction_tells_nothing():
+def test_without_reductions_nothing_is_detected():
     assert proving_reduction({}, False) is None
 
 

@@ -42,7 +42,7 @@ def test_saved_at_0_4_8_12_16_the_first_comparison_is_12_with_0():
 
 
 @pytest.mark.parametrize(("now", "limit"), [(95, 10), (106, -5)])
-def test_the_limit_told_is_the_one_that_was_crossed(now, limit):
+def test_the_reported_limit_is_the_crossed_limit(now, limit):
     rule = LossNotDecreasing(
         losses([100, now]), num_steps=1, min_difference=10, increase_threshold_percent=5
     )

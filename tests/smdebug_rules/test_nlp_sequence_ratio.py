@@ -30,7 +30,7 @@ def test_each_token_has_its_own_limit_or_all_share_one():
     assert fires_at(NLPSequenceRatio(run, token_values=[3, 2], token_thresholds_percent=20)) == [1]
 
 
-def test_saved_extremes_tell_what_is_not_in_it():
+def test_saved_extremes_exclude_absent_values():
     def saved(low, high):
         prefix = "smdebug/reductions"
         return {

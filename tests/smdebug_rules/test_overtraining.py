@@ -76,7 +76,7 @@ def test_metrics_of_xgboost_count_in_both():
         *("f1", "f1_binary", "precision_macro", "recall", "interval-regression-accuracy"),
     ],
 )
-def test_metrics_that_are_the_better_the_larger_tell_nothing_by_rising(metric):
+def test_rising_metrics_are_ignored_if_larger_is_better(metric):
     rising = {
         n: {f"train-{metric}": [0.1 * n], f"validation-{metric}": [0.1 * n]} for n in range(6)
     }

@@ -81,7 +81,7 @@ def test_a_pattern_of_older_pages_with_a_comma_is_two_patterns():
     ]
 
 
-def test_a_name_that_does_not_tell_the_function_is_skipped():
+def test_a_name_that_does_not_show_the_function_is_skipped():
     run = made_run({0: {"dense_in": layer(99)}}).trial()
     rule = SaturatedActivation(run, tensor_regex="dense")
     assert found_data_at(rule, 0) is False

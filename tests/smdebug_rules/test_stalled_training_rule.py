@@ -57,7 +57,7 @@ def test_a_step_that_came_late_is_found_by_the_times_in_the_files():
     assert found[20][0].details == {"last_good_step": 10}
 
 
-def test_files_that_do_not_tell_the_time_tell_nothing():
+def test_files_without_times_are_ignored():
     run = made_run({0: LOSS})
     key = index_key(0, "worker_0")
     index = json.loads(run.storage.read(key))

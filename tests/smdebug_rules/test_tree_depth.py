@@ -11,7 +11,7 @@ from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_a
 @pytest.mark.parametrize(
     ("largest", "depth"), [(0, 0), (1, 0), (2, 1), (3, 1), (6, 2), (30, 4), (32, 5), (126, 6)]
 )
-def test_the_largest_number_of_a_heap_tells_its_depth(largest, depth):
+def test_the_largest_number_of_a_heap_gives_its_depth(largest, depth):
     assert depth_of_heap(largest) == depth
 
 
@@ -54,6 +54,6 @@ def test_a_saved_maximum_is_enough_and_each_worker_counts():
     assert [(finding.worker, finding.value) for finding in found[0]] == [("worker_1", 6)]
 
 
-def test_without_numbers_of_nodes_nothing_is_said():
+def test_without_node_numbers_nothing_is_detected():
     run = made_run({0: {"trees/Node": np.array(["a"])}, 1: {"loss": np.float32(1)}}).trial()
     assert [found_data_at(TreeDepth(run), step) for step in (0, 1)] == [False, False]

@@ -47,7 +47,7 @@ def test_the_ratio_is_in_the_finding():
     assert str(finding) == "weight: update/weight ratio 0 since step 0 (limit 1e-08)"
 
 
-def test_thresholds_come_in_the_documented_order_and_as_text():
+def test_thresholds_have_the_documented_order_and_may_be_strings():
     trial = weights(1.0, 1.5)
     assert fires_at(WeightUpdateRatio(trial, "0.4", "0.1")) == [1]
     assert fires_at(WeightUpdateRatio(trial, 0.6, 0.1)) == []
@@ -88,7 +88,7 @@ def test_a_step_of_another_mode_is_neither_compared_with_nor_called_good():
     assert (finding.step, finding.details["last_good_step"]) == (4, 2)
 
 
-def test_training_steps_that_are_yet_to_come_change_nothing():
+def test_later_training_steps_change_nothing():
     """A rule finds the same while a run goes on and afterwards."""
     run = MadeRun()
     for step in range(5):

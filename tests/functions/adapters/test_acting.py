@@ -71,7 +71,7 @@ def test_a_job_is_stopped_and_one_that_is_stopping_will_do(sagemaker):
         ("ResourceNotFound", 400, NotDone),
     ],
 )
-def test_a_refusal_says_whether_to_ask_again(sagemaker, code, status, error):
+def test_a_refusal_shows_whether_to_retry(sagemaker, code, status, error):
     client, stubber = sagemaker
     stubber.add_client_error("stop_training_job", code, "because", status)
     with pytest.raises(error, match=f"stop_training_job was refused: {code}: because"):

@@ -19,7 +19,7 @@ def test_an_object_is_read_and_listed_behind_a_key(deployed):
     assert listed.modified > 1_700_000_000
 
 
-def test_what_s3_answers_is_told_in_our_words(deployed):
+def test_answers_of_s3_become_our_types(deployed):
     objects = wiring.world(IngestEnvironment).objects
     with pytest.raises(ObjectMissing, match="s3://runs/none"):
         objects.read("runs", "none")

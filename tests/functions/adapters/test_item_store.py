@@ -109,7 +109,7 @@ def test_a_query_gives_a_range_of_sort_keys_in_their_order(store, pk):
     assert [item["sk"] for item in store.query(pk, last="STEP#1", limit=5)] == ["GROUP#x", "STEP#1"]
 
 
-def test_a_long_range_comes_whole(store, pk):
+def test_a_long_range_is_returned_whole(store, pk):
     for number in range(40):
         store.put({"pk": pk, "sk": f"{number:03}", "load": b"x" * 60_000})
     assert len(store.query(pk)) == 40

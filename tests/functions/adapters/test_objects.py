@@ -103,7 +103,7 @@ def test_a_listing_begins_behind_a_key_that_need_not_be_there(place):
     assert keys(objects, bucket, "run/index/", "s") == []
 
 
-def test_a_long_listing_comes_whole(place):
+def test_a_long_listing_is_returned_whole(place):
     objects, write, bucket = place
     for number in range(1005):
         write(bucket, f"{number:05}", b"")
@@ -111,7 +111,7 @@ def test_a_long_listing_comes_whole(place):
     assert len(keys(objects, bucket, "", "00002")) == 1002
 
 
-def test_when_an_object_was_written_is_told_in_whole_seconds(place):
+def test_the_time_of_an_object_is_in_whole_seconds(place):
     objects, write, bucket = place
     write(bucket, "a", b"")
     (listed,) = objects.list(bucket, "")

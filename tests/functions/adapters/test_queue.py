@@ -166,7 +166,7 @@ def wait(queue: Queue, seconds: float) -> None:
     queue.clock.time += seconds
 
 
-def test_what_is_received_is_hidden_and_comes_again_after_a_while(queue):
+def test_a_received_message_is_hidden_and_redelivered_later(queue):
     queue.send("a")
     queue.send("b")
     first = queue.receive()
@@ -180,7 +180,7 @@ def test_what_is_received_is_hidden_and_comes_again_after_a_while(queue):
     assert {message[2] for message in first}.isdisjoint(message[2] for message in again)
 
 
-def test_what_is_deleted_never_comes_again(queue):
+def test_a_deleted_message_is_not_redelivered(queue):
     queue.send("a")
     queue.send("b")
     (_, _, receipt), _ = queue.receive()
@@ -210,7 +210,7 @@ def test_a_message_is_seen_when_its_delay_is_over_and_no_sooner(queue):
     assert "later" in bodies(queue.receive())
 
 
-def test_a_message_that_is_given_back_comes_when_it_is_told_to(queue):
+def test_a_returned_message_is_redelivered_after_its_delay(queue):
     queue.send("a")
     queue.send("b")
     (_, _, a), (_, _, b) = queue.receive()

@@ -37,7 +37,7 @@ def found(**finding: Any) -> dict[str, Any]:
     return {"steps": [at(3, "found", findings=[finding])]}
 
 
-def test_each_outcome_is_what_a_built_in_rule_would_have_come_to():
+def test_each_outcome_equals_that_of_a_built_in_rule():
     answers = {
         "clear": Clear(),
         "did not look": NothingToCheck(),
@@ -54,7 +54,7 @@ def test_it_may_stop_early_and_the_rest_is_claimed_again():
     assert len(read({"steps": [at(3), at(5)]}).outcomes) == 2
 
 
-def test_its_memory_comes_with_it_or_lies_where_its_own_lies():
+def test_its_state_is_in_the_answer_or_under_its_own_key():
     inline = b64encode(b"remembered").decode()
     assert read({"steps": [at(3)], "state": {"inline": inline}}).state == b"remembered"
     assert read({"steps": [at(3)], "state": {"key": KEY}}).state_key == KEY

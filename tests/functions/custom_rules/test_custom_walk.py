@@ -19,7 +19,7 @@ from tests.functions.custom_rules.watched import COUNTS, RUN, Watched, invoking
 from tests.functions.saver import FAILING, Saver
 
 
-def test_a_rule_that_somebody_wrote_is_woken_by_what_is_saved_and_its_finding_is_told(tmp_path):
+def test_a_custom_rule_evaluates_saved_steps_and_its_finding_is_published(tmp_path):
     watched = Watched(tmp_path, parameters={"limit": "3"})
     for step in range(5):
         watched.save(step)
@@ -101,7 +101,7 @@ def test_a_large_memory_is_kept_in_an_object_of_its_own_that_no_other_lease_uses
     np.testing.assert_array_equal(watched.attributes()["all"], np.repeat([0, 1, 2], 300))
 
 
-def test_a_step_that_comes_late_is_looked_at_and_marked(tmp_path):
+def test_a_late_step_is_evaluated_and_marked(tmp_path):
     source = invoking("self.findings = [f'step {step}']; return step == 1")
     watched = Watched(tmp_path, source, "Mine", repeat="every_step")
     old = Saver(watched.place, run_id=None).begin()
@@ -134,7 +134,7 @@ def test_steps_that_it_does_not_want_are_passed_over_without_running_it(tmp_path
     assert watched.status == "NoIssuesFound"
 
 
-def test_it_looks_back_further_than_it_was_told_of(tmp_path, monkeypatch):
+def test_it_reads_steps_before_those_in_its_job(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "HISTORY", (2, 0))
     source = invoking(
         """
@@ -208,7 +208,7 @@ class Compares(Rule):
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_another_run_is_compared_with_as_far_as_it_has_come(tmp_path, known):
+def test_another_run_is_compared_up_to_its_last_step(tmp_path, known):
     watched = Watched(tmp_path, COMPARES, "Compares", other_trials=["s3://runs/other"])
     other = Saver(watched.small.place("other")).begin()
     for step in range(3):
@@ -266,7 +266,7 @@ def test_a_rule_deployed_in_a_function_of_its_own_is_run_from_its_file(tmp_path)
     assert watched.rule.source_digest == ""
 
 
-def test_a_deployed_rule_that_is_gone_is_an_error_that_says_what_to_do(tmp_path):
+def test_the_error_for_a_removed_deployed_rule_names_the_remedy(tmp_path):
     watched = Watched(tmp_path)
     watched.small.settings.custom_functions["Counts"] = "function-of-counts"
     watched.want({"name": "mine", "rule": "Counts", "parameters": {"limit": "1"}})
@@ -279,7 +279,7 @@ def test_a_deployed_rule_that_is_gone_is_an_error_that_says_what_to_do(tmp_path)
     assert watched.group.cursor == 1
 
 
-def test_what_was_saved_before_the_rule_came_is_caught_up_with_and_causes_no_actions(tmp_path):
+def test_steps_before_a_rule_was_attached_are_evaluated_without_actions(tmp_path):
     watched = Watched(tmp_path)
     watched.want()
     watched.save(0, 1)
@@ -504,7 +504,7 @@ def test_an_answer_that_is_refused_makes_the_rule_an_error_and_does_nothing_else
     assert "Rule Evaluation Condition Met" not in types
 
 
-def test_what_a_finding_causes_is_what_the_runs_configuration_says_and_nothing_more(tmp_path):
+def test_a_finding_causes_only_the_actions_configured_for_the_run(tmp_path):
     source = invoking(
         "self.findings = [{'tensor': 'w', 'message': 'm', 'details': {'actions': [1]}}]; return True"
     )
@@ -547,7 +547,7 @@ def test_a_commit_after_the_lease_was_taken_over_changes_nothing(tmp_path):
     assert [json.loads(event["Detail"])["step"] for event in found] == [0]
 
 
-def test_a_commit_that_is_repeated_tells_again_and_does_nothing_twice(tmp_path):
+def test_a_repeated_commit_publishes_again_and_does_nothing_twice(tmp_path):
     watched = Watched(tmp_path, parameters={"limit": 0}, repeat="every_step")
     watched.save(0)
     watched.small.deliver()

@@ -97,7 +97,7 @@ def test_what_it_prints_is_its_own_log_and_never_an_answer(tmp_path, capfd):
     assert [line["level"] for line in ours] == ["INFO", "ERROR"]
 
 
-def test_a_rule_that_says_too_much_is_cut_short(tmp_path, capfd):
+def test_output_that_is_too_long_is_cut(tmp_path, capfd):
     asked(tmp_path, "print('x' * 10_000_000); print('y' * 100); return False")
     said = capfd.readouterr().out
     assert len(said) < 200_000
@@ -107,7 +107,7 @@ def test_a_rule_that_says_too_much_is_cut_short(tmp_path, capfd):
 # What it does to itself
 
 
-def test_a_rule_that_raises_is_told_with_the_steps_before_it(tmp_path):
+def test_an_exception_is_reported_with_the_steps_before_it(tmp_path):
     code = invoking("""
     if step == 1: raise KeyError("loss")
     return False
@@ -148,7 +148,7 @@ def test_code_that_cannot_be_loaded_is_what_the_rule_raised(tmp_path, code, prob
         ("os.write(int(sys.argv[1]), b'x' * 60_000); " * 4 + "return False", "more than 200000 b"),
     ],
 )
-def test_a_process_that_ends_or_answers_nonsense_is_a_death_that_says_how(tmp_path, body, problem):
+def test_an_early_exit_or_invalid_answer_is_a_death_with_its_cause(tmp_path, body, problem):
     answer = asked(tmp_path, body)
     assert answer["steps"] == []
     assert answer["died"]["step"] == 0
@@ -231,7 +231,7 @@ def test_a_run_that_cannot_be_read_is_not_the_rules_fault(tmp_path):
     assert "s3://runs/mnist: it was not there" in answer["died"]["message"]
 
 
-def test_a_memory_too_large_to_be_kept_is_said(tmp_path):
+def test_a_state_that_is_too_large_is_reported(tmp_path):
     answer = asked(tmp_path, "self.all = np.zeros(9 << 20); return False")
     assert "64 MB" in answer["state"]["problem"]
 

@@ -58,7 +58,7 @@ def test_code_too_long_for_a_job_is_named_instead(monkeypatch):
         (b"#" * ((1 << 20) + 1), "has more than 1 MB"),
     ],
 )
-def test_code_that_cannot_be_had_is_told(text, problem):
+def test_code_that_cannot_be_fetched_is_reported(text, problem):
     with pytest.raises(SourceRefused, match=problem):
         source_of(world_with(text), "runs/mnist", WANTED)
 
@@ -83,7 +83,7 @@ def test_code_from_elsewhere_is_refused(uri):
         refuse_elsewhere(uri, allowed((), "runs/mnist"))
 
 
-def test_the_stack_says_from_where_rules_come():
+def test_the_stack_limits_the_sources_of_rules():
     prefixes = ("s3://shared/rules/",)
     refuse_elsewhere("s3://shared/rules/of/us.py", allowed(prefixes, "runs/mnist"))
     with pytest.raises(SourceRefused, match="this stack allows s3://shared/rules/"):
@@ -97,7 +97,7 @@ def test_without_a_function_for_them_no_rules_from_s3_are_run():
         source_of(world, "runs/mnist", WANTED)
 
 
-def test_packed_code_that_is_larger_than_it_looks_is_not_unpacked():
+def test_an_archive_larger_than_its_declared_size_is_not_unpacked():
     bomb = inlined(bytes(200 << 20))
     assert len(text_in(bomb)) == sources.LARGEST_SOURCE + 1
     for damaged in ("?", "AAAA"):

@@ -78,7 +78,7 @@ def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_prog
     assert bool(why_not) == (job is None)
 
 
-def test_only_those_are_told_whom_the_stack_was_deployed_to_tell():
+def test_only_endpoints_of_the_stack_are_notified():
     (ada,) = planned({"name": "email", "endpoint": "ada@EXAMPLE.org"})
     assert isinstance(ada, Notify)
     assert ada.to == "Ada@example.org"

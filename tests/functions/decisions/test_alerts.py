@@ -20,7 +20,7 @@ def letter(kind):
     return alerts.email(entry.detail_type, json.loads(sent["Detail"]))
 
 
-def test_the_letter_about_a_finding_says_what_where_since_when_and_what_to_do():
+def test_the_e_mail_about_a_finding_has_evidence_run_start_and_remedy():
     assert letter("found") == (
         """\
 Rule fc-gradients (VanishingGradient) detected an issue.
@@ -70,7 +70,7 @@ def test_every_letter_names_the_run(kind):
     assert "s3://my-bucket/mnist-1" in letter(kind)
 
 
-def test_a_subject_and_a_text_message_say_which_rule_and_which_run():
+def test_a_subject_and_a_text_message_name_the_rule_and_the_run():
     entry = KINDS["found"]
     headline = "fc-gradients (VanishingGradient) detected an issue at step 400 of my-bucket/mnist-1"
     assert alerts.subject(entry.detail_type, entry.detail) == headline
@@ -103,7 +103,7 @@ def test_a_finding_without_a_message_is_described_by_its_numbers():
     assert "  … and 29 more, all in s3://b/r/report/findings/1.finding\n" in letter
 
 
-def test_how_long_it_took_is_told_from_saving_or_else_from_uploading():
+def test_latency_is_measured_from_saving_or_else_from_uploading():
     times = {"saved": None, "uploaded": "2026-11-21T12:00:00.000Z"}
     evaluated = {"times": {**times, "evaluated": "2026-11-21T12:00:03.500Z", "published": None}}
     assert alerts.seconds_to_alert(evaluated) == 3.5

@@ -22,7 +22,7 @@ def test_the_default_rules_are_evaluated_once_each_at_their_defaults():
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_every_built_in_rule_can_be_configured_by_what_the_catalog_says_of_it(name):
+def test_every_built_in_rule_can_be_configured_from_its_catalog_entry(name):
     entry = CATALOG[name]
     given = {
         parameter.name: str(parameter.default)
@@ -51,7 +51,7 @@ def test_every_built_in_rule_can_be_configured_by_what_the_catalog_says_of_it(na
         (rule("SimilarAcrossRuns"), "needs another run to compare with"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_said_in_a_sentence(configuration, said):
+def test_an_invalid_rule_is_described_in_a_sentence(configuration, said):
     assert said in check(configuration, CATALOG)
 
 

@@ -72,14 +72,14 @@ def test_every_kind_of_event_has_a_schema_and_an_example(detail_type):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_event_is_as_its_schema_says(kind):
+def test_every_event_matches_its_schema(kind):
     entry = KINDS[kind]
     assert not complaints_about(entry.detail_type, entry.detail)
     assert not complaints_about(entry.detail_type, published(entry))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_schema_notices_what_is_missing_and_what_nobody_told_of(kind):
+def test_a_schema_rejects_missing_and_unknown_fields(kind):
     entry = KINDS[kind]
     lacking = {key: value for key, value in entry.detail.items() if key != "id"}
     assert complaints_about(entry.detail_type, lacking)
@@ -121,7 +121,7 @@ def test_parts_of_an_id_cannot_be_shifted_into_each_other():
     assert id_of("a", 0, 'b", 1', 1, "c") != id_of("a", 0, "b", 1, '1", "c')
 
 
-def test_what_a_run_has_become_is_an_entry_of_its_outbox_that_can_be_made_again():
+def test_the_outbox_entry_of_a_run_state_can_be_rebuilt():
     known, kept = run_entry(RUN, "begin", NOON)
     assert (known, kept["detail_type"]) == (
         run_entry(RUN, "begin", NOON + 5)[0],
@@ -131,7 +131,7 @@ def test_what_a_run_has_become_is_an_entry_of_its_outbox_that_can_be_made_again(
     assert known != run_entry(RUN, "silent-3", NOON)[0]
 
 
-def test_of_many_findings_the_worst_are_told_and_all_are_kept_beside_the_run():
+def test_an_event_has_the_worst_findings_and_all_are_kept_beside_the_run():
     many = [{"tensor": f"t{n}", "value": 10.0**-n, "threshold": 1.0} for n in range(1, 101)]
     entry = found(many)
     evidence = entry.detail["evidence"]
@@ -168,7 +168,7 @@ def test_the_worst_is_what_is_farthest_beyond_its_limit():
 HUGE = "x" * 100_000
 
 
-def test_an_event_that_would_be_too_large_is_cut_and_says_so():
+def test_an_event_that_is_too_large_is_cut_and_marked():
     findings = [
         {"tensor": HUGE + str(n), "message": HUGE, "value": HUGE, "details": {"a": HUGE}}
         for n in range(20)
@@ -221,7 +221,7 @@ PLAIN = st.recursive(
         max_size=30,
     )
 )
-def test_whatever_a_rule_finds_the_event_is_as_the_schema_says(findings):
+def test_events_match_the_schema_whatever_a_rule_finds(findings):
     entry = found(findings)
     assert not complaints_about(CONDITION_MET, entry.detail)
     assert published(entry)["id"] == entry.id

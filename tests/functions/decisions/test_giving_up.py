@@ -68,7 +68,7 @@ def test_a_group_is_unfinished_until_it_has_finished_this_attempt_of_the_trainin
     assert unfinished_of(replace(ENDED, training_run=1), [done]) == [done]
 
 
-def test_who_is_given_up_is_told_how_far_it_came_and_where_to_look():
+def test_a_rule_given_up_reports_its_last_step_and_its_logs():
     plain = RuleConfiguration("mine", "Mine")
     assert why_given_up(GROUP, plain, 24) == (
         "24 checks after the run had ended, the rule had still not evaluated all of its steps "

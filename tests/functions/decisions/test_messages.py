@@ -119,7 +119,7 @@ def test_what_is_removed_has_not_arrived():
 
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
-def test_the_end_of_a_training_job_is_told_by_sagemaker(status):
+def test_an_event_of_sagemaker_announces_the_end_of_a_job(status):
     detail = {"TrainingJobName": "mnist-1", "TrainingJobStatus": status}
     event = {"source": "aws.sagemaker", "detail": detail}
     assert arrivals_in(json.dumps(event)) == [JobEnded("mnist-1", status)]
@@ -149,7 +149,7 @@ def test_the_end_of_a_training_job_is_told_by_sagemaker(status):
         "[" * 100_000,
     ],
 )
-def test_a_message_of_nobody_says_so(body):
+def test_an_unknown_message_is_an_error(body):
     with pytest.raises(NotUnderstood, match="message"):
         arrivals_in(body)
 

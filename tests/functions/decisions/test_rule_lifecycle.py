@@ -47,7 +47,7 @@ def types(events):
     return [entry.detail_type for entry in events]
 
 
-def test_the_first_finding_opens_an_issue_and_is_told_with_its_actions():
+def test_the_first_finding_opens_an_issue_and_is_published_with_actions():
     rule, events = after(Clear(), FOUND)
     assert types(events) == [CONDITION_MET, STATUS_CHANGE]
     assert (rule.status, rule.issue_since, rule.last_good) == (RuleStatus.ISSUES_FOUND, 1, 0)
@@ -69,7 +69,7 @@ def test_while_an_issue_is_open_nothing_is_repeated():
     assert (rule.issue_since, rule.last_found) == (0, 3)
 
 
-def test_every_step_is_told_if_that_is_wanted_and_acted_upon_once():
+def test_every_step_is_published_if_configured_and_acted_upon_once():
     _, events = after(FOUND, FOUND, FOUND, configuration=EVERY_STEP)
     assert types(events) == [CONDITION_MET, STATUS_CHANGE, CONDITION_MET, CONDITION_MET]
     findings = [entry.detail for entry in events if entry.detail_type == CONDITION_MET]
@@ -87,7 +87,7 @@ def test_only_a_clear_step_resolves_an_issue():
     assert rule.status is RuleStatus.ISSUES_FOUND
 
 
-def test_an_issue_that_comes_back_is_told_again_and_the_status_is_not():
+def test_a_reopened_issue_is_published_again_but_not_the_status():
     rule, events = after(FOUND, Clear(), FOUND)
     assert types(events) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED, CONDITION_MET]
     assert events[0].id != events[-1].id
@@ -125,7 +125,7 @@ def test_what_was_there_before_the_rule_leads_to_no_actions():
     assert judge(rule, CONFIGURATION, FOUND, at(7)).outbox == ()
 
 
-def test_a_late_finding_that_later_steps_have_overtaken_is_told_and_not_acted_upon():
+def test_a_late_finding_is_published_but_not_acted_upon():
     rule, _ = judge(NEW, CONFIGURATION, Clear(), at(9))
     rule, events = judge(rule, CONFIGURATION, FOUND, at(5, late=True))
     assert types(events) == [CONDITION_MET, STATUS_CHANGE]
@@ -149,7 +149,7 @@ def test_a_late_finding_of_an_issue_that_is_open_makes_it_older():
     assert (rule.issue_since, rule.last_found, events) == (5, 9, ())
 
 
-def test_at_the_end_a_rule_that_found_nothing_says_so_and_what_was_found_stays():
+def test_at_the_end_a_rule_without_findings_passes_and_issues_stay():
     rule, _ = after(Clear())
     finished, events = finish(rule, CONFIGURATION, at(1))
     assert (finished.status, types(events)) == (RuleStatus.NO_ISSUES_FOUND, [STATUS_CHANGE])
@@ -158,7 +158,7 @@ def test_at_the_end_a_rule_that_found_nothing_says_so_and_what_was_found_stays()
         assert finish(rule, CONFIGURATION, at(2)) == (rule, ())
 
 
-def test_a_rule_that_never_had_anything_to_look_at_says_that_at_the_end():
+def test_a_rule_that_never_had_data_reports_it_at_the_end():
     rule, _ = after(NothingToCheck(), NothingToCheck())
     rule, events = finish(rule, CONFIGURATION, at(2))
     assert "check which tensors are saved" in rule.reason
@@ -187,7 +187,7 @@ def test_a_stopping_rule_has_stopped_when_the_run_ends():
     assert (rule.status, rule.reason, len(events)) == (RuleStatus.STOPPED, "not wanted", 1)
 
 
-def test_a_training_that_starts_again_is_looked_at_afresh_and_its_issue_stays_open():
+def test_a_restarted_training_is_evaluated_anew_and_its_issue_stays_open():
     before = replace(after(Clear(), FOUND)[0], state=b"seen", state_key="k")
     rule, events = begin_again(before, CONFIGURATION, at(0, training_run=1))
     assert events == ()
@@ -299,7 +299,7 @@ TestARunOfARule.settings = settings(max_examples=150, stateful_step_count=25, de
 
 
 @given(st.lists(OUTCOMES, max_size=12))
-def test_the_same_steps_tell_the_same_in_the_same_order(outcomes):
+def test_the_same_steps_publish_the_same_in_the_same_order(outcomes):
     first, second = after(*outcomes), after(*outcomes)
     assert [entry.id for entry in first[1]] == [entry.id for entry in second[1]]
     assert first == second

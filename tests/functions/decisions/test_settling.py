@@ -92,7 +92,7 @@ def test_a_chain_is_followed_through_steps_that_others_skipped():
     assert next_step(steps, settling(2, cursor=0), previous).missing == 3
 
 
-def test_time_or_the_end_settles_what_does_not_come():
+def test_a_timeout_or_the_end_settles_missing_steps():
     ten = written(10, "a", "b", indexed=100)
     for given_up in (settling(2, now=1000.0), settling(2, ended=True)):
         assert next_step([ten], given_up, BOTH) == Ready(ten, frozenset({0}), missing=0)
@@ -156,7 +156,7 @@ def test_in_whatever_order_files_arrive_steps_are_taken_in_theirs(data):
     assert not passed & complete
 
 
-def test_a_step_that_was_passed_and_comes_after_all_is_late_once():
+def test_a_passed_step_that_arrives_is_late_once():
     after_ten = settling(1, cursor=10)
     seen = [replace(written(number, "a"), layout="of 10") for number in (0, 5, 10)]
     group = GroupRecord("builtin", cursor=10, passed=frozenset({5}))
@@ -166,14 +166,14 @@ def test_a_step_that_was_passed_and_comes_after_all_is_late_once():
     assert late_steps([StepRecord(5)], after_ten, group=group) == []
 
 
-def test_what_came_before_a_step_that_is_missing_cannot_be_told():
+def test_the_step_before_a_missing_step_is_unknown():
     verdict = next_step(
         [written(10, "a")], settling(1, now=2000), lambda step, worker: step - 2 if step else None
     )
     assert (verdict.passed, verdict.missing) == ({8}, 8)
 
 
-def test_a_step_of_which_nobody_knew_that_it_was_passed_is_late_whoever_has_looked_into_it():
+def test_a_step_passed_without_a_record_is_late():
     steps = [replace(written(number, "a"), layout="of another group") for number in (2, 3, 5, 10)]
     group = GroupRecord("builtin", cursor=10, passed=frozenset({5}), gaps=((2, 5),))
     assert late_steps(steps, settling(1, cursor=10), group=group) == [steps[1], steps[2]]
@@ -191,7 +191,7 @@ def test_late_steps_that_are_forgotten_are_not_late_again():
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
+def test_a_step_of_an_old_run_records_which_groups_evaluated_it(marked):
     by = frozenset({"builtin"}) if marked else frozenset({"custom-x"})
     five = written(5, "a", evaluated_by=by)
     old = settling(1, cursor=10, records_previous_steps=False)
@@ -202,7 +202,7 @@ def test_in_an_old_run_the_step_itself_says_who_has_evaluated_it(marked):
 # What never came
 
 
-def test_a_step_that_waits_too_long_says_whom_it_waits_for():
+def test_a_step_that_waits_too_long_names_the_missing_workers():
     steps = [written(7, "worker_0", indexed=50.0), written(5, "worker_0", "worker_2", indexed=0.0)]
     assert never_came(steps, 4, timeout=900, now=899) == ""
     problem = never_came(steps, 4, timeout=900, now=900)

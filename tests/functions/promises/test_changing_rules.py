@@ -77,7 +77,7 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(sm
     assert ([rule.name for rule in group.rules], group.cursor) == (["ExplodingTensor", "tiny"], 2)
 
 
-def test_a_rule_that_is_detached_is_stopped_and_looks_no_more():
+def test_a_detached_rule_is_stopped_and_evaluates_no_more_steps():
     small = SmallWorld()
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)

@@ -21,7 +21,7 @@ def test_a_step_is_evaluated_when_both_files_of_every_worker_are_there(small):
     assert found_steps(small) == [0]
 
 
-def test_how_many_workers_there_are_may_be_told_after_the_first_steps(small):
+def test_the_number_of_workers_may_arrive_after_the_first_steps(small):
     worker = Saver(small.place())
     worker.save(0, FAILING)
     small.settle()

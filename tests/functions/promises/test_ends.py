@@ -24,7 +24,7 @@ def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
     assert small.index.run(RUN).state.value == "Finished"
 
 
-def test_a_run_that_falls_silent_is_told_and_at_last_ended(small):
+def test_a_silent_run_is_reported_and_finally_ended(small):
     Saver(small.place()).begin().save(0, HEALTHY)
     small.settle()
     small.pass_time(2000)
@@ -62,7 +62,7 @@ def test_a_step_after_the_end_is_evaluated_and_the_run_ends_again(small):
     assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
 
 
-def test_a_late_step_after_the_end_is_evaluated_and_the_summary_is_told_again(small):
+def test_a_late_step_after_the_end_is_evaluated_and_the_summary_repeated(small):
     first, second = (
         Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
     )
@@ -114,7 +114,7 @@ def test_a_rule_attached_to_a_finished_run_is_in_its_next_summary(small):
     assert after["statuses"] == {"NoIssuesFound": 1, "IssuesFound": 1}
 
 
-def test_a_run_that_was_resumed_after_its_end_is_looked_after_again(small):
+def test_a_run_resumed_after_its_end_is_watched_again(small):
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
     worker.end()

@@ -31,7 +31,7 @@ def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
     assert found_steps(small) == [0]
 
 
-def test_a_rules_file_that_cannot_be_read_is_told_and_the_default_rules_watch(small):
+def test_an_unreadable_rules_file_is_reported_and_default_rules_watch(small):
     small.place().write("rules.json", b'{"version": 1, "rules": [')
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
@@ -55,7 +55,7 @@ def test_a_rule_that_cannot_be_read_takes_no_other_with_it():
     assert any("a/b" in trouble for trouble in troubles)
 
 
-def test_an_older_rules_file_that_is_told_later_changes_nothing():
+def test_a_late_notification_of_an_older_rules_file_changes_nothing():
     small = SmallWorld()
     place = small.place()
     place.write("rules.json", b'{"version": 1, "rules": [{"name": "a", "rule": "AllZero"}]}')
@@ -73,7 +73,7 @@ def test_an_older_rules_file_that_is_told_later_changes_nothing():
     assert set(small.statuses()) == {"b"}
 
 
-def test_a_worker_that_never_comes_is_told_while_the_run_goes_on_and_once(small):
+def test_a_missing_worker_is_reported_once_while_the_run_continues(small):
     worker = Saver(small.place(), num_workers=2).begin()
     for step in range(30):
         worker.save(step, FAILING)
@@ -94,7 +94,7 @@ def test_a_worker_that_never_comes_is_told_while_the_run_goes_on_and_once(small)
     assert small.index.run(RUN).state.value == "Finished"
 
 
-def test_a_collections_file_that_never_comes_is_told(small):
+def test_a_missing_collections_file_is_reported(small):
     Saver(small.place()).save(0, FAILING)
     small.settle()
     small.pass_time(1300)
@@ -135,7 +135,7 @@ def test_a_rule_that_is_changed_while_the_run_goes_on_is_stopped_and_begins_anew
     assert found["configuration"]["parameters"] == {"threshold": "1e-3"}
 
 
-def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_on():
+def test_an_invalid_later_rules_file_is_reported_and_rules_continue():
     small = SmallWorld()
     report_every_step(small)
     worker = Saver(small.place()).begin()
@@ -153,7 +153,7 @@ def test_a_later_rules_file_that_makes_no_sense_is_told_and_those_that_watch_go_
     assert troubles == [small.index.run(RUN).trouble]
 
 
-def test_what_was_wrong_with_a_run_is_not_told_of_it_when_it_has_been_put_right(small):
+def test_a_problem_that_was_fixed_is_no_longer_reported(small):
     small.place().write("rules.json", b'{"rules": ')
     first = Saver(small.place(), num_workers=2).begin()
     first.save(0, HEALTHY)
@@ -188,7 +188,7 @@ def test_a_place_that_another_training_uses_after_the_first_has_ended_is_a_new_a
     assert (run.state.value, run.run_id, run.trouble) == ("Running", "run-2", "")
 
 
-def test_a_damaged_index_file_is_told_and_the_next_steps_are_evaluated(small):
+def test_a_damaged_index_file_is_reported_and_later_steps_are_evaluated(small):
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
     index = next(key for key in small.place().list("index/"))

@@ -59,7 +59,7 @@ def test_a_group_that_can_never_finish_is_an_error_after_so_many_checks_and_the_
     assert small.checks.waiting == []
 
 
-def test_a_rule_that_comes_after_others_were_given_up_has_its_own_chance():
+def test_a_rule_added_after_others_were_given_up_is_evaluated():
     small = ended_with_a_broken_group()
     small.pass_time(4 * 3600)
     small.place().write(

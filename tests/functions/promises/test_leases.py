@@ -23,7 +23,7 @@ def test_while_one_evaluates_another_is_turned_away_and_nothing_is_lost(small):
     assert found_steps(small) == [0]
 
 
-def test_a_group_that_is_no_more_has_nothing_to_say(small):
+def test_a_removed_group_has_nothing_to_publish(small):
     Saver(small.place()).begin()
     small.settle()
     assert evaluate(small.world, RUN, "lane-gone", 0)["outbox"] == []

@@ -42,7 +42,7 @@ def test_any_order_of_arrival_gives_every_step_its_turn_in_order(
     assert cursor(small) == 7
 
 
-def test_what_is_told_twice_is_evaluated_once(small):
+def test_a_repeated_notification_is_evaluated_once(small):
     report_every_step(small)
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
@@ -67,7 +67,7 @@ def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
     assert found_steps(small) == [0, 10]
 
 
-def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late(small):
+def test_it_waits_up_to_its_timeout_and_marks_a_late_step(small):
     report_every_step(small)
     worker = Saver(small.place()).begin()
     small.settle()
@@ -86,7 +86,7 @@ def test_it_waits_so_long_and_no_longer_and_a_late_step_says_that_it_is_late(sma
     assert found_steps(small) == [10, 0]
 
 
-def test_a_late_step_is_evaluated_with_the_next_one_if_whoever_was_told_of_it_has_died(small):
+def test_a_late_step_whose_evaluation_died_is_evaluated_with_the_next(small):
     report_every_step(small)
     worker = Saver(small.place()).begin()
     small.settle()

@@ -46,7 +46,7 @@ def test_at_most_one_check_waits_for_a_run(small):
     assert len(small.checks.waiting) == 1
 
 
-def test_what_there_is_to_tell_at_once_does_not_wait_for_the_check_that_is_due_later(small):
+def test_urgent_messages_do_not_wait_for_a_later_check(small):
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
     small.deliver()
@@ -116,7 +116,7 @@ def cannot_start(small: SmallWorld, message: str) -> None:
     small.workflow.start = start
 
 
-def test_collections_that_were_noted_by_somebody_who_died_start_what_is_complete_when_told_again():
+def test_a_repeated_notification_starts_steps_after_a_crash():
     small, message = collections_that_come_last()
     cannot_start(small, message)
     small.bucket.release([message])

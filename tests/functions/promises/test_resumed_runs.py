@@ -38,7 +38,7 @@ def test_steps_of_a_resumed_training_that_arrive_before_its_collections_are_not_
     assert [(detail["training_run"], detail["step"]) for detail in found] == [(1, 2)]
 
 
-def test_another_training_that_writes_to_the_same_place_is_told(small):
+def test_another_training_at_the_same_place_is_reported(small):
     Saver(small.place()).begin().save(0, HEALTHY)
     small.settle()
     Saver(small.place(), run_id="run-2").begin()
