@@ -21,7 +21,7 @@ from tests.support.golden_records import GOLDEN, records_of_the_old_library
 
 
 @given(st.binary())
-def test_arbitrary_bytes_are_no_event_file(data):
+def test_arbitrary_bytes_are_refused(data):
     for read in (
         lambda: decode_event(data, file="f"),
         lambda: read_record(data, file="f"),
@@ -50,7 +50,7 @@ def mutated(draw, originals):
 
 
 @given(mutated(PAYLOADS))
-def test_a_changed_event_is_read_as_it_then_is_or_refused(payload):
+def test_a_changed_event_is_read_as_changed_or_refused(payload):
     from google.protobuf.message import DecodeError
 
     from smdebug.files.proto.event_pb2 import Event

@@ -58,7 +58,7 @@ def assert_refused(record, crc=None):
 
 @pytest.mark.parametrize("checksum", ["constant", "tfrecord"])
 @pytest.mark.parametrize("array", SMALL.values(), ids=SMALL)
-def test_no_flipped_bit_goes_unnoticed_when_the_index_has_the_checksum(array, checksum):
+def test_every_flipped_bit_is_detected_with_a_checksum_in_the_index(array, checksum):
     record, crc = encoded(array, checksum)
     for bit in range(len(record) * 8):
         # The undamaged one in between, so that the damaged one is compared with what is remembered.
@@ -70,7 +70,7 @@ def test_no_flipped_bit_goes_unnoticed_when_the_index_has_the_checksum(array, ch
 
 
 @pytest.mark.parametrize("array", SMALL.values(), ids=SMALL)
-def test_no_flipped_bit_goes_unnoticed_under_a_true_footer(array):
+def test_every_flipped_bit_is_detected_with_a_true_footer(array):
     record, _ = encoded(array, "tfrecord")
     for bit in range(len(record) * 8):
         damaged = bytearray(record)
@@ -80,9 +80,7 @@ def test_no_flipped_bit_goes_unnoticed_under_a_true_footer(array):
 
 @pytest.mark.parametrize("step", [300, 0])
 @pytest.mark.parametrize("array", SMALL.values(), ids=SMALL)
-def test_a_flipped_bit_without_any_checksum_is_seen_alike_by_the_slow_and_the_fast_path(
-    array, step
-):
+def test_slow_and_fast_path_agree_on_a_flipped_bit_without_checksum(array, step):
     record, _ = encoded(array)
     for bit in range(len(record) * 8):
         damaged = bytearray(record)
@@ -101,7 +99,7 @@ def test_a_flipped_bit_without_any_checksum_is_seen_alike_by_the_slow_and_the_fa
 
 @pytest.mark.parametrize("with_crc", [True, False])
 @pytest.mark.parametrize("array", SMALL.values(), ids=SMALL)
-def test_a_record_that_is_cut_off_or_goes_on_is_refused(array, with_crc):
+def test_a_record_that_is_too_short_or_too_long_is_refused(array, with_crc):
     record, crc = encoded(array)
     read_value(record, file="f", name=NAME, step=300)
     crc = crc if with_crc else None
@@ -112,7 +110,7 @@ def test_a_record_that_is_cut_off_or_goes_on_is_refused(array, with_crc):
 
 
 @pytest.mark.parametrize("checksum", ["constant", "tfrecord"])
-def test_no_flipped_bit_of_a_large_record_goes_unnoticed(checksum):
+def test_every_flipped_bit_of_a_large_record_is_detected(checksum):
     record, crc = encoded(LARGE, checksum)
     for bit in bits_around_the_content(record):
         good = read_value(record, file="f", name=NAME, step=300, crc32c=crc)
@@ -123,7 +121,7 @@ def test_no_flipped_bit_of_a_large_record_goes_unnoticed(checksum):
 
 
 @pytest.mark.parametrize("step", [300, 0])
-def test_a_large_record_without_any_checksum_is_seen_alike_by_the_slow_and_the_fast_path(step):
+def test_slow_and_fast_path_agree_on_a_large_record_without_checksum(step):
     record, _ = encoded(LARGE)
     for bit in bits_around_the_content(record):
         damaged = bytearray(record)
@@ -152,7 +150,7 @@ def bits_around_the_content(record):
     ]
 
 
-def test_a_file_that_is_cut_off_is_refused_wherever_it_ends():
+def test_a_truncated_file_is_refused_wherever_it_ends():
     records = [encoded(array)[0] for array in SMALL.values()]
     whole, ends = b"".join(records), {0}
     for record in records:
@@ -176,7 +174,7 @@ def test_a_checksum_of_other_bytes_is_refused():
     assert_refused(record, crc ^ 1)
 
 
-def test_another_tensor_of_the_same_length_is_read_as_what_it_is():
+def test_another_tensor_of_the_same_length_is_read_correctly():
     name = "same length"
     first = b"".join(encode_event(name, np.zeros((2, 3), np.int32), **MOMENT).pieces)
     second = b"".join(encode_event(name, np.ones((3, 2), np.uint32), **MOMENT).pieces)
@@ -250,7 +248,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("payload", LIES.values(), ids=LIES)
-def test_a_message_that_lies_is_refused(payload):
+def test_an_inconsistent_message_is_refused(payload):
     with pytest.raises(DamagedFile):
         decode_event(payload, file="f", tensor=NAME, step=1)
     record = b"".join(frame(payload, "constant").pieces)

@@ -52,7 +52,7 @@ STEPS = st.integers(0, 2**63 - 1)
 
 
 @pytest.mark.parametrize("path", event_files(), ids=lambda path: "/".join(path.parts[-4:]))
-def test_every_record_of_the_reference_runs_is_written_again_to_the_byte(path):
+def test_records_of_the_reference_runs_are_reproduced_to_the_byte(path):
     data = path.read_bytes()
     again = bytearray()
     for event in iterate_records(data, file=str(path)):
@@ -86,7 +86,7 @@ def test_every_record_of_the_reference_runs_is_where_the_index_says():
 @pytest.mark.parametrize(
     "old", records_of_the_old_library(), ids=lambda old: f"{old.name[:30]} {old.array.shape}"
 )
-def test_our_records_are_the_old_librarys_to_the_byte_and_read_back(old):
+def test_our_records_equal_the_old_librarys_to_the_byte_and_can_be_read(old):
     record = encode_event(old.name, old.array, **old.moment)
     assert b"".join(record.pieces) == old.record
     assert record.length == len(old.record)
@@ -99,7 +99,7 @@ def test_our_records_are_the_old_librarys_to_the_byte_and_read_back(old):
 
 
 @given(st.data(), NAMES, st.sampled_from([*NUMBERS, BFLOAT16]), SHAPES)
-def test_every_array_of_numbers_comes_back_as_it_was(data, name, dtype, shape):
+def test_every_array_of_numbers_is_read_as_it_was_written(data, name, dtype, shape):
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
     content = data.draw(st.binary(min_size=size, max_size=size))
@@ -113,7 +113,7 @@ STRINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @given(st.data(), NAMES, SHAPES)
-def test_every_array_of_strings_comes_back_as_it_was(data, name, shape):
+def test_every_array_of_strings_is_read_as_it_was_written(data, name, shape):
     count = int(np.prod(shape))
     strings = data.draw(st.lists(STRINGS, min_size=count, max_size=count))
     array = np.empty(count, object)
@@ -194,7 +194,7 @@ def test_the_arrays_own_memory_is_one_of_the_pieces():
     assert bytes(pieces[1]) == array.tobytes()
 
 
-def test_a_large_value_is_a_view_of_the_buffer_and_writable_if_that_is():
+def test_a_large_value_is_a_view_of_the_buffer_and_as_writable():
     array = np.arange(100_000, dtype=np.float64)
     buffer = bytearray(written("x", array))
     for read in (
@@ -208,7 +208,7 @@ def test_a_large_value_is_a_view_of_the_buffer_and_writable_if_that_is():
         assert not read(bytes(buffer)).flags.writeable
 
 
-def test_a_small_value_is_the_callers_own():
+def test_a_small_value_is_a_copy():
     buffer = bytearray(written("own", np.zeros(4)))
     for _ in range(2):
         value = read_value(buffer, file="f", name="own", step=3)
@@ -250,7 +250,7 @@ def test_threads_do_not_mix_up_their_steps():
     assert not wrong
 
 
-def test_both_footers_can_stand_in_one_file():
+def test_a_file_can_have_both_footers():
     data = b"".join(
         piece
         for number, checksum in enumerate(["constant", "tfrecord", "constant"])
@@ -262,14 +262,14 @@ def test_both_footers_can_stand_in_one_file():
     assert data.endswith(CONSTANT_FOOTER)
 
 
-def test_a_full_check_wants_true_checksums():
+def test_a_full_check_requires_true_checksums():
     true = b"".join(encode_event("x", np.zeros(1), **MOMENT, checksum="tfrecord").pieces)
     assert len(list(iterate_records(true, file="f", check="full"))) == 1
     with pytest.raises(DamagedFile, match="checksum"):
         list(iterate_records(written("x", np.zeros(1)), file="f", check="full"))
 
 
-def test_without_a_check_headers_and_footers_are_not_looked_at():
+def test_without_a_check_headers_and_footers_are_ignored():
     record = bytearray(written("x", np.zeros(1)))
     record[-1] ^= 1
     record[9] ^= 1

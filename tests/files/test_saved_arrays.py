@@ -52,7 +52,7 @@ def test_strings_of_very_different_lengths_do_not_blow_up_the_memory():
         np.zeros(2, np.longdouble),
     ],
 )
-def test_what_cannot_be_saved_is_refused_with_the_types_name(array):
+def test_an_unsupported_type_is_refused_by_name(array):
     with pytest.raises(SMDebugTypeError):
         encode_event("x", array, **MOMENT)
 
@@ -117,7 +117,7 @@ def test_an_array_is_saved_itself():
         np.datetime64(1, "s"),
     ],
 )
-def test_what_is_no_array_of_numbers_or_text_is_a_type_error(value):
+def test_other_values_than_numbers_and_text_are_a_type_error(value):
     with pytest.raises(SMDebugTypeError):
         as_saved_array(value)
 

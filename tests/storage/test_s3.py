@@ -28,7 +28,7 @@ KEY = "events/000000000000/000000000000_worker_0.tfevents"
 MB = 1 << 20
 
 
-def test_each_thing_is_one_request(run, requests):
+def test_each_operation_is_one_request(run, requests):
     for act, names in [
         (lambda: run.write(KEY, b"x" * MB), ["PutObject"]),
         (lambda: run.read(KEY), ["GetObject"]),
@@ -67,13 +67,13 @@ def test_a_run_may_be_at_the_root_of_the_bucket(s3, bucket):
     assert run.location == f"s3://{bucket}"
 
 
-def test_a_prefix_with_a_like_name_is_another_run(run, s3, bucket):
+def test_a_prefix_that_begins_alike_is_another_run(run, s3, bucket):
     S3Storage(bucket, "run2", s3).write("index/a.json", b"")
     s3.put_object(Bucket=bucket, Key="run", Body=b"")
     assert list(run.list("")) == []
 
 
-def test_folder_markers_and_what_could_not_be_read_are_not_listed(run, s3, bucket):
+def test_folder_markers_and_unreadable_keys_are_not_listed(run, s3, bucket):
     for key in ("run/", "run/index/", "run//x", "run/../y", "run/a/./b", "run/index/a.json"):
         s3.put_object(Bucket=bucket, Key=key, Body=b"")
     assert list(run.list("")) == ["index/a.json"]
@@ -84,7 +84,7 @@ def test_the_path_is_parsed_once_and_slashes_at_the_end_do_not_matter(s3, bucket
     assert S3Storage.at(f"s3://{bucket}/my runs/größe//", s3).read("x") == b"1"
 
 
-def test_a_bucket_is_never_made(s3, requests):
+def test_a_bucket_is_never_created(s3, requests):
     with pytest.raises(StorageError, match="bucket does not exist") as raised:
         S3Storage("not-there", "run", s3).write("x", b"")
     assert raised.value.place == "s3://not-there/run/x"
@@ -102,7 +102,7 @@ def test_a_large_view_is_one_request_and_in_a_file(run, requests, monkeypatch):
     assert requests == ["GetObject"] * 2
 
 
-def test_an_object_that_ends_early_is_not_taken_for_whole(run, s3):
+def test_a_truncated_object_is_detected(run, s3):
     run.write(KEY, b"x" * 1000)
 
     def cut(parsed, **_more):
@@ -124,7 +124,7 @@ def test_without_boto3_the_extra_is_named(monkeypatch):
         S3Storage("bucket").read("x")
 
 
-def test_the_client_is_made_on_first_use_once_for_all_threads(s3, bucket, monkeypatch):
+def test_the_client_is_created_on_first_use_once_for_all_threads(s3, bucket, monkeypatch):
     made = []
     make = s3_module._make_client
     monkeypatch.setattr(s3_module, "_make_client", lambda given: made.append(1) or make(given))
@@ -168,6 +168,6 @@ def test_the_endpoint_of_the_environment_is_honoured(s3, monkeypatch):
 
 
 @pytest.mark.parametrize("prefix", ["../x", "a/./b", "\0", "\ud800"])
-def test_a_prefix_that_is_no_plain_path_is_refused(prefix):
+def test_a_prefix_that_is_not_a_plain_path_is_refused(prefix):
     with pytest.raises(SMDebugValueError, match="prefix of a run"):
         S3Storage("bucket", prefix)

@@ -20,7 +20,7 @@ from smdebug.storage.s3 import S3Storage
 
 
 @pytest.mark.parametrize("ask", ["read", "view", "create", "list"])
-def test_a_bucket_that_is_not_there_is_said_so(s3, ask):
+def test_a_missing_bucket_is_reported(s3, ask):
     run = S3Storage("not-there", "run", s3)
     with pytest.raises(StorageError, match="bucket does not exist"):
         if ask == "create":
@@ -51,7 +51,7 @@ def test_a_bucket_that_is_not_there_is_said_so(s3, ask):
         ("SomethingNew", 502, StorageUnavailable, "later"),
     ],
 )
-def test_each_refusal_has_its_type_and_its_advice(code, status, kind, advice):
+def test_each_refusal_has_its_exception_and_advice(code, status, kind, advice):
     client = boto3.client(
         "s3",
         region_name="us-east-1",
@@ -78,7 +78,7 @@ def test_each_refusal_has_its_type_and_its_advice(code, status, kind, advice):
         (lambda run: run.size("x"), "head_object", "s3:GetObject"),
     ],
 )
-def test_a_denial_names_the_right_that_is_missing(ask, operation, right):
+def test_a_denial_names_the_missing_permission(ask, operation, right):
     client = boto3.client(
         "s3",
         region_name="us-east-1",
@@ -107,7 +107,7 @@ def test_a_denial_names_the_right_that_is_missing(ask, operation, right):
         (aws.ProfileNotFound(profile="x"), StorageError),
     ],
 )
-def test_what_goes_wrong_on_the_way_is_typed(run, s3, error, kind):
+def test_connection_failures_raise_storage_errors(run, s3, error, kind):
     def fail(**_request):
         raise error
 
@@ -121,7 +121,7 @@ def test_what_goes_wrong_on_the_way_is_typed(run, s3, error, kind):
         s3.meta.events.unregister("before-call.s3", fail)
 
 
-def test_a_bug_of_ours_is_not_dressed_up(run, s3):
+def test_an_internal_error_is_not_wrapped(run, s3):
     def fail(**_request):
         raise ZeroDivisionError
 
@@ -134,6 +134,6 @@ def test_a_bug_of_ours_is_not_dressed_up(run, s3):
 
 
 @pytest.mark.parametrize("bucket", ["has space", "UPPER!", "x"])
-def test_a_name_that_no_bucket_has_is_said_so(s3, bucket):
+def test_an_invalid_bucket_name_is_reported(s3, bucket):
     with pytest.raises(StorageError):
         S3Storage(bucket, "run", s3).read("x")

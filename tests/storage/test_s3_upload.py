@@ -17,7 +17,7 @@ KEY = "events/000000000000/000000000000_worker_0.tfevents"
 MB = 1 << 20
 
 
-def test_up_to_64_mb_leave_in_one_put(run, requests):
+def test_up_to_64_mb_are_uploaded_in_one_put(run, requests):
     sink = run.create(KEY)
     block = os.urandom(MB)
     for _ in range(ONE_PUT_UP_TO // MB):
@@ -31,7 +31,7 @@ def test_up_to_64_mb_leave_in_one_put(run, requests):
     assert requests == ["PutObject"]
 
 
-def test_more_than_64_mb_leave_in_parts_while_it_is_written(run, requests):
+def test_more_than_64_mb_are_uploaded_in_parts_during_writing(run, requests):
     block = os.urandom(MB)
     sink = run.create(KEY)
     sink.write([block] * (2 * PART // MB))
@@ -50,7 +50,7 @@ def test_more_than_64_mb_leave_in_parts_while_it_is_written(run, requests):
     assert run.read(KEY) == block * (2 * PART // MB) + b"one more" + block * (PART // MB)
 
 
-def test_one_large_write_leaves_in_parts_without_a_copy(run, requests):
+def test_a_large_write_is_uploaded_in_parts_without_a_copy(run, requests):
     data = bytearray(os.urandom(PART)) * 2 + b"end"
     run.write(KEY, memoryview(data))
     assert sorted(requests) == [
@@ -74,7 +74,7 @@ def test_an_aborted_upload_leaves_no_parts(run, requests, s3, bucket):
 @pytest.mark.parametrize(
     "operation", ["CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"]
 )
-def test_an_upload_that_fails_is_typed_and_leaves_no_parts(run, s3, bucket, operation):
+def test_a_failed_upload_raises_a_storage_error_and_leaves_no_parts(run, s3, bucket, operation):
     def fail(**_request):
         raise aws.EndpointConnectionError(endpoint_url="https://s3")
 
@@ -94,7 +94,7 @@ def test_an_upload_that_fails_is_typed_and_leaves_no_parts(run, s3, bucket, oper
     assert not run.exists(KEY)
 
 
-def test_an_abort_that_fails_is_left_to_the_lifecycle_of_the_bucket(run, s3):
+def test_a_failed_abort_is_left_to_the_lifecycle_of_the_bucket(run, s3):
     def fail(**_request):
         raise aws.EndpointConnectionError(endpoint_url="https://s3")
 
@@ -117,7 +117,7 @@ def test_parts_are_uploaded_by_the_writer_where_no_thread_can_start(run, monkeyp
     assert run.size(KEY) == ONE_PUT_UP_TO + 1
 
 
-def test_what_is_sent_carries_a_checksum(run, s3):
+def test_uploads_carry_a_checksum(run, s3):
     sent = []
 
     def note(request, **_more):
