@@ -1,7 +1,7 @@
 """Conditions on a whole tensor: not finite, all zero, changed.
 
 Each is answered block by block, in the order of the values, and no further than it takes. 16-bit types
-are looked at in float32.
+are processed in float32.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _are_close(a: Array, b: Array, rtol: float, kept: tuple[Array, Array]) -> bo
 
 
 def mean_abs_difference(value: Array, other: Array) -> float:
-    """The mean of |one - other|, computed in float64."""
+    """Return the mean of |value - other|, computed in float64."""
     total = 0.0
     with np.errstate(all="ignore"):
         for a, b in _paired_blocks(value, other):
@@ -115,7 +115,7 @@ def mean_abs_difference(value: Array, other: Array) -> float:
 
 
 def max_abs_difference(value: Array, other: Array) -> float:
-    """The largest |one - other|; NaN where exactly one of the two is NaN counts as infinite."""
+    """Return the largest |value - other|; it is infinite if exactly one of a pair is NaN."""
     largest = 0.0
     with np.errstate(all="ignore"):
         for a, b in _paired_blocks(value, other):
