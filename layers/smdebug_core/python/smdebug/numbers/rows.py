@@ -1,0 +1,125 @@
+"""One row of numbers per tensor: what is kept of a tensor that is not saved whole.
+
+A step of a training has hundreds of tensors, and their rows together are one matrix. What depends on all
+values is computed where the tensor is; quantiles come from a sample of at most `SAMPLE_SIZE` values, which
+is kept beside the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.numbers.statistics import is_numeric, statistics
+
+Floats = NDArray[np.float32]
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+MEASURED = ("count", "non_finite", "zeros", "min", "max", "mean", "mean_abs", "rms", "std")
+"""What is computed of all values. Apart from the first two it is of the finite values alone."""
+COLUMNS = (*MEASURED, *(f"p{round(100 * quantile):02d}" for quantile in QUANTILES))
+"""The columns of the matrix, in their order. `p05` is the quantile that 5 % of the values lie below."""
+COLUMN = {name: place for place, name in enumerate(COLUMNS)}
+SAMPLE_SIZE = 128
+"""How many values of a tensor are sampled at most."""
+SAMPLE_BYTES = 256 * 1024
+"""How large the samples of one step may be together."""
+
+_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+ABSENT: Floats = np.full(len(COLUMNS), np.nan, np.float32)
+"""The row of a tensor that the step did not have: its count is 0 and all else is NaN."""
+ABSENT[COLUMN["count"]] = 0
+
+
+def sample_size(tensors: int) -> int:
+    """How many values to sample of each of so many tensors."""
+    return min(SAMPLE_SIZE, max(1, SAMPLE_BYTES // (4 * max(1, tensors))))
+
+
+@lru_cache(maxsize=4096)
+def sampled_places(count: int, size: int) -> NDArray[np.int64]:
+    """Where in a tensor of `count` values its sample is taken: all of them if there are no more than `size`.
+
+    One place lies in each of `size` equal parts, at a distance that varies from part to part: a fixed stride
+    would meet the same column of a matrix again and again.
+    """
+    if count <= size:
+        return np.arange(count)
+    parts = np.arange(size)
+    return np.floor((parts + (parts * _GOLDEN_RATIO) % 1.0) * (count / size)).astype(np.int64)
+
+
+def sample_of(array: NDArray[Any], size: int) -> Floats:
+    """The sample of the array's values."""
+    places = sampled_places(array.size, size)
+    with np.errstate(over="ignore"):  # a float64 may be too large for a float32
+        return array.reshape(-1)[places].astype(np.float32)
+
+
+def measured(array: NDArray[Any]) -> Sequence[float]:
+    """The numbers of `MEASURED` of the array."""
+    found = statistics(array)
+    if found.non_finite == 0 and array.size:
+        return _numbers_of(found.size, 0, found)
+    finite = array[np.isfinite(array)] if array.size else array
+    if finite.size == 0:
+        nothing = [math.nan] * (len(MEASURED) - 3)
+        return [found.size, found.non_finite, 0, *nothing]
+    return _numbers_of(found.size, found.non_finite, statistics(finite))
+
+
+def _numbers_of(count: int, non_finite: int, found: Any) -> Sequence[float]:
+    finite = found.size
+    rms = found.l2 / math.sqrt(finite)
+    return [
+        *(count, non_finite, found.zeros, found.min, found.max, found.mean, found.mean_abs),
+        *(rms, found.std),
+    ]
+
+
+def matrix_of(arrays: Iterable[NDArray[Any] | None], size: int) -> tuple[Floats, Floats]:
+    """The rows of the arrays, and their samples, each filled up with NaN to `size` values.
+
+    An array that is None, or has no numbers in it, has the row `ABSENT`.
+    """
+    given = list(arrays)
+    numbers = np.full((len(given), len(MEASURED)), np.nan, np.float64)
+    numbers[:, 0] = 0
+    samples = np.full((len(given), size), np.nan, np.float32)
+    for row, array in enumerate(given):
+        if array is not None and is_numeric(array) and array.dtype.kind != "c":
+            numbers[row] = measured(array)
+            sample = sample_of(array, size)
+            samples[row, : sample.size] = sample
+    return completed(numbers, samples), samples
+
+
+def completed(numbers: NDArray[Any], samples: Floats) -> Floats:
+    """The whole matrix, given what was measured of all values and the samples of some."""
+    matrix = np.empty((len(numbers), len(COLUMNS)), np.float32)
+    with np.errstate(over="ignore"):
+        matrix[:, : len(MEASURED)] = numbers
+    matrix[:, len(MEASURED) :] = quantiles_of(samples)
+    return matrix
+
+
+def quantiles_of(samples: Floats) -> Floats:
+    """The quantiles of each row's finite values, between two of which they are interpolated."""
+    found = np.full((len(samples), len(QUANTILES)), np.nan, np.float32)
+    if not samples.size:
+        return found
+    ordered = np.sort(np.where(np.isfinite(samples), samples, np.nan), axis=1)  # NaN comes last
+    counts = np.count_nonzero(~np.isnan(ordered), axis=1)
+    rows = np.flatnonzero(counts)
+    for column, quantile in enumerate(QUANTILES):
+        place = quantile * (counts[rows] - 1)
+        below = np.floor(place).astype(np.int64)
+        above = np.minimum(below + 1, counts[rows] - 1)
+        lower, upper = ordered[rows, below], ordered[rows, above]
+        share = (place - below).astype(np.float32)
+        found[rows, column] = lower * (1 - share) + upper * share
+    return found
