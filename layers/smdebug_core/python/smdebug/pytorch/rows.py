@@ -39,15 +39,15 @@ class Rows:
     def __init__(self) -> None:
         self._scratch = torch.empty(0)
 
-    @torch.no_grad()
     def measured(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """The numbers of `MEASURED`, a row for each tensor. All tensors lie on the same device."""
         if not tensors:
             return torch.empty((0, _WIDTH))
-        flat = [tensor.detach().reshape(-1) for tensor in tensors]
-        if flat[0].device.type == "cpu":
-            return torch.tensor([self._row(values) for values in flat], dtype=torch.float64)
-        return torch.stack([_row_without_waiting(values) for values in flat])
+        with torch.no_grad():
+            flat = [tensor.detach().reshape(-1) for tensor in tensors]
+            if flat[0].device.type == "cpu":
+                return torch.tensor([self._row(values) for values in flat], dtype=torch.float64)
+            return torch.stack([_row_without_waiting(values) for values in flat])
 
     def _row(self, values: torch.Tensor) -> list[float]:
         count = values.numel()
@@ -61,7 +61,9 @@ class Rows:
         smallest, largest = (float(bound) for bound in torch.aminmax(values))
         magnitudes = self._magnitudes(values)
         zeros = 0
-        if smallest <= 0 <= largest and (values.dtype is torch.bool or float(magnitudes.min()) == 0):
+        if smallest <= 0 <= largest and (
+            values.dtype is torch.bool or float(magnitudes.min()) == 0
+        ):
             zeros = count - int(torch.count_nonzero(values))
         mean = total / count
         variance = squares / count - mean * mean
@@ -136,7 +138,6 @@ def _row_without_waiting(values: torch.Tensor) -> torch.Tensor:
     return torch.cat([counts.double(), numbers])
 
 
-@torch.no_grad()
 def sampled(tensors: Sequence[torch.Tensor], size: int) -> torch.Tensor:
     """The samples of the tensors, a row for each, filled up with NaN to `size` values."""
     if not tensors:
@@ -153,12 +154,12 @@ def _places_on(device: torch.device, count: int, size: int) -> torch.Tensor:
     return torch.from_numpy(sampled_places(count, size)).to(device)
 
 
-@torch.no_grad()
 def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """The content digests of the tensors, two 64-bit integers a row, as `content_digest` has them."""
     if not tensors:
         return torch.empty((0, _HALVES), dtype=torch.int64)
-    return torch.stack([_digest(tensor.detach()) for tensor in tensors])
+    with torch.no_grad():
+        return torch.stack([_digest(tensor.detach()) for tensor in tensors])
 
 
 def _digest(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,157 @@
+"""What a run keeps of the tensors that it does not save whole, as ordinary tensors with names of their own.
+
+    smdebug/statistics/<kind>   float32 [tensors, statistics]   a row per tensor, columns as in numbers.rows
+    smdebug/samples/<kind>      float32 [tensors, values]       filled up with NaN
+    smdebug/digests/<kind>      int64 [tensors, 2]
+    smdebug/series/<name>       float64 [values, 4]             step, mode, step of the mode, value
+    smdebug/facts               uint8, JSON                     what is true of the step
+    smdebug/layout              uint8, JSON                     the names of the rows, where they change
+
+A reader of the old library sees tensors like any others. The facts of a step name the step its layout was
+written at, so names are stored once and any step can be read without those between.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import DamagedFile
+
+OBSERVATIONS = "smdebug/"
+FACTS = f"{OBSERVATIONS}facts"
+LAYOUT = f"{OBSERVATIONS}layout"
+STATISTICS = f"{OBSERVATIONS}statistics/"
+SAMPLES = f"{OBSERVATIONS}samples/"
+DIGESTS = f"{OBSERVATIONS}digests/"
+SERIES = f"{OBSERVATIONS}series/"
+SERIES_COLUMNS = ("step", "mode", "mode_step", "value")
+VERSION = 1
+#: Longer texts are damage, or an attack: 10**5 tensors with names of 300 letters take half of it.
+MAX_JSON_BYTES = 64 << 20
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class ObservedTensor:
+    """A row of a layout: which tensor, and what never changes of it."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many values it has."""
+        size = 1
+        for length in self.shape:
+            size *= length
+        return size
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which tensor each row of each kind belongs to, and facts that hold until the next layout."""
+
+    tensors: Mapping[str, tuple[ObservedTensor, ...]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def names(self, kind: str) -> list[str]:
+        """The names of the rows of that kind, in their order."""
+        return [tensor.name for tensor in self.tensors.get(kind, ())]
+
+    def to_array(self) -> Bytes:
+        """The layout as it is saved."""
+        rows = {
+            kind: [[tensor.name, list(tensor.shape), tensor.dtype] for tensor in tensors]
+            for kind, tensors in self.tensors.items()
+        }
+        return json_array({"version": VERSION, "tensors": rows, "facts": dict(self.facts)})
+
+    @classmethod
+    def from_array(cls, array: NDArray[Any], place: str) -> Layout:
+        """The layout that an array holds; `DamagedFile`, naming `place`, if it holds none."""
+        payload = json_object(array, place)
+        kinds = payload.get("tensors")
+        if not isinstance(kinds, dict):
+            raise DamagedFile(place, "the layout of its statistics names no tensors")
+        tensors = {
+            str(kind): tuple(_tensor(row, place) for row in _rows(rows, place))
+            for kind, rows in kinds.items()
+        }
+        facts = payload.get("facts")
+        return cls(tensors, facts if isinstance(facts, dict) else {})
+
+
+def json_array(payload: Mapping[str, Any]) -> Bytes:
+    """The payload's JSON as the bytes of an array. Numbers without a JSON form become their texts."""
+    text = json.dumps(_plain(payload), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def json_object(array: NDArray[Any], place: str) -> dict[str, Any]:
+    """The JSON object that an array of bytes holds; `DamagedFile`, naming `place`, if it holds none."""
+    if array.dtype != np.uint8 or array.ndim != 1 or array.size > MAX_JSON_BYTES:
+        raise DamagedFile(place, f"no JSON text is {array.dtype} of shape {array.shape}")
+    try:
+        payload = json.loads(array.tobytes().decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(place, f"its JSON cannot be read: {error}") from error
+    if not isinstance(payload, dict):
+        raise DamagedFile(place, f"its JSON is no object but {type(payload).__name__}")
+    return payload
+
+
+def matrix(array: NDArray[Any], rows: int, columns: int, dtype: Any, place: str) -> NDArray[Any]:
+    """The array, if it is a matrix of that form; `DamagedFile`, naming `place`, if not.
+
+    A matrix with fewer columns was written before the last ones existed: they are filled up with NaN.
+    """
+    if array.ndim != 2 or len(array) != rows or array.dtype != np.dtype(dtype):
+        raise DamagedFile(
+            place,
+            f"it should have {rows} rows of {np.dtype(dtype)}, and is {array.dtype} of shape {array.shape}",
+        )
+    if array.shape[1] >= columns:
+        return array[:, :columns]
+    wide = np.full((rows, columns), np.nan, dtype)
+    wide[:, : array.shape[1]] = array
+    return wide
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's types: an infinite number, or an object JSON does not know, as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return str(value)[:200]
+
+
+def _rows(rows: Any, place: str) -> Iterable[Any]:
+    if not isinstance(rows, list):
+        raise DamagedFile(place, "the layout of its statistics is no list of tensors")
+    return rows
+
+
+def _tensor(row: Any, place: str) -> ObservedTensor:
+    match row:
+        case [str(name), [*shape], str(dtype)] if all(_is_length(length) for length in shape):
+            return ObservedTensor(name, tuple(shape), dtype)
+    raise DamagedFile(place, f"{row!r:.200} is no row of a layout")
+
+
+def _is_length(length: Any) -> bool:
+    return type(length) is int and length >= 0

@@ -1,0 +1,286 @@
+"""Statistics, samples, digests, facts and series of a run, as its rules and readers ask for them.
+
+They are ordinary tensors of the run (`files.observations` says which), and are read like any others: a
+matrix at once, and of a step no more than what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.exceptions import (
+    DamagedFile,
+    SMDebugValueError,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smdebug.files.observations import (
+    DIGESTS,
+    FACTS,
+    LAYOUT,
+    SAMPLES,
+    SERIES,
+    SERIES_COLUMNS,
+    STATISTICS,
+    Layout,
+    ObservedTensor,
+    json_object,
+    matrix,
+)
+from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.rows import COLUMN, COLUMNS
+
+Floats = NDArray[np.float32]
+GLOBAL = ModeKeys.GLOBAL
+
+
+class Readable(Protocol):
+    """What is asked of a trial."""
+
+    @property
+    def path(self) -> str: ...
+    def tensor(self, tname: str) -> Any: ...
+    def has_tensor(self, tname: str) -> bool: ...
+    def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None: ...
+
+
+class ObservationsUnavailable(TensorUnavailable):
+    """The run holds no statistics: it was saved with a configuration that asks for tensors by name."""
+
+    def __init__(self, name: str, path: str):
+        super().__init__(name)
+        self.args = (name, path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} holds no {self.args[0]}. They are saved when a hook is given a path and nothing "
+            "else; this run's hook was told which tensors to save"
+        )
+
+
+@dataclass(frozen=True)
+class StatisticsMatrix:
+    """What was measured of each tensor at one step: a row per tensor, a column per statistic."""
+
+    step: int
+    tensors: tuple[ObservedTensor, ...]
+    kinds: tuple[str, ...]
+    """The kind of each row: `parameters`, `gradients`, `updates`, `inputs`, `outputs`."""
+    values: Floats
+    columns: tuple[str, ...] = COLUMNS
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the rows."""
+        return [tensor.name for tensor in self.tensors]
+
+    def column(self, statistic: str) -> Floats:
+        """That statistic of every tensor, NaN where the step had none of it."""
+        place = COLUMN.get(statistic)
+        if place is None:
+            raise SMDebugValueError(
+                f"{statistic!r} is no statistic. There are {', '.join(self.columns)}"
+            )
+        return self.values[:, place]
+
+    def row(self, name: str) -> dict[str, float]:
+        """The statistics of that tensor, by name."""
+        place = self._places.get(name)
+        if place is None:
+            raise TensorUnavailableForStep(name, self.step)
+        return dict(zip(self.columns, self.values[place].tolist(), strict=True))
+
+    def of(self, kind: str) -> StatisticsMatrix:
+        """The rows of one kind alone."""
+        chosen = [place for place, other in enumerate(self.kinds) if other == kind]
+        return StatisticsMatrix(
+            self.step,
+            tuple(self.tensors[place] for place in chosen),
+            (kind,) * len(chosen),
+            self.values[chosen],
+        )
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True)
+class Series:
+    """A scalar at every step of a run, whether the step was saved or not."""
+
+    name: str
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+    modes: tuple[ModeKeys, ...]
+    mode_steps: NDArray[np.int64]
+
+    def of(self, mode: ModeKeys) -> Series:
+        """The values of one mode alone, with its own step numbers as `mode_steps`."""
+        chosen = np.array([other is mode for other in self.modes], bool)
+        return Series(
+            self.name,
+            self.steps[chosen],
+            self.values[chosen],
+            (mode,) * int(chosen.sum()),
+            self.mode_steps[chosen],
+        )
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+class Observations:
+    """The observations of one trial. What was read of a layout or a series is kept."""
+
+    def __init__(self, trial: Readable):
+        self._trial = trial
+        self._layouts: dict[tuple[str | None, int], Layout] = {}
+        self._series: dict[tuple[str, int, str], NDArray[np.float64]] = {}
+
+    @property
+    def exist(self) -> bool:
+        """Whether the run has observations so far."""
+        return self._trial.has_tensor(FACTS)
+
+    def steps(self, mode: ModeKeys = GLOBAL, kind: str | None = None) -> list[int]:
+        """The steps that have facts, or statistics of that kind."""
+        name = FACTS if kind is None else f"{STATISTICS}{kind}"
+        return self._tensor(name).steps(mode) if self._trial.has_tensor(name) else []
+
+    def facts(
+        self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
+    ) -> dict[str, Any]:
+        """What was true of the step, with what its layout says of the steps around it."""
+        own = self._facts(step, mode, worker)
+        return {**self.layout(step, mode, worker).facts, **own}
+
+    def layout(self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None) -> Layout:
+        """The layout that holds at the step."""
+        at = self._facts(step, mode, worker).get("layout")
+        place = f"{LAYOUT} of {self._trial.path}"
+        if type(at) is not int:
+            raise DamagedFile(f"{FACTS} of {self._trial.path}", f"{at!r:.100} is no layout's step")
+        known = self._layouts.get((worker, at))
+        if known is None:
+            content = self._tensor(LAYOUT).value(at, worker=worker)
+            known = self._layouts[worker, at] = Layout.from_array(content, place)
+        return known
+
+    def statistics(
+        self,
+        step: int,
+        mode: ModeKeys = GLOBAL,
+        worker: str | None = None,
+        kind: str | None = None,
+    ) -> StatisticsMatrix:
+        """The statistics of every tensor of the step, or of those of one kind."""
+        layout = self.layout(step, mode, worker)
+        tensors: list[ObservedTensor] = []
+        kinds: list[str] = []
+        parts = [np.empty((0, len(COLUMNS)), np.float32)]
+        for name, rows in layout.tensors.items():
+            if kind not in (None, name):
+                continue
+            found = self._matrix(f"{STATISTICS}{name}", rows, step, mode, worker)
+            if found is not None:
+                tensors += rows
+                kinds += [name] * len(rows)
+                parts.append(found)
+        return StatisticsMatrix(step, tuple(tensors), tuple(kinds), np.concatenate(parts))
+
+    def samples(
+        self, kind: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
+    ) -> dict[str, Floats]:
+        """The sampled values of each tensor of that kind."""
+        rows = self.layout(step, mode, worker).tensors.get(kind, ())
+        values = self._tensor(f"{SAMPLES}{kind}").value(step, mode, worker)
+        values = matrix(values, len(rows), values.shape[-1], np.float32, f"{SAMPLES}{kind}")
+        return {
+            tensor.name: sample[: tensor.size] for tensor, sample in zip(rows, values, strict=True)
+        }
+
+    def digests(
+        self, kind: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
+    ) -> Mapping[str, tuple[int, int]]:
+        """The content digest of each tensor of that kind."""
+        rows = self.layout(step, mode, worker).tensors.get(kind, ())
+        halves = self._tensor(f"{DIGESTS}{kind}").value(step, mode, worker)
+        halves = matrix(halves, len(rows), 2, np.int64, f"{DIGESTS}{kind}")
+        return {
+            tensor.name: (first, second)
+            for tensor, (first, second) in zip(rows, halves.tolist(), strict=True)
+        }
+
+    def series(self, name: str, worker: str | None = None) -> Series:
+        """The scalar at every step so far, in the order of steps."""
+        tensor = self._tensor(f"{SERIES}{name}")
+        parts = [np.empty((0, len(SERIES_COLUMNS)))]
+        for step in tensor.steps():
+            for source in [worker] if worker is not None else tensor.workers(step):
+                key = (name, step, source)
+                if key not in self._series:
+                    content = tensor.value(step, worker=source)
+                    self._series[key] = _checked_series(content, f"{SERIES}{name}")
+                parts.append(self._series[key])
+        return _series(name, np.concatenate(parts))
+
+    def series_names(self) -> list[str]:
+        """The names of the scalars that were kept at every step."""
+        tensors: Any = self._trial
+        names = tensors.tensor_names(regex=f"^{SERIES}")
+        return [name.removeprefix(SERIES) for name in names]
+
+    def _facts(self, step: int, mode: ModeKeys, worker: str | None) -> dict[str, Any]:
+        content = self._tensor(FACTS).value(step, mode, worker)
+        return json_object(content, f"{FACTS} of {self._trial.path} at step {step}")
+
+    def _matrix(
+        self,
+        name: str,
+        rows: tuple[ObservedTensor, ...],
+        step: int,
+        mode: ModeKeys,
+        worker: str | None,
+    ) -> Floats | None:
+        if not self._trial.has_tensor(name):
+            return None
+        try:
+            values = self._tensor(name).value(step, mode, worker)
+        except TensorUnavailableForStep:  # such as gradients in a step of evaluation
+            return None
+        return matrix(values, len(rows), len(COLUMNS), np.float32, name)
+
+    def _tensor(self, name: str) -> Any:
+        if not self._trial.has_tensor(name):
+            raise ObservationsUnavailable(name, self._trial.path)
+        return self._trial.tensor(name)
+
+
+def _checked_series(content: NDArray[Any], place: str) -> NDArray[np.float64]:
+    rows = matrix(content, len(content), len(SERIES_COLUMNS), np.float64, place)
+    if not np.isfinite(rows[:, :3]).all():
+        raise DamagedFile(place, "it has steps that are no numbers")
+    return rows
+
+
+def _series(name: str, rows: NDArray[np.float64]) -> Series:
+    """The rows in order; of a step that several rows tell of, the last one counts."""
+    last = {int(step): place for place, step in enumerate(rows[:, 0])}
+    rows = rows[[last[step] for step in sorted(last)]]
+    known = {mode.value: mode for mode in ModeKeys}
+    modes = tuple(known.get(int(mode), GLOBAL) for mode in rows[:, 1])
+    return Series(name, rows[:, 0].astype(np.int64), rows[:, 3], modes, rows[:, 2].astype(np.int64))

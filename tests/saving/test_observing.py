@@ -1,0 +1,264 @@
+"""Observations from the hook's side to the reader's, through the files of a run."""
+
+import json
+
+import numpy as np
+import pytest
+
+import smdebug
+from smdebug import modes
+from smdebug.exceptions import DamagedFile, SMDebugValueError, TensorUnavailableForStep
+from smdebug.files.observations import FACTS, LAYOUT, Layout, ObservedTensor, json_array
+from smdebug.numbers.rows import COLUMNS, MEASURED, measured, sample_of
+from smdebug.saving import observing
+from smdebug.saving.observing import Measured, StepObservations
+from smdebug.saving.step_clock import StepClock
+from smdebug.trials import create_trial
+from smdebug.trials.observations import Observations, ObservationsUnavailable
+
+
+def measured_arrays(arrays, digests=None):
+    numbers = np.array([measured(array) for array in arrays])
+    samples = np.full((len(arrays), 8), np.nan, np.float32)
+    for row, array in enumerate(arrays):
+        sample = sample_of(array, 8)
+        samples[row, : sample.size] = sample
+    return Measured(lambda: numbers, lambda: samples, None if digests is None else lambda: digests)
+
+
+def tensors(**arrays):
+    return [ObservedTensor(name, array.shape, str(array.dtype)) for name, array in arrays.items()]
+
+
+def clock_at(step, mode=modes.TRAIN):
+    return StepClock.resumed(step, {mode: step}, untouched=-1).in_mode(mode)
+
+
+def hook_of_observations(place):
+    every_step = smdebug.SaveConfig(save_interval=1)
+    return smdebug.Hook(place, include_regex=["^smdebug/"], save_config=every_step)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run, and a function that writes the observations of its next step and returns a fresh reader."""
+    hook = hook_of_observations(tmp_path / "run")
+
+    def write(observations):
+        with hook.step(modes.TRAIN):
+            for name, make in observations.hand_over(int(hook.step)):
+                hook.record(name, make())
+
+    def read():
+        hook.close()
+        return Observations(create_trial(str(tmp_path / "run")))
+
+    return write, read
+
+
+def test_a_step_without_observations_writes_nothing():
+    assert list(StepObservations().hand_over(0)) == []
+
+
+def test_statistics_are_read_by_name(run):
+    write, read = run
+    weight, bias = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([-1.0, 1.0])
+    observations = StepObservations()
+    observations.observe(
+        "parameters", tensors(weight=weight, bias=bias), measured_arrays([weight, bias])
+    )
+    observations.observe("gradients", tensors(g=bias), measured_arrays([bias]))
+    write(observations)
+
+    found = read().statistics(0)
+    assert found.names == ["weight", "bias", "g"]
+    assert found.kinds == ("parameters", "parameters", "gradients")
+    assert found.row("weight")["max"] == 5
+    assert found.column("mean").tolist() == pytest.approx([2.5, 0, 0])
+    assert found.of("gradients").names == ["g"]
+    assert "bias" in found
+    assert "other" not in found
+    assert found.tensors[0].shape == (2, 3)
+    with pytest.raises(SMDebugValueError, match="There are count, non_finite"):
+        found.column("median")
+    with pytest.raises(TensorUnavailableForStep):
+        found.row("other")
+
+
+def test_names_are_written_once_and_again_when_there_are_new_ones(run):
+    write, read = run
+    observations = StepObservations()
+    array = np.ones(3)
+    for names in (["a"], ["a"], ["b", "a"], ["a"]):
+        observations.observe(
+            "outputs", tensors(**dict.fromkeys(names, array)), measured_arrays([array] * len(names))
+        )
+        write(observations)
+
+    reader = read()
+    assert reader._trial.tensor(LAYOUT).steps() == [0, 2]
+    assert reader.statistics(1).names == ["a"]
+    assert reader.statistics(2).names == ["a", "b"]
+    assert reader.statistics(3).column("count").tolist() == [3, 0]
+    assert np.isnan(reader.statistics(3).row("b")["mean"])
+
+
+def test_a_tensor_that_changes_its_shape_has_a_new_layout(run):
+    write, read = run
+    observations = StepObservations()
+    for size in (2, 5):
+        array = np.ones(size)
+        observations.observe("inputs", tensors(x=array), measured_arrays([array]))
+        write(observations)
+    reader = read()
+    assert [reader.statistics(step).tensors[0].shape for step in (0, 1)] == [(2,), (5,)]
+
+
+def test_samples_and_digests_are_read_by_name(run):
+    write, read = run
+    small, large = np.array([1.5, 2.5]), np.arange(100.0)
+    digests = np.array([[1, -2], [3, 4]])
+    observations = StepObservations()
+    observations.observe(
+        "parameters", tensors(small=small, large=large), measured_arrays([small, large], digests)
+    )
+    write(observations)
+    reader = read()
+    samples = reader.samples("parameters", 0)
+    assert samples["small"].tolist() == [1.5, 2.5]
+    assert len(samples["large"]) == 8
+    assert reader.digests("parameters", 0) == {"small": (1, -2), "large": (3, 4)}
+
+
+def test_facts_of_a_step_stand_beside_those_that_last(run):
+    write, read = run
+    observations = StepObservations()
+    observations.note_lasting(optimizer="SGD")
+    for rate in (0.1, float("inf"), np.float32(0.5)):
+        observations.note(rate=rate)
+        write(observations)
+    reader = read()
+    assert [reader.facts(step)["rate"] for step in range(3)] == [0.1, "inf", 0.5]
+    assert reader.facts(2)["optimizer"] == "SGD"
+    assert reader.steps() == [0, 1, 2]
+    assert reader.steps(kind="gradients") == []
+
+
+def test_scalars_of_steps_that_were_not_saved_come_with_the_next_one(run):
+    write, read = run
+    observations = StepObservations()
+    for step in range(5):
+        observations.carry("loss", 10.0 - step, clock_at(step))
+    assert observations.carries_series
+    write(observations)
+    observations.carry("loss", 7.5, clock_at(5, modes.EVAL))
+    observations.carry("loss", 4.0, clock_at(6))
+    observations.carry("loss", 4.5, clock_at(6))
+    write(observations)
+
+    reader = read()
+    loss = reader.series("loss")
+    assert loss.steps.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert loss.values.tolist() == [10, 9, 8, 7, 6, 7.5, 4.5]
+    assert loss.of(modes.EVAL).values.tolist() == [7.5]
+    assert reader.series_names() == ["loss"]
+
+
+def test_series_that_nothing_writes_do_not_grow_without_end(monkeypatch):
+    monkeypatch.setattr(observing, "MAX_CARRIED", 100)
+    observations = StepObservations()
+    for step in range(1000):
+        observations.carry("loss", 1.0, clock_at(step))
+    ((_, make),) = observations.hand_over(0)
+    assert 50 <= len(make()) <= 100
+    assert make()[-1, 0] == 999
+
+
+def test_tensors_beyond_the_limit_are_left_out_and_counted(monkeypatch, run):
+    monkeypatch.setattr(observing, "MAX_ROWS", 2)
+    write, read = run
+    observations = StepObservations()
+    array = np.ones(2)
+    observations.observe(
+        "outputs", tensors(**dict.fromkeys("abcd", array)), measured_arrays([array] * 4)
+    )
+    assert observations.left_out == 2
+    write(observations)
+    assert read().statistics(0).names == ["a", "b"]
+
+
+def test_a_run_without_observations_says_why(tmp_path):
+    with smdebug.Hook(tmp_path / "run", include_collections=["losses"]) as hook, hook.step():
+        hook.record("loss", 1.0)
+    reader = Observations(create_trial(str(tmp_path / "run")))
+    assert not reader.exist
+    with pytest.raises(ObservationsUnavailable, match="was told which tensors to save"):
+        reader.statistics(0)
+
+
+HOSTILE = {
+    "no text": np.ones(3),
+    "no JSON": np.frombuffer(b"{", np.uint8),
+    "no object": np.frombuffer(b"[1]", np.uint8),
+    "no tensors": json_array({"tensors": 5}),
+    "no rows": json_array({"tensors": {"outputs": {"a": 1}}}),
+    "a row of other things": json_array({"tensors": {"outputs": [["a", [-1], "float32"]]}}),
+    "a row too short": json_array({"tensors": {"outputs": [["a"]]}}),
+    "nested without end": np.frombuffer(b"[" * 100_000, np.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_damaged_layout_is_an_error_that_names_the_place(kind):
+    with pytest.raises(DamagedFile, match="layout of run"):
+        Layout.from_array(HOSTILE[kind], "layout of run")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (FACTS, json_array({"layout": "0"})),
+        ("smdebug/statistics/outputs", np.ones((3, len(COLUMNS)), np.float32)),
+        ("smdebug/statistics/outputs", np.ones((1, len(COLUMNS)))),
+        ("smdebug/statistics/outputs", np.ones(4, np.float32)),
+    ],
+)
+def test_observations_that_do_not_fit_together_are_damage(tmp_path, name, content):
+    observations = StepObservations()
+    array = np.ones(2)
+    observations.observe("outputs", tensors(a=array), measured_arrays([array]))
+    written = {key: make() for key, make in observations.hand_over(0)} | {name: content}
+    with (
+        smdebug.Hook(tmp_path / "run", include_regex=["^smdebug/"], include_collections=[]) as hook,
+        hook.step(),
+    ):
+        hook.record_all(written)
+    with pytest.raises(DamagedFile):
+        Observations(create_trial(str(tmp_path / "run"))).statistics(0)
+
+
+def test_columns_that_an_older_writer_did_not_know_are_nan(tmp_path):
+    observations = StepObservations()
+    array = np.ones(2)
+    observations.observe("outputs", tensors(a=array), measured_arrays([array]))
+    written = {key: make() for key, make in observations.hand_over(0)}
+    written["smdebug/statistics/outputs"] = written["smdebug/statistics/outputs"][
+        :, : len(MEASURED)
+    ]
+    with (
+        smdebug.Hook(tmp_path / "run", include_regex=["^smdebug/"], include_collections=[]) as hook,
+        hook.step(),
+    ):
+        hook.record_all(written)
+    found = Observations(create_trial(str(tmp_path / "run"))).statistics(0)
+    assert found.row("a")["max"] == 1
+    assert np.isnan(found.row("a")["p50"])
+
+
+def test_the_old_reader_finds_ordinary_tensors_with_json_in_them(run):
+    write, read = run
+    observations = StepObservations()
+    observations.note(rate=0.5)
+    write(observations)
+    text = read()._trial.tensor(FACTS).value(0).tobytes()
+    assert json.loads(text) == {"rate": 0.5, "layout": 0}
