@@ -9,25 +9,19 @@ import smdebug
 from smdebug import modes
 from smdebug.exceptions import DamagedFile, SMDebugValueError, TensorUnavailableForStep
 from smdebug.files.observations import FACTS, LAYOUT, Layout, ObservedTensor, json_array
-from smdebug.numbers.rows import COLUMNS, MEASURED, measured, sample_of
+from smdebug.numbers.digests import content_digest
+from smdebug.numbers.rows import COLUMNS, MEASURED, SAMPLE_BYTES, SAMPLE_SIZE
 from smdebug.saving import observing
-from smdebug.saving.observing import Measured, StepObservations
+from smdebug.saving.observing import StepObservations, measure
 from smdebug.saving.step_clock import StepClock
 from smdebug.trials import create_trial
 from smdebug.trials.observations import Observations, ObservationsUnavailable
 
 
-def measured_arrays(arrays, digests=None):
-    numbers = np.array([measured(array) for array in arrays])
-    samples = np.full((len(arrays), 8), np.nan, np.float32)
-    for row, array in enumerate(arrays):
-        sample = sample_of(array, 8)
-        samples[row, : sample.size] = sample
-    return Measured(lambda: numbers, lambda: samples, None if digests is None else lambda: digests)
-
-
-def tensors(**arrays):
-    return [ObservedTensor(name, array.shape, str(array.dtype)) for name, array in arrays.items()]
+def observe(observations, kind, arrays, *, digest=False):
+    for name, array in arrays.items():
+        tensor = ObservedTensor(name, array.shape, str(array.dtype))
+        observations.observe(kind, tensor, measure(array, digest=digest))
 
 
 def clock_at(step, mode=modes.TRAIN):
@@ -64,10 +58,8 @@ def test_statistics_are_read_by_name(run):
     write, read = run
     weight, bias = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([-1.0, 1.0])
     observations = StepObservations()
-    observations.observe(
-        "parameters", tensors(weight=weight, bias=bias), measured_arrays([weight, bias])
-    )
-    observations.observe("gradients", tensors(g=bias), measured_arrays([bias]))
+    observe(observations, "parameters", {"weight": weight, "bias": bias})
+    observe(observations, "gradients", {"g": bias})
     write(observations)
 
     found = read().statistics(0)
@@ -90,9 +82,7 @@ def test_names_are_written_once_and_again_when_there_are_new_ones(run):
     observations = StepObservations()
     array = np.ones(3)
     for names in (["a"], ["a"], ["b", "a"], ["a"]):
-        observations.observe(
-            "outputs", tensors(**dict.fromkeys(names, array)), measured_arrays([array] * len(names))
-        )
+        observe(observations, "outputs", dict.fromkeys(names, array))
         write(observations)
 
     reader = read()
@@ -108,7 +98,7 @@ def test_a_tensor_that_changes_its_shape_has_a_new_layout(run):
     observations = StepObservations()
     for size in (2, 5):
         array = np.ones(size)
-        observations.observe("inputs", tensors(x=array), measured_arrays([array]))
+        observe(observations, "inputs", {"x": array})
         write(observations)
     reader = read()
     assert [reader.statistics(step).tensors[0].shape for step in (0, 1)] == [(2,), (5,)]
@@ -116,18 +106,33 @@ def test_a_tensor_that_changes_its_shape_has_a_new_layout(run):
 
 def test_samples_and_digests_are_read_by_name(run):
     write, read = run
-    small, large = np.array([1.5, 2.5]), np.arange(100.0)
-    digests = np.array([[1, -2], [3, 4]])
+    small, large = np.array([1.5, 2.5]), np.arange(1000.0)
     observations = StepObservations()
-    observations.observe(
-        "parameters", tensors(small=small, large=large), measured_arrays([small, large], digests)
-    )
+    observe(observations, "parameters", {"small": small, "large": large}, digest=True)
+    observe(observations, "gradients", {"gradient/small": small})
     write(observations)
     reader = read()
     samples = reader.samples("parameters", 0)
     assert samples["small"].tolist() == [1.5, 2.5]
-    assert len(samples["large"]) == 8
-    assert reader.digests("parameters", 0) == {"small": (1, -2), "large": (3, 4)}
+    assert len(samples["large"]) == SAMPLE_SIZE
+    assert reader.digests("parameters", 0) == {
+        "small": content_digest(small),
+        "large": content_digest(large),
+    }
+    with pytest.raises(ObservationsUnavailable):
+        reader.digests("gradients", 0)
+
+
+def test_samples_of_many_tensors_share_their_budget(run):
+    write, read = run
+    observations = StepObservations()
+    arrays = {f"t{number}": np.arange(500.0) for number in range(2_000)}
+    observe(observations, "outputs", arrays)
+    write(observations)
+    reader = read()
+    saved = reader._trial.tensor("smdebug/samples/outputs").value(0)
+    assert saved.nbytes <= SAMPLE_BYTES
+    assert len(reader.samples("outputs", 0)["t1999"]) == SAMPLE_BYTES // 4 // 2_000
 
 
 def test_facts_of_a_step_stand_beside_those_that_last(run):
@@ -179,9 +184,7 @@ def test_tensors_beyond_the_limit_are_left_out_and_counted(monkeypatch, run):
     write, read = run
     observations = StepObservations()
     array = np.ones(2)
-    observations.observe(
-        "outputs", tensors(**dict.fromkeys("abcd", array)), measured_arrays([array] * 4)
-    )
+    observe(observations, "outputs", dict.fromkeys("abcd", array))
     assert observations.left_out == 2
     write(observations)
     assert read().statistics(0).names == ["a", "b"]
@@ -226,7 +229,7 @@ def test_a_damaged_layout_is_an_error_that_names_the_place(kind):
 def test_observations_that_do_not_fit_together_are_damage(tmp_path, name, content):
     observations = StepObservations()
     array = np.ones(2)
-    observations.observe("outputs", tensors(a=array), measured_arrays([array]))
+    observe(observations, "outputs", {"a": array})
     written = {key: make() for key, make in observations.hand_over(0)} | {name: content}
     with (
         smdebug.Hook(tmp_path / "run", include_regex=["^smdebug/"], include_collections=[]) as hook,
@@ -240,7 +243,7 @@ def test_observations_that_do_not_fit_together_are_damage(tmp_path, name, conten
 def test_columns_that_an_older_writer_did_not_know_are_nan(tmp_path):
     observations = StepObservations()
     array = np.ones(2)
-    observations.observe("outputs", tensors(a=array), measured_arrays([array]))
+    observe(observations, "outputs", {"a": array})
     written = {key: make() for key, make in observations.hand_over(0)}
     written["smdebug/statistics/outputs"] = written["smdebug/statistics/outputs"][
         :, : len(MEASURED)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+
 from smdebug.numbers.digests import content_digest
 from smdebug.numbers.rows import MEASURED, matrix_of, sample_of
 from smdebug.numbers.rows import measured as measured_by_numpy
-
 from smdebug.pytorch import rows
 from smdebug.pytorch.rows import Rows, digests, is_measurable, sampled
 
@@ -64,7 +64,9 @@ def test_rows_of_several_tensors_use_the_same_memory():
         np.testing.assert_allclose(row, measured_by_numpy(tensor.numpy()), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in TENSORS if TENSORS[name].dtype is not torch.bfloat16])
+@pytest.mark.parametrize(
+    "name", [name for name in TENSORS if TENSORS[name].dtype is not torch.bfloat16]
+)
 def test_digests_are_those_of_numpy(name):
     assert tuple(digests([TENSORS[name]])[0].tolist()) == content_digest(as_numpy(TENSORS[name]))
 

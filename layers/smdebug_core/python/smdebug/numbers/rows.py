@@ -49,8 +49,9 @@ def sampled_places(count: int, size: int) -> NDArray[np.int64]:
     """
     if count <= size:
         return np.arange(count)
-    parts = np.arange(size)
-    return np.floor((parts + (parts * _GOLDEN_RATIO) % 1.0) * (count / size)).astype(np.int64)
+    bounds = np.arange(size + 1) * count // size
+    shares = np.arange(size) * _GOLDEN_RATIO % 1.0
+    return bounds[:-1] + (shares * np.diff(bounds)).astype(np.int64)
 
 
 def sample_of(array: NDArray[Any], size: int) -> Floats:

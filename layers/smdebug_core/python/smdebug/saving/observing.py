@@ -6,8 +6,9 @@ that brings a new tensor writes a new layout; one that lacks a tensor leaves its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +25,20 @@ from smdebug.files.observations import (
     ObservedTensor,
     json_array,
 )
-from smdebug.numbers.rows import ABSENT, completed
+from smdebug.numbers.digests import content_digest
+from smdebug.numbers.rows import (
+    ABSENT,
+    SAMPLE_SIZE,
+    completed,
+    measured,
+    sample_of,
+    sample_size,
+    sampled_places,
+)
 from smdebug.saving.step_clock import StepClock
 
 Array = NDArray[Any]
-#: Returns an array, behind the training: a copy from a GPU is awaited there. It is called more than once.
+#: Returns an array, behind the training: a copy from a GPU is awaited there.
 Later = Callable[[], Array]
 MAX_ROWS = 100_000
 """Tensors of one kind beyond this many are left out: names that change from step to step have no end."""
@@ -37,16 +47,23 @@ MAX_CARRIED = 1_000_000
 
 
 class Measured(NamedTuple):
-    """What was measured of some tensors: a row for each in all of the arrays."""
+    """What was measured of one tensor: an array, or what returns it once, behind the training."""
 
-    numbers: Later
+    numbers: Array | Later
     """The numbers of `numbers.rows.MEASURED`."""
-    samples: Later
-    digests: Later | None = None
+    sample: Array | Later
+    """At most `SAMPLE_SIZE` values."""
+    digest: Array | Later | None = None
 
 
-class _Part(NamedTuple):
-    places: NDArray[np.int64]
+def measure(array: Array, *, digest: bool = False) -> Measured:
+    """Measure an array, now."""
+    halves = np.array(content_digest(array), np.int64) if digest else None
+    return Measured(np.array(measured(array)), sample_of(array, SAMPLE_SIZE), halves)
+
+
+class _Row(NamedTuple):
+    place: int
     measured: Measured
 
 
@@ -65,10 +82,10 @@ class StepObservations:
         self.left_out = 0
         """How many tensors were left out because there were too many."""
         self._kinds: dict[str, _Kind] = {}
-        self._parts: dict[str, list[_Part]] = {}
+        self._rows: dict[str, list[_Row]] = {}
         self._facts: dict[str, Any] = {}
         self._lasting: dict[str, Any] = {}
-        self._carried: dict[str, list[tuple[int, int, int, float]]] = {}
+        self._carried: dict[str, list[tuple[int, int, int, Any]]] = {}
         self._layout_step: int | None = None
 
     @property
@@ -76,8 +93,11 @@ class StepObservations:
         """Whether scalars wait for the next step that is written."""
         return bool(self._carried)
 
-    def carry(self, name: str, value: float, clock: StepClock) -> None:
-        """Keep a scalar of a step, whether that step is saved or not, until one is written."""
+    def carry(self, name: str, value: Any, clock: StepClock) -> None:
+        """Keep a scalar of a step, whether that step is saved or not, until one is written.
+
+        Whatever `float` takes is a value; it is converted behind the training.
+        """
         rows = self._carried.setdefault(name, [])
         rows.append((clock.step, clock.mode.value, clock.mode_step, value))
         if len(rows) > MAX_CARRIED:
@@ -93,37 +113,49 @@ class StepObservations:
             self._lasting.update(facts)
             self._layout_step = None
 
-    def observe(self, kind: str, tensors: Sequence[ObservedTensor], measured: Measured) -> None:
-        """Keep what was measured of these tensors at the step that runs."""
+    def observe(self, kind: str, tensor: ObservedTensor, measured: Measured) -> None:
+        """Keep what was measured of a tensor at the step that runs."""
         known = self._kinds.setdefault(kind, _Kind())
-        places = [self._place(known, tensor) for tensor in tensors]
-        self._parts.setdefault(kind, []).append(_Part(np.array(places, np.int64), measured))
+        place = self._place(known, tensor)
+        if place is not None:
+            self._rows.setdefault(kind, []).append(_Row(place, measured))
 
     def hand_over(self, step: int) -> Iterator[tuple[str, Later]]:
         """The step's tensors, each with what computes it; what was gathered begins anew."""
-        series, parts, facts = self._carried, self._parts, self._facts
-        self._carried, self._parts, self._facts = {}, {}, {}
-        for name, rows in series.items():
-            yield f"{SERIES}{name}", _array(np.array(rows, np.float64))
-        if not parts and not facts:
+        series, observed, facts = self._carried, self._rows, self._facts
+        self._carried, self._rows, self._facts = {}, {}, {}
+        for name, values in series.items():
+            yield f"{SERIES}{name}", partial(_series, values)
+        if not observed and not facts:
             return
         if self._layout_step is None:
             self._layout_step = step
-            yield LAYOUT, _array(self._layout().to_array())
-        yield FACTS, _array(json_array({**facts, "layout": self._layout_step}))
-        for kind, observed in parts.items():
-            yield from _tensors_of(kind, observed, len(self._kinds[kind].places))
+            layout = self._layout()
+            yield LAYOUT, layout.to_array
+        text = json_array({**facts, "layout": self._layout_step})
+        yield FACTS, lambda: text
+        tensors = sum(map(len, observed.values()))
+        matrices = [
+            _Matrices(kind, rows, len(self._kinds[kind].places), sample_size(tensors))
+            for kind, rows in observed.items()
+        ]
+        for matrix in matrices:
+            yield f"{STATISTICS}{matrix.kind}", matrix.statistics
+            if matrix.has_digests:
+                yield f"{DIGESTS}{matrix.kind}", matrix.digests
+        for matrix in matrices:  # last, because readers of statistics do not need them
+            yield f"{SAMPLES}{matrix.kind}", matrix.samples
 
     def _layout(self) -> Layout:
         tensors = {kind: tuple(known.tensors.values()) for kind, known in self._kinds.items()}
         return Layout(tensors, dict(self._lasting))
 
-    def _place(self, known: _Kind, tensor: ObservedTensor) -> int:
+    def _place(self, known: _Kind, tensor: ObservedTensor) -> int | None:
         place = known.places.get(tensor.name)
         if place is None:
             if len(known.places) >= MAX_ROWS:
                 self.left_out += 1
-                return -1
+                return None
             place = known.places[tensor.name] = len(known.places)
         if known.tensors.get(tensor.name) != tensor:
             known.tensors[tensor.name] = tensor
@@ -131,42 +163,55 @@ class StepObservations:
         return place
 
 
-def _tensors_of(kind: str, parts: Iterable[_Part], rows: int) -> Iterator[tuple[str, Later]]:
-    """The matrices of one kind. Samples come last: who reads statistics does not need them."""
-    parts = list(parts)
-    yield f"{STATISTICS}{kind}", lambda: _statistics(parts, rows)
-    if any(part.measured.digests for part in parts):
-        yield f"{DIGESTS}{kind}", lambda: _digests(parts, rows)
-    yield f"{SAMPLES}{kind}", lambda: _samples(parts, rows)
+class _Matrices:
+    """The matrices of one kind at one step, computed behind the training."""
+
+    def __init__(self, kind: str, rows: Sequence[_Row], height: int, sample_size: int):
+        self.kind = kind
+        self.has_digests = any(row.measured.digest is not None for row in rows)
+        self._rows = rows
+        self._height = height
+        self._sample_size = sample_size
+
+    def statistics(self) -> Array:
+        numbers = np.array([_now(row.measured.numbers) for row in self._rows], np.float64)
+        matrix = np.tile(ABSENT, (self._height, 1))
+        matrix[self._places] = completed(numbers, self._whole_samples)
+        return matrix
+
+    def samples(self) -> Array:
+        values = self._whole_samples
+        size = min(self._sample_size, values.shape[1])
+        matrix = np.full((self._height, size), np.nan, np.float32)
+        for place, row in zip(self._places, values, strict=True):
+            kept = row[sampled_places(int(np.count_nonzero(~np.isnan(row))), size)]
+            matrix[place, : kept.size] = kept
+        return matrix
+
+    def digests(self) -> Array:
+        matrix = np.zeros((self._height, 2), np.int64)
+        for place, row in zip(self._places, self._rows, strict=True):
+            if row.measured.digest is not None:
+                matrix[place] = _now(row.measured.digest)
+        return matrix
+
+    @cached_property
+    def _places(self) -> list[int]:
+        return [row.place for row in self._rows]
+
+    @cached_property
+    def _whole_samples(self) -> NDArray[np.float32]:
+        samples = [_now(row.measured.sample) for row in self._rows]
+        width = max((len(sample) for sample in samples), default=0)
+        values = np.full((len(samples), width), np.nan, np.float32)
+        for row, sample in zip(values, samples, strict=True):
+            row[: len(sample)] = sample
+        return values
 
 
-def _statistics(parts: Sequence[_Part], rows: int) -> Array:
-    matrix = np.tile(ABSENT, (rows, 1))
-    for places, measured in parts:
-        _fill(matrix, places, completed(measured.numbers(), measured.samples()))
-    return matrix
+def _series(values: Sequence[tuple[int, int, int, Any]]) -> Array:
+    return np.array([(*place, float(value)) for *place, value in values], np.float64)
 
 
-def _samples(parts: Sequence[_Part], rows: int) -> Array:
-    found = [(part.places, part.measured.samples()) for part in parts]
-    matrix = np.full((rows, max(len(values.T) for _, values in found)), np.nan, np.float32)
-    for places, values in found:
-        _fill(matrix[:, : len(values.T)], places, values)
-    return matrix
-
-
-def _digests(parts: Sequence[_Part], rows: int) -> Array:
-    matrix = np.zeros((rows, 2), np.int64)
-    for places, measured in parts:
-        if measured.digests is not None:
-            _fill(matrix, places, measured.digests())
-    return matrix
-
-
-def _fill(matrix: Array, places: NDArray[np.int64], values: Array) -> None:
-    kept = places >= 0
-    matrix[places[kept]] = values[kept]
-
-
-def _array(array: Array) -> Later:
-    return lambda: array
+def _now(array: Array | Later) -> Array:
+    return array() if callable(array) else array
