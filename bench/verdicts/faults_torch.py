@@ -1,4 +1,7 @@
-"""Trainings with PyTorch that have a fault, if `faulty` says so, and are healthy twins otherwise."""
+"""Trainings with PyTorch that have a fault if `faulty` is true, and are healthy twins otherwise.
+
+It is long because each program stands alone, as people write them.
+"""
 
 from __future__ import annotations
 

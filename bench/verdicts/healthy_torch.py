@@ -1,4 +1,7 @@
-"""Healthy trainings with PyTorch, of the kinds that people run."""
+"""Healthy trainings with PyTorch, of the kinds that people run.
+
+It is long because each program stands alone, as people write them.
+"""
 
 from __future__ import annotations
 
