@@ -66,6 +66,7 @@ ARROWS = {
         "config",
         "logger",
     },  # it looks for the frameworks by name, when they are there
+    "starting": {"run", "logger"},
 }
 PURE = [
     "files",

@@ -21,7 +21,14 @@ HERE = [block for block in BLOCKS if find_spec(needs(block))]
 
 
 def test_each_framework_has_a_block():
-    assert [needs(block) for block in BLOCKS] == ["torch", "keras", "xgboost", "jax", "mxnet"]
+    assert [needs(block) for block in BLOCKS] == [
+        "torch",
+        "torch",
+        "keras",
+        "xgboost",
+        "jax",
+        "mxnet",
+    ]
 
 
 @pytest.mark.parametrize("block", HERE, ids=map(needs, HERE))

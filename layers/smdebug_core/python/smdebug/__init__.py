@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from smdebug.config.reduction_config import ReductionConfig
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.saving.hook import Hook
+    from smdebug.starting import start
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "SaveConfigMode",
     "__version__",
     "modes",
+    "start",
 ]
 
 # Who only reads a run need not load what writes one.
@@ -30,6 +32,7 @@ _HOMES = {
     "ReductionConfig": "smdebug.config.reduction_config",
     "SaveConfig": "smdebug.config.save_config",
     "SaveConfigMode": "smdebug.config.save_config",
+    "start": "smdebug.starting",
 }
 
 

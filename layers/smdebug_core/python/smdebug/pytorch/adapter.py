@@ -16,7 +16,9 @@ from smdebug.pytorch.arrays import (
     owns_its_values,
 )
 from smdebug.pytorch.ranks import rank_and_size
+from smdebug.pytorch.rows import is_measurable, measure
 from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
+from smdebug.saving.observing import Measured
 
 _SHARDED = "sharded"
 _SAVE_EVERY_PART = 'include_workers="all" saves every part.'
@@ -60,5 +62,31 @@ class TorchAdapter(FrameworkAdapter):
             )
         return None
 
+    def measure(self, value: Any, *, digest: bool) -> Measured | None:
+        if not isinstance(value, torch.Tensor):
+            return super().measure(value, digest=digest)
+        values = _local(value)
+        return measure(values, digest=digest) if is_measurable(values) else None
+
+    def form(self, value: Any) -> tuple[tuple[int, ...], str]:
+        if not isinstance(value, torch.Tensor):
+            return super().form(value)
+        values = _local(value)
+        return tuple(values.shape), str(values.dtype).removeprefix("torch.")
+
+    def number(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return super().number(value)
+        if value.numel() != 1 or value.is_complex() or value.device.type == "meta":
+            return None
+        value = value.detach()
+        return value.item() if value.is_cpu else value  # which waits for a GPU later
+
     def rank_and_size(self) -> tuple[int, int]:
         return rank_and_size()
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of the tensor that this process holds."""
+    local: torch.Tensor = tensor.to_local() if is_sharded(tensor) else tensor
+    return local.detach()

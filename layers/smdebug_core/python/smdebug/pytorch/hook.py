@@ -43,7 +43,7 @@ from smdebug.pytorch.callbacks import (  # noqa: E402
 from smdebug.pytorch.gradients import Gradients, Named  # noqa: E402
 from smdebug.pytorch.layers import LayerHooks  # noqa: E402
 from smdebug.pytorch.losses import Losses  # noqa: E402
-from smdebug.pytorch.models import Models, set_watcher, watcher_of  # noqa: E402
+from smdebug.pytorch.models import Models, set_watcher, take_over  # noqa: E402
 from smdebug.pytorch.names import (  # noqa: E402
     class_name,
     layers_of,
@@ -52,6 +52,7 @@ from smdebug.pytorch.names import (  # noqa: E402
     parameters_of,
     unwrapped,
 )
+from smdebug.pytorch.observer import TorchObserver  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
@@ -110,6 +111,7 @@ class Hook(FrameworkHook):
         self._stays = False  # that callback stays, wanted or not
         self._output_of: str | None = None  # the layer whose output is recorded
         self._agreement: Agreement | None = None
+        self._observer: TorchObserver | None = None
         self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
         self.set_up(options)
 
@@ -125,7 +127,7 @@ class Hook(FrameworkHook):
         """
         if not isinstance(module, nn.Module):
             raise SMDebugTypeError(f"register_module takes a torch.nn.Module, not {module!r}")
-        if not self._may_watch(module):
+        if not take_over(self, module):
             return
         if self._models.drop_collected():
             self._watch_forward(self._models.first)
@@ -150,7 +152,7 @@ class Hook(FrameworkHook):
         if self.has_module(loss_module):
             self._losses.include_outputs(name_of(loss_module) or class_name(loss_module))
             self._layers.forget_wishes()
-        elif self._may_watch(loss_module):
+        elif take_over(self, loss_module):
             self._losses.add(loss_module)
             self._layers.forget_wishes()
 
@@ -212,20 +214,6 @@ class Hook(FrameworkHook):
                 "`with hook.step(modes.TRAIN):`"
             )
 
-    def _may_watch(self, module: nn.Module) -> bool:
-        """Take the module over from another hook, an earlier cell's of a notebook; False if it is ours."""
-        other = watcher_of(module)
-        if other is self:
-            self.logger.warning("%s is registered with this hook already", class_name(module))
-            return False
-        if other is not None:
-            self.logger.warning(
-                "%s was registered with another hook, which is closed now", class_name(module)
-            )
-            other.end_run(ended=False)
-        set_watcher(module, self)
-        return True
-
     # A step
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
@@ -266,6 +254,8 @@ class Hook(FrameworkHook):
         if not self.prepared_collections:
             self._warn_of_unnamed_modules()
         super().begin_step(mode)
+        if self._observer is None and self.recorder.capture.observer is not None:
+            self._observer = TorchObserver(self, self.recorder.capture.observer.observations)
         if self.due or self._layers:
             self.guarded(lambda: self._capture(in_graph))
 
@@ -285,6 +275,8 @@ class Hook(FrameworkHook):
                 self._leave_optimizers()
             return
         parameters = list(self._parameters())
+        if self._observer is not None:
+            self._observer.begin_step(list(self._models), parameters, name_of)
         self._record_parameters(parameters)
         self._expect_gradients(parameters)
         layers = [layer for module, root in self._models for layer in layers_of(module, root)]
@@ -342,13 +334,19 @@ class Hook(FrameworkHook):
             self._optimizers.remove()
             self._optimizers = None
 
-    # Outputs of layers and functions
+    # Inputs and outputs of layers and functions
 
     def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
         """Record the result of a function, as `<name>_output_0`, `_1` and so on. A loss is in `losses`."""
         if self.due:
             self._losses.include_recorded(tensor_name, tensor_value)
         super().record_tensor_value(tensor_name, tensor_value)
+
+    def record_inputs(self, name: str, values: Any) -> None:
+        """Record the inputs of a layer: every tensor in them, however nested, as `<name>_input_<i>`."""
+        if self._observer is not None and self.due and self._observer.is_model(name):
+            self._observer.note_batch(list(self.tensors_in(values)))
+        super().record_inputs(name, values)
 
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
@@ -393,4 +391,6 @@ class Hook(FrameworkHook):
         if not ended:
             self.mark_interrupted()
         super().end_run(ended=ended)
+        if self._observer is not None:
+            self._observer.close()
         self.detach()

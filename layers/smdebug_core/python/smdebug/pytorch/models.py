@@ -28,6 +28,21 @@ def set_watcher(module: nn.Module, hook: Any) -> None:
         _watchers[unwrapped(module)] = ref(hook)
 
 
+def take_over(hook: Any, module: nn.Module) -> bool:
+    """Take the module over from another hook, an earlier cell's of a notebook; False if it is `hook`'s."""
+    other = watcher_of(module)
+    if other is hook:
+        hook.logger.warning("%s is registered with this hook already", class_name(module))
+        return False
+    if other is not None:
+        hook.logger.warning(
+            "%s was registered with another hook, which is closed now", class_name(module)
+        )
+        other.end_run(ended=False)
+    set_watcher(module, hook)
+    return True
+
+
 class Model(NamedTuple):
     """A registered model. Its owner keeps it alive, not the hook."""
 

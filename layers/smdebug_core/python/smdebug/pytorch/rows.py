@@ -7,13 +7,17 @@ says that there are any; on other devices all is computed, because to look would
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from smdebug.numbers.digests import WORDS_IN_A_BLOCK, block_weight, finished, weights
-from smdebug.numbers.rows import MEASURED, sampled_places
+from smdebug.numbers.rows import MEASURED, SAMPLE_SIZE, sampled_places
+from smdebug.saving.observing import Measured
 
 _WIDTH = len(MEASURED)
 _NAN = float("nan")
@@ -33,6 +37,36 @@ def is_measurable(tensor: torch.Tensor) -> bool:
     )
 
 
+def measure(values: torch.Tensor, *, digest: bool = False) -> Measured:
+    """Measure a tensor where it is, without waiting for it."""
+    with torch.no_grad():
+        flat = values.detach().reshape(-1)
+        sample = flat[_places_on(flat.device, flat.numel(), SAMPLE_SIZE)].float()
+        halves = _digest(values.detach()) if digest else None
+        if flat.is_cpu:
+            numbers = np.array(_KERNEL.row(flat))
+            return Measured(numbers, sample.numpy(), None if halves is None else halves.numpy())
+        row = _row_without_waiting(flat)
+    return Measured(fetched(row), fetched(sample), None if halves is None else fetched(halves))
+
+
+def fetched(values: torch.Tensor) -> Callable[[], NDArray[Any]]:
+    """Copy a small tensor to the host; the copy is waited for when it is asked for."""
+    if values.device.type != "cuda":
+        copied = values.cpu().numpy()
+        return lambda: copied
+    host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    host.copy_(values, non_blocking=True)
+    done = torch.cuda.Event()
+    done.record()
+
+    def wait() -> NDArray[Any]:
+        done.synchronize()
+        return np.asarray(host.numpy())
+
+    return wait
+
+
 class Rows:
     """Measures tensors, in memory that it keeps for the next time."""
 
@@ -45,11 +79,12 @@ class Rows:
             return torch.empty((0, _WIDTH))
         with torch.no_grad():
             flat = [tensor.detach().reshape(-1) for tensor in tensors]
-            if flat[0].device.type == "cpu":
-                return torch.tensor([self._row(values) for values in flat], dtype=torch.float64)
+            if flat[0].is_cpu:
+                return torch.tensor([self.row(values) for values in flat], dtype=torch.float64)
             return torch.stack([_row_without_waiting(values) for values in flat])
 
-    def _row(self, values: torch.Tensor) -> list[float]:
+    def row(self, values: torch.Tensor) -> list[float]:
+        """The row of a flat tensor on the CPU."""
         count = values.numel()
         if not count:
             return [0.0, 0.0, 0.0] + [_NAN] * (_WIDTH - 3)
@@ -105,6 +140,9 @@ class Rows:
         if self._scratch.numel() < values.numel() or self._scratch.dtype is not values.dtype:
             self._scratch = torch.empty(values.numel(), dtype=values.dtype)
         return torch.abs(values, out=self._scratch[: values.numel()])
+
+
+_KERNEL = Rows()
 
 
 def _row_without_waiting(values: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,7 @@ it is not called any more, as from fold to fold, the one that is trained takes i
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakSet, ref
@@ -38,9 +39,26 @@ _TURNS = 10
 turns between two calls of its generator."""
 
 
+_watchers: list[_Watcher] = []
+
+
 def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch every training in this process from now on."""
-    _Watcher(make_hook).begin()
+    """Watch every training in this process from now on, but those that `make_hook` makes no hook for."""
+    watcher = _Watcher(make_hook)
+    _watchers.append(watcher)
+    watcher.begin()
+
+
+def stop() -> None:
+    """Watch nothing until `restart`."""
+    for watcher in _watchers:
+        watcher.stop()
+
+
+def restart() -> None:
+    """Take what is trained from now on for a new training, with a hook of its own."""
+    for watcher in _watchers:
+        watcher.restart()
 
 
 class _Watcher:
@@ -54,8 +72,29 @@ class _Watcher:
         self._turns = 0  # of other models since that was called
         self._has_turned = False  # backward was called since the last forward of them
         self._handle: Any = None
+        self._optimizers: WeakSet[Any] = WeakSet()
+        self._is_active = True
+
+    def stop(self) -> None:
+        """Forget the training that was watched, and watch no other."""
+        self._is_active = False
+        self._stop_watching_modules()
+        self._hook = self._model = None
+        self._turns, self._has_turned = 0, False
+        self._models = WeakSet()
+        self._trained.clear()
+
+    def restart(self) -> None:
+        """Watch the next training. It may be one of an optimizer that was met before."""
+        self.stop()
+        self._is_active = True
+        for optimizer in list(self._optimizers):
+            self._optimizer_made(optimizer)
 
     def begin(self) -> None:
+        for known in gc.get_objects():  # optimizers that were made before
+            if issubclass(type(known), torch.optim.Optimizer):
+                self._optimizer_made(known)
         made: Any = torch.optim.Optimizer.__init__
         backward = torch.autograd.backward  # that of a tensor calls it, too
         compile_in_place = nn.Module.compile
@@ -101,6 +140,9 @@ class _Watcher:
         _Loss.__call__ = loss_called
 
     def _optimizer_made(self, optimizer: Any) -> None:
+        self._optimizers.add(optimizer)
+        if not self._is_active:
+            return
         self._trained.update(id(p) for group in optimizer.param_groups for p in group["params"])
         self._others.clear()
         if self._handle is None and self._make_hook is not None:
@@ -120,6 +162,9 @@ class _Watcher:
         try:
             if self._hook is None:
                 self._hook = self._make_hook(Hook)
+                if self._hook is None:  # nobody watches now
+                    self._stop_watching_modules()
+                    return
                 self._hook.follow_training_flag()
             self._hook.register_module(module)
         except (SMDebugError, RuntimeError, OSError) as error:
@@ -149,7 +194,8 @@ class _Watcher:
 
     def before_forward(self, module: nn.Module) -> None:
         """Find out whether one of several models, which is about to be called, is the one trained now."""
-        assert self._hook is not None
+        if self._hook is None:
+            return
         model = self._model() if self._model is not None else None
         if module is model:
             self._turns, self._has_turned = 0, False

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smdebug.files.event_writing import as_saved_array
+from smdebug.numbers.statistics import is_numeric
+from smdebug.saving.observing import Measured, measure
 from smdebug.saving.ranks import ALONE
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +44,27 @@ class FrameworkAdapter:
     def copy(self, target: Array, source: Array) -> None:
         """Fill `target` with the values of `source`, of the same dtype and shape."""
         np.copyto(target, source)
+
+    def measure(self, value: Any, *, digest: bool) -> Measured | None:
+        """Return what is measured of a value that is not saved itself; None if it has no real numbers."""
+        array = self.to_array(value)
+        if not is_numeric(array) or array.dtype.kind == "c":
+            return None
+        return measure(array, digest=digest)
+
+    def form(self, value: Any) -> tuple[tuple[int, ...], str]:
+        """Return the value's shape and dtype."""
+        array = self.to_array(value)
+        return array.shape, str(array.dtype)
+
+    def number(self, value: Any) -> Any:
+        """Return what `float` makes one number of, now or later; None if the value is not one number."""
+        if isinstance(value, bool | int | float | np.number):
+            return value
+        if getattr(value, "size", None) != 1:
+            return None
+        array = np.asarray(value)
+        return float(array.reshape(-1)[0]) if array.dtype.kind in "biuf" else None
 
     def caveat(self, name: str, value: Any) -> Caveat | None:
         """Return what the user should know about the saved value, if anything."""

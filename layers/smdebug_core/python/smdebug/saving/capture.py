@@ -11,6 +11,7 @@ from typing import Any
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.saving.adapter import Array, FrameworkAdapter
+from smdebug.saving.observer import Observer
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.save_plan import SavePlan, Wanted
@@ -33,6 +34,8 @@ class Capture:
 
     def __init__(self, adapter: FrameworkAdapter, warn_once: WarnOnce):
         self.metrics = SageMakerMetrics()
+        self.observer: Observer | None = None
+        """Observes the run; None unless the default plan is in force."""
         self._adapter = adapter
         self._warn_once = warn_once
         self._named: set[str] = set()
@@ -48,10 +51,17 @@ class Capture:
             self._warn_of(name, error)
             return None
 
+    def observe(self) -> None:
+        """Observe the run from now on."""
+        self.observer = Observer(self._adapter)
+
     def take(
         self, name: str, value: Any, wanted: Wanted, plan: SavePlan, step: Callable[[], OpenStep]
     ) -> None:
         """Record what is wanted of the value in the step, which is opened if there is anything."""
+        if wanted.observed:
+            self._observe(name, value, step)
+            return
         array = self.array_of(name, value)
         if array is None:
             return
@@ -71,6 +81,16 @@ class Capture:
         if wanted.is_metric and self.metrics.is_active and array.dtype.kind in "biuf":
             clock = recorded.clock
             self.metrics.log(name, float(array.mean()), clock.mode, clock.step)
+
+    def _observe(self, name: str, value: Any, step: Callable[[], OpenStep]) -> None:
+        assert self.observer is not None
+        try:
+            is_observed = self.observer.observe(name, value)
+        except Exception as error:  # noqa: BLE001 - a value's own conversion may do anything
+            self._warn_of(name, error)
+            return
+        if is_observed:
+            step()
 
     def _warn_of(self, name: str, error: Exception) -> None:
         self._warn_once(f"Tensor {name} is not saved: {error}", f"tensor {name}")

@@ -56,7 +56,7 @@ class EndOfRun:
             run = recorder.prepared()
             if recorder.has_waiting_values and recorder.state is State.NEW:
                 self._hook.begin_step()  # scalars without a step make one
-            recorder.hand_over()
+            recorder.hand_over_all()
             if run is not None and run.writer is not None:
                 close_run(run.writer, is_chief=self._hook.is_chief(), ended=ended)
         except SMDebugError as error:

@@ -18,7 +18,7 @@ from smdebug.config.keys import CollectionKeys
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError
 from smdebug.logger import get_logger
-from smdebug.saving import singleton
+from smdebug.saving import default_plan, singleton
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.background import MAX_BYTES, PATIENCE
@@ -41,6 +41,8 @@ class ConfigurableHook(singleton.AnyHook):
     adapter = FrameworkAdapter()
     takes_over = False
     """Whether it closes another of its kind that saves to the same place: a notebook's cell runs again."""
+    observes = False
+    """Whether it follows the default plan (`saving.default_plan`) if nobody says what to save."""
     write_patience = PATIENCE
     """Seconds without progress after which writing is given up."""
 
@@ -83,6 +85,7 @@ class ConfigurableHook(singleton.AnyHook):
         )
         self.recorder = Recorder(clock, self.adapter, self._prepare)
         self.access: WriteAccess | None = None
+        self._untouched = _state_of(self)
         self._rules: bytes | None = None
         if options.rules is not None:
             self.set_rules(options.rules)
@@ -207,7 +210,26 @@ class ConfigurableHook(singleton.AnyHook):
         stopping = self._stop_check(writer.attempt if is_chief else None)
         return PreparedRun(plan, writer, stopping, notes, dry=self.dry_run)
 
+    @property
+    def follows_default_plan(self) -> bool:
+        """Whether to observe, because nobody says what to save: no option, and no change of a collection."""
+        is_untouched = not self.options.chooses_tensors and self._untouched == _state_of(self)
+        return self.observes and is_untouched
+
+    def _default_plan(self) -> SavePlan:
+        self.save_config = default_plan.save_config()
+        self.collection_manager.get(default_plan.COLLECTION).include([default_plan.MEMBERS])
+        collections = self.collection_manager.get_collections()
+        for collection in collections.values():
+            fill_in(collection, self.save_config, self.reduction_config)
+        included = {*self.include_collections, default_plan.COLLECTION}
+        return default_plan.DefaultPlan(
+            collection for collection in collections.values() if collection.name in included
+        )
+
     def _plan(self) -> SavePlan:
+        if self.follows_default_plan:
+            return self._default_plan()
         collections = self.collection_manager.get_collections()
         for collection in collections.values():
             fill_in(collection, self.save_config, self.reduction_config)
@@ -265,3 +287,28 @@ class ConfigurableHook(singleton.AnyHook):
         if control is None and self.agree is None:
             return None
         return StopCheck(StopWatch(control, self.agree), lambda: self.on_stop)
+
+
+def _state_of(hook: ConfigurableHook) -> tuple[Any, ...]:
+    """What scripts may change of a hook before its first step, to tell whether they did."""
+    collections = hook.collection_manager.get_collections().values()
+    return (
+        tuple(sorted((each.name, _text_of(each)) for each in collections)),
+        repr(hook.save_config),
+        repr(hook.reduction_config),
+        hook.include_regex,
+        tuple(hook.include_collections),
+        hook.save_all,
+    )
+
+
+def _text_of(collection: Collection) -> str:
+    return repr(
+        (
+            list(collection.include_regex),
+            sorted(collection.tensor_names),
+            collection.save_config,
+            collection.reduction_config,
+            collection.save_histogram,
+        )
+    )

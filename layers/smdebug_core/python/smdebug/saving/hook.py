@@ -16,6 +16,7 @@ from smdebug.files.framing import Checksum
 from smdebug.files.names import file_name_of, worker_in
 from smdebug.saving.adapter import NamedTensors
 from smdebug.saving.base_hook import BaseHook, ScalarCache
+from smdebug.saving.default_plan import DefaultPlan
 from smdebug.saving.options import HookOptions, takes, with_options_of
 from smdebug.saving.recorder_states import State
 from smdebug.saving.save_plan import Members
@@ -117,6 +118,16 @@ class CallbackHook(BaseHook):
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
         if self.recorder.due:
             self._record_numbered(f"{name}_output_", self.tensors_in(values))
+
+    def carry(self, name: str, value: Any) -> None:
+        """Keep one number of this step for the series of that name, if the default plan is in force."""
+        self.recorder.carry(name, value)
+
+    def observe_inputs_of(self, layer: str) -> None:
+        """Observe the inputs of this layer, too, if the default plan is in force: they are the batch."""
+        run = self.recorder.run
+        if run is not None and isinstance(run.plan, DefaultPlan):
+            run.plan.observe_inputs_of(layer)
 
     def names_with_outputs(self) -> list[str]:
         """Return the names under which outputs were recorded at the step that runs."""

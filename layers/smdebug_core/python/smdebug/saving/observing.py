@@ -104,7 +104,7 @@ class StepObservations:
             del rows[: len(rows) // 2]
 
     def note(self, **facts: Any) -> None:
-        """Keep facts of the step: JSON values."""
+        """Keep facts of the step: JSON values, or functions that return one behind the training."""
         self._facts.update(facts)
 
     def note_lasting(self, **facts: Any) -> None:
@@ -132,8 +132,7 @@ class StepObservations:
             self._layout_step = step
             layout = self._layout()
             yield LAYOUT, layout.to_array
-        text = json_array({**facts, "layout": self._layout_step})
-        yield FACTS, lambda: text
+        yield FACTS, partial(_facts, {**facts, "layout": self._layout_step})
         tensors = sum(map(len, observed.values()))
         matrices = [
             _Matrices(kind, rows, len(self._kinds[kind].places), sample_size(tensors))
@@ -211,6 +210,10 @@ class _Matrices:
 
 def _series(values: Sequence[tuple[int, int, int, Any]]) -> Array:
     return np.array([(*place, float(value)) for *place, value in values], np.float64)
+
+
+def _facts(facts: dict[str, Any]) -> Array:
+    return json_array({name: fact() if callable(fact) else fact for name, fact in facts.items()})
 
 
 def _now(array: Array | Later) -> Array:

@@ -94,6 +94,12 @@ class OpenStep(StepRecording):
         if self._board is not None:
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
 
+    def write_later(self, name: str, make: Callable[[], np.ndarray[Any, Any]]) -> None:
+        """Write an array that is computed behind the training. One that cannot be is left out."""
+        now = time.time()
+        self._calls.append(lambda writer: writer.write_tensor(name, make(), now))
+        self.has_records = True
+
     def write_tensor(self, *args: Any, **kwargs: Any) -> None:
         super().write_tensor(*args, **kwargs)
         self.has_records = True

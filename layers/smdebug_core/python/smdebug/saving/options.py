@@ -72,6 +72,14 @@ class HookOptions:
             raise SMDebugValueError(
                 f"look_for_stop must be a number of seconds, or None for never, not {self.look_for_stop!r}"
             )
+        chosen = (
+            self.reduction_config,
+            self.save_config,
+            self.include_regex,
+            self.save_all or None,
+        )
+        says_nothing = chosen == (None,) * len(chosen) and self.include_collections is None
+        object.__setattr__(self, "_chooses_tensors", not says_nothing)
         for flag in ("export_tensorboard", "dry_run", "save_all"):
             object.__setattr__(self, flag, truth(getattr(self, flag), flag))
         object.__setattr__(self, "save_config", SaveConfig.parse(self.save_config))
@@ -89,9 +97,14 @@ class HookOptions:
         """Whether every worker saves, or the chief alone."""
         return str(self.include_workers).strip().lower() == "all"
 
+    @property
+    def chooses_tensors(self) -> bool:
+        """Whether any option says which tensors to save, when, or as what."""
+        return bool(vars(self)["_chooses_tensors"])
+
     def as_arguments(self) -> dict[str, Any]:
         """Return the options by name, to make other options or another hook of them."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def _patterns(self) -> list[str] | None:
         if isinstance(self.include_regex, str):

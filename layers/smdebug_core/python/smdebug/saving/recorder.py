@@ -13,6 +13,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.capture import Capture, WarnOnce
+from smdebug.saving.default_plan import DefaultPlan
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.recorder_states import TABLE, Offer, State
@@ -61,6 +62,9 @@ class Recorder:
 
     `prepare` is called when the first step begins. `due` is the set of collections that are due at the step
     that runs; while it is empty, a call costs next to nothing.
+
+    It is long because every call of a training arrives here. `TABLE`, the plan and the parts decide what to
+    do with it.
     """
 
     def __init__(
@@ -113,10 +117,12 @@ class Recorder:
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Count the steps from the next one on for that mode."""
-        self._clock = self.clock.in_mode(mode)
+        clock = self._clock = self.clock.in_mode(mode)
         self._idle = 0
         if self.run is not None and self.state < _QUIET:
             self._mode_plan = self.run.plan.of_mode(mode)
+            if self._last_step is None or self._last_step.mode is not mode:
+                self.run.plan.entered(mode, clock.mode_step + 1)
 
     def _count_passed_steps(self) -> None:
         self._clock = self._last_step = self._clock.next(self._passed)
@@ -139,7 +145,10 @@ class Recorder:
             return
         if mode is not None and mode is not self.clock.mode:
             self.set_mode(mode)
-        if self.open is not None or self._late is not None:
+        observer = self.capture.observer
+        if observer is not None and observer.is_carrying_for_long:
+            self.hand_over_all()
+        elif self.open is not None or self._late is not None:
             self.hand_over()
         self._check_for_stop()
         run = self.prepared()
@@ -166,6 +175,9 @@ class Recorder:
         if self.run is None and self.state is not _CLOSED:
             self.run = self._prepare()
             if self.run.records:
+                if isinstance(self.run.plan, DefaultPlan):
+                    self.capture.observe()
+                    self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 self._mode_plan = self.run.plan.of_mode(self.clock.mode)
             else:
                 self.go_quiet()
@@ -189,12 +201,16 @@ class Recorder:
         if not due:
             if self.state is not _IN_STEP and _ROWS[self.state].record is Offer.WARN:
                 self._warn_outside_of_steps(name)
+            elif self.capture.observer is not None:
+                self.carry(name, value)
             return
         assert self.run is not None
         wanted = self.run.plan.wanted(name, due)
         if wanted is None:
             return
         try:
+            if self.capture.observer is not None:
+                self.carry(name, value)
             self.capture.take(name, value, wanted, self.run.plan, self.open_step)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
             self.fail(error)
@@ -221,6 +237,12 @@ class Recorder:
             get_logger().warning("%s is not saved: %s", name, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
             self.fail(error)
+
+    def carry(self, name: str, value: Any) -> None:
+        """Keep a value of one number for the series of that name, at every step; ignore other values."""
+        clock = self.last_step
+        if self.capture.observer is not None and clock is not None:
+            self.capture.observer.carry(name, value, clock)
 
     def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:
         """Log a metric of the SageMaker job, in one."""
@@ -261,6 +283,7 @@ class Recorder:
 
     def hand_over(self) -> None:
         """Give what is open to the writer. This waits for room in its queue, never for the storage."""
+        self._add_observations()
         step, self.open = self.open, None
         late, self._late = self._late, None
         writer = self.run.writer if self.run is not None else None
@@ -276,9 +299,27 @@ class Recorder:
         if writer.failed:  # which it has logged
             self.go_quiet()
 
+    def hand_over_all(self) -> None:
+        """Give everything to the writer, including scalars that wait for a step that is saved."""
+        self._add_observations(also_alone=True)
+        self.hand_over()
+
+    def _add_observations(self, *, also_alone: bool = False) -> None:
+        """Add what was observed to the step that is open. Scalars may make a step of their own."""
+        observer, step = self.capture.observer, self.last_step
+        if observer is None or self.state >= _QUIET or step is None:
+            return
+        if self.open is None and not (also_alone and observer.carries_series):
+            return
+        for name, make in observer.hand_over(step):
+            if self._is_handed_over():
+                self._late_tensors().add(name, make(), None)
+            else:
+                self.open_step().write_later(name, make)
+
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything saved is written or lost; return False if `timeout` seconds were too few."""
-        self.hand_over()
+        self.hand_over_all()
         writer = self.run.writer if self.run is not None else None
         return writer is None or writer.background.drain(timeout)
 

@@ -47,10 +47,12 @@ class Wanted(NamedTuple):
     histogram_of: str | None  # the collection in the tag of the TensorBoard histogram
     is_scalar: bool  # a TensorBoard scalar if it has one element
     is_metric: bool  # a SageMaker metric
+    observed: bool = False  # measured, and not saved itself
 
     @property
     def nothing(self) -> bool:
-        return not (self.raw or self.reductions or self.shape or self.histogram_of)
+        saved = self.raw or self.reductions or self.shape or self.histogram_of
+        return not (saved or self.observed)
 
 
 class _Schedule(NamedTuple):
@@ -132,6 +134,9 @@ class SavePlan:
 
     def of_mode(self, mode: ModeKeys) -> ModePlan:
         return self._modes[mode]
+
+    def entered(self, mode: ModeKeys, first: int) -> None:
+        """Note that the training has changed to this mode, and which of its steps comes first."""
 
     def members(self, tensor_name: str) -> Members:
         """Return the collections that the tensor belongs to."""

@@ -12,11 +12,25 @@ from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.tensorflow.keras import KerasHook
 
+_restarts: list[Callable[[], None]] = []
+
+
+def stop() -> None:
+    """Watch nothing until `restart`."""
+    restart()  # and `make_hook` makes none
+
+
+def restart() -> None:
+    """Take what is trained from now on for a new training, with a hook of its own."""
+    for forget in _restarts:
+        forget()
+
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
     """Watch every training in this process from now on."""
     made: Any = keras.callbacks.CallbackList.__init__
     hooks: list[KerasHook | None] = []
+    _restarts.append(hooks.clear)
 
     @functools.wraps(made)
     def with_hook(container: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:

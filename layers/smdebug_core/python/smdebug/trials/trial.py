@@ -24,6 +24,7 @@ from smdebug.trials.arguments import StepRange, as_mode, checked_range
 from smdebug.trials.event_files import EventFiles
 from smdebug.trials.listed_run import ListedRun
 from smdebug.trials.name_matching import NameMatcher, extend_collection
+from smdebug.trials.observed import Observed
 from smdebug.trials.progress import StepState
 from smdebug.trials.refresh_switch import RefreshSwitch
 from smdebug.trials.tensor import NamedTensor, Tensor
@@ -44,7 +45,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Trial:
+class Trial(Observed):
     """What one run has saved so far.
 
     Queries refresh the trial first, unless `no_refresh` is in force or the run has ended. Steps are counted

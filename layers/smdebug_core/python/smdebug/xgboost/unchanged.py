@@ -29,6 +29,8 @@ def watch(make_hook: Callable[[Any], Any]) -> None:
         except (SMDebugError, RuntimeError, OSError) as error:
             get_logger().error("The training is not watched: %s", error)
             return train(params, dtrain, *args, **kwargs)
+        if hook is None:  # nobody watches now
+            return train(params, dtrain, *args, **kwargs)
         hook.hyperparameters = dict(params)
         hook.train_data = dtrain
         if kwargs.get("evals"):

@@ -1,0 +1,257 @@
+"""What the default plan observes of a PyTorch training besides the tensors of its modules.
+
+The loss of every step, what a loss was computed from, learning rates, updates of parameters, gradients that
+nobody reset, modes of modules, and what scalers and dropout do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, ref
+
+import torch
+from torch import nn
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.pytorch import facts
+from smdebug.pytorch.callbacks import not_compiled
+from smdebug.pytorch.loss_graph import describe
+from smdebug.pytorch.process import PROCESS, UNSCALED
+from smdebug.pytorch.updates import Updates
+from smdebug.saving.observing import StepObservations
+
+LOSS = "loss"
+Named = tuple[str, nn.Parameter]
+
+
+class ObservedHook(Protocol):
+    """What is asked of the hook."""
+
+    @property
+    def saves_now(self) -> bool: ...
+    @property
+    def mode(self) -> ModeKeys: ...
+    def record(self, tensor_name: str, tensor_value: Any) -> None: ...
+    def carry(self, name: str, value: Any) -> None: ...
+    def observe_inputs_of(self, layer: str) -> None: ...
+    def guarded(self, capture: Callable[[], object]) -> None: ...
+
+
+class _OptimizerState:
+    """What is known of one optimizer since its last step."""
+
+    def __init__(self, backwards: int = 0) -> None:
+        self.backwards = backwards
+        """Backward passes since its last step."""
+        self.was_clear = True
+        """Whether its gradients were seen without anything in them since its last step."""
+        self.witness: ref[torch.Tensor] | None = None
+        """A small parameter that had a gradient at the last step."""
+        self.rates: list[Any] | None = None
+
+
+class TorchObserver:
+    """Observes one hook's training for as long as the hook keeps it."""
+
+    def __init__(self, hook: ObservedHook, observations: StepObservations):
+        self._hook = hook
+        self._observations = observations
+        self._names: dict[int, str] = {}
+        self._roots: set[str] = set()
+        self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
+        self._updates = Updates(hook.record)
+        self._scaler: ref[Any] | None = None
+        self._has_described = False
+        self._backwards = 0
+        before, after = _Before(self), _After(self)
+        self._handles = [
+            register_optimizer_step_pre_hook(before),
+            register_optimizer_step_post_hook(after),
+        ]
+        PROCESS.add(self)
+
+    def close(self) -> None:
+        """Observe nothing any more."""
+        PROCESS.discard(self)
+        for handle in self._handles:
+            handle.remove()
+        self._updates.forget()
+
+    def begin_step(
+        self,
+        models: Sequence[tuple[nn.Module, str]],
+        parameters: Sequence[Named],
+        layer_name: Callable[[nn.Module], str | None],
+    ) -> None:
+        """Note the facts of a step that is saved."""
+        self._has_described = False
+        self._roots = {root for _, root in models}
+        for root in self._roots:
+            self._hook.observe_inputs_of(root)
+        self._names = {id(parameter): name for name, parameter in parameters}
+        note = self._observations
+        note.note_lasting(
+            modules=[
+                [layer_name(module) or root, *rest]
+                for model, root in models
+                for module, rest in facts.modules_of(model)
+            ],
+            **facts.parameter_facts(parameters),
+        )
+        if models:
+            note.note(**facts.mode_facts(models[0][0], layer_name))
+        if self._optimizers:
+            note.note_lasting(optimizers=facts.optimizer_facts(self._optimizers, self._names))
+
+    def is_model(self, name: str) -> bool:
+        """Whether that is the name of a whole model, whose inputs are the batch."""
+        return name in self._roots
+
+    def note_batch(self, inputs: Iterable[Any]) -> None:
+        """Note the form of the batch."""
+        tensors = [tensor for tensor in inputs if isinstance(tensor, torch.Tensor)]
+        self._observations.note(**facts.batch_facts(tensors))
+
+    # What the process does
+
+    def before_backward(self, tensors: Sequence[Any]) -> None:
+        self._hook.guarded(lambda: self._before_backward(tensors))
+
+    def _before_backward(self, tensors: Sequence[Any]) -> None:
+        self._backwards += 1
+        for state in self._optimizers.values():
+            state.backwards += 1
+            state.was_clear = state.was_clear or _is_clear(state)
+        for tensor in tensors:
+            if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:
+                continue
+            loss = getattr(tensor, UNSCALED, tensor)
+            self._hook.carry(LOSS, loss)
+            if self._hook.saves_now and not self._has_described:
+                graph = describe(loss)
+                if graph is not None:
+                    self._has_described = True
+                    self._observations.note(loss=facts.loss_facts(graph))
+
+    def after_criterion(self, name: str, value: Any) -> None:
+        if not torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.numel() == 1:
+            self._hook.carry(LOSS, value)
+
+    def before_dropout(self, rate: float) -> None:
+        if self._hook.saves_now and self._hook.mode is ModeKeys.EVAL:
+            self._observations.note(dropout_in_evaluation=rate)
+
+    def after_scaling(self, scaler: Any) -> None:
+        if self._hook.saves_now:
+            scale = scaler._scale
+            if isinstance(scale, torch.Tensor):
+                kept = scale.detach().clone()
+                self._observations.note(loss_scale=lambda: float(kept))
+
+    # Optimizers
+
+    def before_optimizer(self, optimizer: Any) -> None:
+        self._hook.guarded(lambda: self._before_optimizer(optimizer))
+
+    def _before_optimizer(self, optimizer: Any) -> None:
+        state = self._state_of(optimizer)
+        if self._hook.saves_now:
+            ours = [
+                (name, parameter)
+                for group in optimizer.param_groups
+                for parameter in group["params"]
+                if (name := self._names.get(id(parameter))) is not None
+            ]
+            self._updates.before_step(ours)
+            self._observations.note(
+                optimizer_steps=True,
+                backward_passes=state.backwards,
+                gradients_were_reset=state.was_clear,
+            )
+        self._carry_rates(optimizer, state)
+
+    def after_optimizer(self, optimizer: Any) -> None:
+        self._hook.guarded(lambda: self._after_optimizer(optimizer))
+
+    def _after_optimizer(self, optimizer: Any) -> None:
+        if self._updates:
+            self._updates.after_step()
+            self._observations.note_lasting(updates_are_sampled=self._updates.are_sampled)
+        state = self._state_of(optimizer)
+        state.backwards, state.was_clear = 0, False
+        if state.witness is None or state.witness() is None:
+            state.witness = _witness(optimizer)
+            state.was_clear = state.witness is None
+        if self._hook.saves_now:
+            self._observations.note_lasting(
+                optimizers=facts.optimizer_facts(self._optimizers, self._names)
+            )
+
+    def _state_of(self, optimizer: Any) -> _OptimizerState:
+        state = self._optimizers.get(optimizer)
+        if state is None:  # it is met at its first step, for which all passes so far may have been
+            state = self._optimizers[optimizer] = _OptimizerState(self._backwards)
+        return state
+
+    def _carry_rates(self, optimizer: Any, state: _OptimizerState) -> None:
+        rates = facts.learning_rates(optimizer)
+        if rates == state.rates and not self._hook.saves_now:
+            return
+        state.rates = list(rates)
+        number = list(self._optimizers).index(optimizer)
+        for group, rate in enumerate(rates):
+            if rate is not None:
+                self._hook.carry(f"learning_rate/{number}/{group}", rate)
+
+
+class _Before:
+    def __init__(self, observer: TorchObserver):
+        self._observer = ref(observer)
+
+    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        observer = self._observer()
+        if observer is not None:
+            _outside_of_graphs(observer.before_optimizer, optimizer)
+
+
+class _After:
+    def __init__(self, observer: TorchObserver):
+        self._observer = ref(observer)
+
+    def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        observer = self._observer()
+        if observer is not None:
+            _outside_of_graphs(observer.after_optimizer, optimizer)
+
+
+@not_compiled
+def _outside_of_graphs(call: Callable[[Any], object], optimizer: Any) -> None:
+    call(optimizer)
+
+
+def _witness(optimizer: Any) -> ref[torch.Tensor] | None:
+    """The smallest parameter that has a gradient with something in it."""
+    candidates = [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if parameter.grad is not None and parameter.grad.layout is torch.strided
+    ]
+    for parameter in sorted(candidates, key=lambda candidate: candidate.numel())[:8]:
+        if not parameter.is_cpu or bool(parameter.grad.any()):
+            return ref(parameter)
+    return None
+
+
+def _is_clear(state: _OptimizerState) -> bool:
+    """Whether the witness has no gradient, or one of zeros."""
+    parameter = state.witness() if state.witness is not None else None
+    if parameter is None or parameter.grad is None:
+        return True
+    # On a GPU to look would be to wait: zeros are taken for a reset if they were written in place.
+    return not bool(parameter.grad.any()) if parameter.is_cpu else True

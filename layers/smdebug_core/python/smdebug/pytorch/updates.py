@@ -1,0 +1,91 @@
+"""What an optimizer's step changes of each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+
+from smdebug.numbers.rows import SAMPLE_SIZE
+from smdebug.pytorch.rows import is_measurable, sampled
+
+Record = Callable[[str, torch.Tensor], None]
+MIN_BYTES = 64 << 20
+SHARE = 0.05
+"""Copies of parameters may take 64 MB, or this share of the parameters, whichever is more. Beyond that the
+updates are computed of the sampled values alone."""
+
+
+class Updates:
+    """Keeps parameters as they are before a step of their optimizer, and records the difference after it."""
+
+    def __init__(self, record: Record):
+        self.are_sampled = False
+        """Whether updates are computed of samples, for want of memory."""
+        self._record = record
+        self._kept: dict[str, torch.Tensor] = {}
+        self._before: list[tuple[str, torch.Tensor]] = []
+
+    def __bool__(self) -> bool:
+        """Whether a step has begun whose updates are to be recorded."""
+        return bool(self._before)
+
+    def before_step(self, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Keep these parameters, each with its name, as they are."""
+        self._before = [
+            (name, values)
+            for name, parameter in parameters
+            if (values := _values(parameter)) is not None
+        ]
+        bytes_of_all = sum(_size(values) for _, values in self._before)
+        self.are_sampled = bytes_of_all > max(MIN_BYTES, SHARE * bytes_of_all)
+        with torch.no_grad():
+            for name, values in self._before:
+                self._keep(name, values)
+
+    def after_step(self) -> None:
+        """Record what the step has changed."""
+        before, self._before = self._before, []
+        with torch.no_grad():
+            for name, values in before:
+                kept = self._kept[name]
+                now = _sample(values) if self.are_sampled else values
+                if now.shape == kept.shape:  # a step may replace a parameter's values
+                    torch.sub(now, kept, out=kept)
+                    self._record(f"update/{name}", kept)
+
+    def forget(self) -> None:
+        """Let go of all copies."""
+        self._before.clear()
+        self._kept.clear()
+
+    def _keep(self, name: str, values: torch.Tensor) -> None:
+        if self.are_sampled:
+            values = _sample(values)
+        kept = self._kept.get(name)
+        if kept is None or _form(kept) != _form(values):
+            self._kept[name] = values.clone()
+        else:
+            kept.copy_(values)
+
+
+def _values(parameter: torch.Tensor) -> torch.Tensor | None:
+    """The values that this process holds of a parameter; None where there are none to subtract."""
+    values = parameter.detach()
+    if hasattr(values, "to_local"):
+        values = values.to_local()
+    is_usable = is_measurable(values) and values.is_floating_point() and values.numel()
+    return values if is_usable else None
+
+
+def _form(values: torch.Tensor) -> tuple[object, ...]:
+    return values.shape, values.dtype, values.device
+
+
+def _size(values: torch.Tensor) -> int:
+    return int(values.numel() * values.element_size())
+
+
+def _sample(values: torch.Tensor) -> torch.Tensor:
+    sample = sampled([values], SAMPLE_SIZE)[0]
+    return sample[: min(SAMPLE_SIZE, values.numel())]

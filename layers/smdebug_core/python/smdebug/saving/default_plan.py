@@ -1,0 +1,105 @@
+"""What a hook saves when it is given a place and nothing else.
+
+Losses and metrics are saved as they are, everything else as observations (`saving.observing`): at steps 0-9,
+every 10th to 1,000, and every 100th from there. In EVAL and PREDICT that is the first step after each change
+of mode, since validation comes in blocks.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+
+from smdebug.config.collection import Collection
+from smdebug.config.save_config import SaveConfig, SaveConfigMode
+from smdebug.files.observations import OBSERVATIONS
+from smdebug.mode_keys import ModeKeys
+from smdebug.saving.save_plan import NOBODY, Members, ModePlan, SavePlan, Wanted
+
+COLLECTION = "observations"
+"""The collection that observations are members of."""
+MEMBERS = f"^{re.escape(OBSERVATIONS)}"
+_SCHEDULE = SaveConfigMode(save_interval=100, save_steps=[*range(10), *range(10, 1001, 10)])
+_IN_BLOCKS = (ModeKeys.EVAL, ModeKeys.PREDICT)
+_FOREVER = sys.maxsize
+
+PARAMETERS, GRADIENTS, UPDATES = "parameters", "gradients", "updates"
+INPUTS, OUTPUTS = "inputs", "outputs"
+#: Of these kinds a digest of the content is kept as well.
+DIGESTED = frozenset({PARAMETERS, INPUTS})
+
+_OBSERVED = Wanted(
+    raw=False,
+    reductions=(),
+    shape=False,
+    histogram_of=None,
+    is_scalar=False,
+    is_metric=False,
+    observed=True,
+)
+_OF_LAYER = re.compile(r"_(input|output)_\d+$")
+_INPUT = re.compile(r"(.*)_input_\d+$", re.DOTALL)
+
+
+def save_config() -> SaveConfig:
+    """The steps of the default plan."""
+    return SaveConfig(dict.fromkeys(ModeKeys, _SCHEDULE))
+
+
+def kind_of(name: str) -> str:
+    """The kind of a tensor, by the names that hooks give."""
+    if name.startswith("gradient"):
+        return GRADIENTS
+    if name.startswith("update/"):
+        return UPDATES
+    of_layer = _OF_LAYER.search(name)
+    if of_layer is None:
+        return PARAMETERS
+    return INPUTS if of_layer[1] == "input" else OUTPUTS
+
+
+class DefaultPlan(SavePlan):
+    """Saves losses and metrics as they are, and observes every other tensor."""
+
+    def __init__(self, collections: Iterable[Collection]):
+        super().__init__(collections)
+        self._inputs_of: set[str] = set()
+        self._blocks = {mode: _FirstOfBlock(self.of_mode(mode)) for mode in _IN_BLOCKS}
+
+    def of_mode(self, mode: ModeKeys) -> ModePlan:
+        blocks = getattr(self, "_blocks", None)
+        return super().of_mode(mode) if blocks is None or mode not in blocks else blocks[mode]
+
+    def entered(self, mode: ModeKeys, first: int) -> None:
+        """Note that the training has changed to this mode, and which of its steps comes first."""
+        if mode in self._blocks:
+            self._blocks[mode].first = first
+
+    def observe_inputs_of(self, layer: str) -> None:
+        """Observe the inputs of this layer, which are the batch: those of others are outputs already."""
+        self._inputs_of.add(layer)
+
+    def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+        found = super().wanted(tensor_name, due)
+        if found is not None or not due:
+            return found
+        given = _INPUT.match(tensor_name)
+        return None if given is not None and given[1] not in self._inputs_of else _OBSERVED
+
+
+class _FirstOfBlock(ModePlan):
+    """All that is due in a mode, at the first step of each block of steps."""
+
+    __slots__ = ("_all", "first")
+
+    def __init__(self, plan: ModePlan):
+        super().__init__(())
+        self._all = plan.due(0)
+        self.first = 0
+
+    def due(self, mode_step: int) -> Members:
+        return self._all if mode_step == self.first else NOBODY
+
+    def idle_after(self, mode_step: int) -> int:
+        return _FOREVER

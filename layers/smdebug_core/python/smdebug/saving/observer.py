@@ -1,0 +1,55 @@
+"""Observes the tensors and scalars of a training for the default plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from smdebug.files.observations import ObservedTensor
+from smdebug.saving.adapter import FrameworkAdapter
+from smdebug.saving.default_plan import DIGESTED, kind_of
+from smdebug.saving.observing import Later, StepObservations
+from smdebug.saving.step_clock import StepClock
+
+CARRIED_SECONDS = 60.0
+"""How long scalars of steps that are not saved wait for one that is."""
+
+
+class Observer:
+    """Measures what it is given with the framework's adapter, and keeps it until a step is written."""
+
+    def __init__(self, adapter: FrameworkAdapter):
+        self.observations = StepObservations()
+        self.is_carrying_for_long = False
+        """Whether scalars have waited so long that the next step has to write them."""
+        self._adapter = adapter
+        self._carried_until = time.monotonic() + CARRIED_SECONDS
+
+    @property
+    def carries_series(self) -> bool:
+        """Whether scalars wait for the next step that is written."""
+        return self.observations.carries_series
+
+    def carry(self, name: str, value: Any, clock: StepClock) -> None:
+        """Keep a value of one number for the series of that name; other values are ignored."""
+        number = self._adapter.number(value)
+        if number is not None:
+            self.observations.carry(name, number, clock)
+            self.is_carrying_for_long = time.monotonic() > self._carried_until
+
+    def observe(self, name: str, value: Any) -> bool:
+        """Keep what is measured of a tensor; return whether it has anything to measure."""
+        kind = kind_of(name)
+        measured = self._adapter.measure(value, digest=kind in DIGESTED)
+        if measured is None:
+            return False
+        tensor = ObservedTensor(name, *self._adapter.form(value))
+        self.observations.observe(kind, tensor, measured)
+        return True
+
+    def hand_over(self, clock: StepClock) -> Iterator[tuple[str, Later]]:
+        """Return the tensors of a step, each with what computes it; what was gathered begins anew."""
+        self.is_carrying_for_long = False
+        self._carried_until = time.monotonic() + CARRIED_SECONDS
+        return self.observations.hand_over(clock.step)

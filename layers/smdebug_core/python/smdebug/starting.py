@@ -1,0 +1,131 @@
+"""`smdebug.start("runs/a")`: watch every training of this process from one line on.
+
+    import smdebug
+
+    smdebug.start("runs/a")
+    ...                       # the training as it is: PyTorch, Keras or XGBoost
+
+Nothing in the training has to be changed. What is saved of a PyTorch training is the default plan
+(`saving.default_plan`); the hooks of Keras and XGBoost save what they save by default.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
+from smdebug.run import DEFAULT_FOLDER, watch_imports
+
+_current: Watched | None = None
+_is_watching = False
+
+
+class Watched:
+    """The trainings watched since `start`. Leaving it as a context manager, or `stop`, ends their runs."""
+
+    def __init__(self, out_dir: str, rules: Any, include_workers: str):
+        self.out_dir = out_dir
+        self.runs: list[str] = []
+        """The places of the runs saved so far: one per training of its own, `out_dir`, `out_dir-2` …"""
+        self._rules = rules
+        self._include_workers = include_workers
+        self._hooks: list[Any] = []
+
+    def make_hook(self, hook_class: Any) -> Any:
+        """Make the hook of a training that has begun."""
+        number = len(self._hooks) + 1
+        place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
+        hook = hook_class(place, include_workers=self._include_workers, rules=self._rules)
+        hook.observes = _framework(hook_class) == "PyTorch"
+        self._hooks.append(hook)
+        self.runs.append(place)
+        get_logger().info("Watching a training of %s in %s", _framework(hook_class), place)
+        return hook
+
+    def stop(self) -> None:
+        """End the runs: write what is still open. Trainings are not watched any more."""
+        self._leave()
+        for hook in self._hooks:
+            hook.close()
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+        for hook in self._hooks:
+            hook.__exit__(kind, error, trace)
+
+    def _leave(self) -> None:
+        global _current
+        if _current is self:
+            _current = None
+            for watcher in _watchers():
+                watcher.stop()
+
+
+def start(
+    out_dir: str | os.PathLike[str] | None = None,
+    *,
+    rules: Any = None,
+    include_workers: str = "one",
+) -> Watched:
+    """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
+
+    `out_dir` is a folder or `s3://bucket/prefix`. Runs that an earlier `start` watches end here. Models whose
+    optimizer exists already are watched as well. With several processes, give each the same `out_dir`.
+    """
+    global _current, _is_watching
+    if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise SMDebugValueError(
+            'Several processes save one run: give its place, smdebug.start("runs/a")'
+        )
+    if _current is not None:
+        _current.stop()
+    place = _own_folder() if out_dir is None else os.fspath(out_dir)
+    _current = Watched(str(place).rstrip("/"), rules, include_workers)
+    if _is_watching:
+        for watcher in _watchers():
+            watcher.restart()
+    else:
+        _is_watching = True
+        watch_imports(_make_hook)
+    return _current
+
+
+def _make_hook(hook_class: Any) -> Any:
+    """Make a hook for the trainings that are watched now; None if none are."""
+    return None if _current is None else _current.make_hook(hook_class)
+
+
+def _watchers() -> list[Any]:
+    """The watchers of frameworks that were imported and keep a training in mind."""
+    names = [f"smdebug.{room}.unchanged" for room in ("pytorch", "tensorflow")]
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def _own_folder() -> Path:
+    moment = time.strftime("%Y%m%d-%H%M%S")
+    folder = Path(DEFAULT_FOLDER) / moment
+    number = 2
+    while folder.exists():
+        folder = Path(DEFAULT_FOLDER) / f"{moment}-{number}"
+        number += 1
+    return folder
+
+
+def _framework(hook_class: Any) -> str:
+    return {"pytorch": "PyTorch", "tensorflow": "Keras", "xgboost": "XGBoost"}.get(
+        hook_class.__module__.split(".")[1], "this process"
+    )

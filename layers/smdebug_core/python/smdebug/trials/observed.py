@@ -1,0 +1,47 @@
+"""What trials offer of a run's observations. Most readers ask for none, so nothing is imported before."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from smdebug.mode_keys import ModeKeys
+
+if TYPE_CHECKING:
+    from smdebug.trials.observations import Observations, Series, StatisticsMatrix
+
+GLOBAL = ModeKeys.GLOBAL
+
+
+class Observed:
+    """What a trial offers of its run's observations."""
+
+    @cached_property
+    def observations(self) -> Observations:
+        """The run's statistics, samples, digests, facts and series."""
+        from smdebug.trials.observations import Observations, Readable
+
+        return Observations(cast(Readable, self))
+
+    def statistics(
+        self,
+        step: int,
+        mode: ModeKeys = GLOBAL,
+        worker: str | None = None,
+        kind: str | None = None,
+    ) -> StatisticsMatrix:
+        """Return what was measured at the step: a row per tensor, a column per statistic.
+
+        `kind` is one of parameters, gradients, updates, inputs and outputs, or None for all of them.
+        """
+        return self.observations.statistics(step, mode, worker, kind)
+
+    def facts(
+        self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
+    ) -> dict[str, Any]:
+        """Return what was true of the step: modes of modules, optimizers, the form of the batch, the loss."""
+        return self.observations.facts(step, mode, worker)
+
+    def series(self, name: str, worker: str | None = None) -> Series:
+        """Return a scalar of every step, saved or not: `trial.series("loss")`."""
+        return self.observations.series(name, worker)

@@ -1,0 +1,189 @@
+"""The default plan, in a training without a framework."""
+
+import time
+
+import numpy as np
+import pytest
+
+import smdebug
+from smdebug import SaveConfig, modes
+from smdebug.exceptions import TensorUnavailable
+from smdebug.saving import observer
+from smdebug.saving.default_plan import kind_of
+from smdebug.trials import create_trial
+from smdebug.trials.observations import ObservationsUnavailable
+
+
+def observing(place, **options):
+    hook = smdebug.Hook(place, **options)
+    hook.observes = True
+    return hook
+
+
+def train(hook, steps=25, validation=0):
+    """Steps of TRAIN with a weight, its gradient, a layer's input and output; then some of EVAL."""
+    weight = np.ones((4, 3), np.float32)
+    for step in range(steps):
+        with hook.step(modes.TRAIN):
+            hook.record("loss", 10.0 - step / 10)
+            hook.record("dense/weight", weight)
+            hook.record("gradient/dense/weight", weight * step)
+            hook.record("dense_input_0", weight)
+            hook.record("dense_output_0", weight - 1)
+    for step in range(validation):
+        with hook.step(modes.EVAL):
+            hook.record("loss", 5.0 + step)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "run"
+
+
+def read(place):
+    return create_trial(str(place))
+
+
+def test_the_first_ten_steps_every_tenth_and_every_hundredth_are_saved(place):
+    with observing(place) as hook:
+        train(hook, steps=1301)
+    steps = read(place).steps(modes.TRAIN)
+    assert steps == [*range(10), *range(10, 1001, 10), 1100, 1200, 1300]
+
+
+def test_the_loss_of_every_step_is_kept_and_that_of_saved_steps_is_a_tensor_too(place):
+    with observing(place) as hook:
+        train(hook, steps=25)
+    trial = read(place)
+    loss = trial.series("loss")
+    assert loss.values.tolist() == [10.0 - step / 10 for step in range(25)]
+    assert loss.steps.tolist() == loss.mode_steps.tolist() == list(range(25))
+    assert trial.tensor("loss").value(20, modes.TRAIN) == 8.0
+
+
+def test_other_tensors_are_measured_and_not_saved(place):
+    with observing(place) as hook:
+        train(hook)
+    trial = read(place)
+    statistics = trial.statistics(3, modes.TRAIN)
+    assert dict(zip(statistics.names, statistics.kinds, strict=True)) == {
+        "dense/weight": "parameters",
+        "gradient/dense/weight": "gradients",
+        "dense_output_0": "outputs",
+    }
+    assert statistics.row("gradient/dense/weight")["mean"] == 3
+    assert statistics.row("dense_output_0")["zeros"] == 12
+    with pytest.raises(TensorUnavailable):
+        trial.tensor("dense/weight")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("fc.weight", "parameters"),
+        ("gradient/fc.weight", "gradients"),
+        ("update/fc.weight", "updates"),
+        ("fc_input_12", "inputs"),
+        ("fc_output_0", "outputs"),
+        ("fc_output_layer", "parameters"),
+    ],
+)
+def test_the_kind_of_a_tensor_follows_from_its_name(name, kind):
+    assert kind_of(name) == kind
+
+
+def test_of_each_block_of_validation_the_first_step_is_saved(place):
+    with observing(place) as hook:
+        for _ in range(3):
+            train(hook, steps=5, validation=4)
+    trial = read(place)
+    assert trial.steps(modes.EVAL) == [0, 4, 8, 11]  # with the last one come the scalars since
+    assert trial.series("loss").of(modes.EVAL).values.tolist() == [5, 6, 7, 8] * 3
+
+
+def test_modes_that_are_set_by_name_make_blocks_too(place):
+    with observing(place) as hook:
+        for mode in (modes.TRAIN, modes.EVAL, modes.EVAL, modes.TRAIN, modes.EVAL):
+            hook.set_mode(mode)
+            with hook.step():
+                hook.record("loss", 1.0)
+    assert read(place).steps(modes.EVAL) == [0, 2]
+
+
+def test_scalars_are_written_by_a_training_that_ends_with_an_error(place):
+    with pytest.raises(ZeroDivisionError), observing(place) as hook:
+        train(hook, steps=16)
+        raise ZeroDivisionError
+    assert len(read(place).series("loss")) == 16
+
+
+def test_scalars_wait_no_longer_than_a_minute(place, monkeypatch):
+    monkeypatch.setattr(observer, "CARRIED_SECONDS", 0.0)
+    hook = observing(place)
+    train(hook, steps=13)
+    time.sleep(0.01)
+    with hook.step(modes.TRAIN):
+        pass
+    hook.recorder.flush()
+    assert len(read(place).series("loss")) == 13
+    hook.close()
+
+
+def test_whoever_chooses_tensors_gets_those_and_nothing_else(tmp_path):
+    chosen = {
+        "collections": {"include_collections": ["losses"]},
+        "patterns": {"include_regex": ["loss"]},
+        "steps": {"save_config": SaveConfig(save_interval=5)},
+        "everything": {"save_all": True},
+    }
+    for name, options in chosen.items():
+        with observing(tmp_path / name, **options) as hook:
+            train(hook)
+        trial = read(tmp_path / name)
+        assert not [t for t in trial.tensor_names() if t.startswith("smdebug/")], name
+        with pytest.raises(ObservationsUnavailable):
+            trial.statistics(0)
+
+
+def test_a_collection_that_was_changed_is_a_choice(tmp_path):
+    hook = observing(tmp_path / "changed")
+    hook.get_collection("losses").save_config = SaveConfig(save_interval=3)
+    with hook:
+        train(hook, steps=7)
+    assert read(tmp_path / "changed").steps(modes.TRAIN) == [0, 3, 6]
+
+    hook = observing(tmp_path / "asked")
+    assert hook.get_collection("losses").name == "losses"
+    with hook:
+        train(hook, steps=7)
+    assert read(tmp_path / "asked").steps(modes.TRAIN) == list(range(7))
+
+
+def test_hooks_do_not_follow_the_plan_unless_they_observe(place):
+    with smdebug.Hook(place) as hook:
+        train(hook)
+    assert read(place).tensor_names() == ["loss"]
+
+
+def test_the_default_configuration_is_recognised_before_and_after_the_first_step(place):
+    with observing(place) as hook:
+        assert hook.has_default_hook_configuration()
+        train(hook, steps=1)
+        assert hook.has_default_hook_configuration()
+
+
+def test_a_value_that_cannot_be_measured_is_left_out(place):
+    with observing(place) as hook, hook.step(modes.TRAIN):
+        hook.record("text", np.array(["a"]))
+        hook.record("complex", np.array([1j]))
+        hook.record("object", object())
+        hook.record("weight", np.ones(2))
+    assert read(place).statistics(0).names == ["weight"]
+
+
+def test_a_resumed_training_writes_its_own_layout(place):
+    for _ in range(2):
+        hook = observing(place)
+        train(hook, steps=3)
+        hook.__exit__(ValueError, ValueError(), None)
+    assert read(place).statistics(2, modes.TRAIN).names
