@@ -99,10 +99,10 @@ frameworks: $(FRAMEWORKS_READY) ## create .venv-frameworks with PyTorch, TensorF
 test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the hooks' tests on the real frameworks, and list which ran
 	@SMDEBUG_TESTED_FRAMEWORKS=mxnet $(MXNET)/python -m pytest -q -p no:cacheprovider tests/frameworks $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
-		$(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
+		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
 	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
-		$(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
+		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
 		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py
 
 notebooks: $(FRAMEWORKS_READY) ## run the stories of examples/ as notebooks and store their output
