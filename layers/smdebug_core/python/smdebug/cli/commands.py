@@ -156,6 +156,12 @@ def smdebug() -> None:
     """Inspect saved training runs, evaluate rules on them, and query a deployed debugger."""
 
 
+# Since click 8.2 a command without arguments ends with this error; before, it exited after its help.
+_NoArguments: type[Exception] = getattr(
+    click.exceptions, "NoArgsIsHelpError", click.exceptions.Exit
+)
+
+
 def run_command(argv: Sequence[str]) -> int:
     """Run a command line; return its exit code."""
     args = list(argv)
@@ -186,6 +192,9 @@ def run_command(argv: Sequence[str]) -> int:
         text = f"Code called by this command exited with exit({end.code!r})."
         return _report_error(ErrorMessage(exit_codes.FAILED, text), options, end)
     except click.ClickException as error:
+        if isinstance(error, _NoArguments):
+            error.show()  # which is the help
+            return exit_codes.USAGE_ERROR
         return _report_error(message_for_usage(error), options, error)
     except Exception as error:  # noqa: BLE001 - every error becomes one sentence
         return _report_error(message_for(error), options, error)
