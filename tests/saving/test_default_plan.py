@@ -172,6 +172,17 @@ def test_the_default_configuration_is_recognised_before_and_after_the_first_step
         assert hook.has_default_hook_configuration()
 
 
+def test_observations_are_no_tensors_unless_they_are_asked_for(place):
+    with observing(place) as hook:
+        train(hook, steps=2)
+    trial = read(place)
+    assert trial.tensor_names() == trial.tensor_names(regex=".*") == ["loss"]
+    assert trial.tensor_names(step=0) == ["loss"]
+    assert "smdebug/facts" in trial.tensor_names(regex="^smdebug/")
+    assert "smdebug/facts" in trial.tensor_names(collection="observations")
+    assert "smdebug/facts" not in trial.tensor_names(collection="losses")
+
+
 def test_a_value_that_cannot_be_measured_is_left_out(place):
     with observing(place) as hook, hook.step(modes.TRAIN):
         hook.record("text", np.array(["a"]))

@@ -15,6 +15,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+OBSERVATIONS = "smdebug/"
+"""What the names of tensors begin with that hold observations of others (`files.observations`)."""
+FACTS = f"{OBSERVATIONS}facts"
 END_MARKER = "training_job_end.ts"
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
 FIRST_FORMAT_MARKER = "collections.ts"

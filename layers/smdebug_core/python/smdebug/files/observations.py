@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import DamagedFile
+from smdebug.files.names import FACTS as FACTS
+from smdebug.files.names import OBSERVATIONS
 
-OBSERVATIONS = "smdebug/"
-FACTS = f"{OBSERVATIONS}facts"
 LAYOUT = f"{OBSERVATIONS}layout"
 STATISTICS = f"{OBSERVATIONS}statistics/"
 SAMPLES = f"{OBSERVATIONS}samples/"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from smdebug.config.collection import Collection
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
-from smdebug.files.observations import OBSERVATIONS
+from smdebug.files.names import OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.save_plan import NOBODY, Members, ModePlan, SavePlan, Wanted
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from smdebug.config.collection import Collection
 from smdebug.config.patterns import searcher
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.files.names import OBSERVATIONS
 
 NameTest = Callable[[str], bool]
 _MOST_PATTERNS = 256
@@ -16,6 +17,14 @@ def extend_collection(collection: Collection, newer: Collection) -> None:
     """Add the names and patterns of a collection that was read anew."""
     collection.tensor_names |= newer.tensor_names
     collection.include([p for p in newer.include_regex if p not in collection.include_regex])
+
+
+def asks_for_observations(regex: str | Iterable[str] | None, collection: Collection | None) -> bool:
+    """Return whether a pattern, or one of the collection, names the tensors that hold observations."""
+    if collection is not None:
+        regex = [*collection.include_regex, *collection.tensor_names]
+    patterns = [regex] if isinstance(regex, str) else regex or ()
+    return any(OBSERVATIONS in pattern for pattern in patterns)
 
 
 class NameMatcher:

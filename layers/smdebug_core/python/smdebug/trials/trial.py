@@ -18,12 +18,17 @@ from smdebug.exceptions import (
     StepUnavailable,
     TensorUnavailable,
 )
+from smdebug.files.names import FACTS, OBSERVATIONS
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange, as_mode, checked_range
 from smdebug.trials.event_files import EventFiles
 from smdebug.trials.listed_run import ListedRun
-from smdebug.trials.name_matching import NameMatcher, extend_collection
+from smdebug.trials.name_matching import (
+    NameMatcher,
+    asks_for_observations,
+    extend_collection,
+)
 from smdebug.trials.observed import Observed
 from smdebug.trials.progress import StepState
 from smdebug.trials.refresh_switch import RefreshSwitch
@@ -181,7 +186,8 @@ class Trial(Observed):
 
         `regex` is one pattern or several, of which one must match. `collection` selects the tensors that
         it lists and those that its own patterns match. Reductions count under the name of their tensor.
-        `show_prefixed_tensors` has no effect.
+        Tensors that hold observations are left out, unless a pattern or the collection asks for them by their
+        `smdebug/`. `show_prefixed_tensors` has no effect.
         """
         if regex is not None and collection is not None:
             raise SMDebugValueError("Only one of `regex` or `collection` can be passed")
@@ -192,7 +198,10 @@ class Trial(Observed):
         self.maybe_refresh()
         index = self.index
         names = index.tensor_names(mode) if step is None else index.tensor_names_at(step, mode)
-        return list(names) if chosen is None else [name for name in names if chosen(name)]
+        found = list(names) if chosen is None else [name for name in names if chosen(name)]
+        if index.has_tensor(FACTS) and not asks_for_observations(regex, collection):
+            found = [name for name in found if not name.startswith(OBSERVATIONS)]
+        return found
 
     def tensors(
         self,
