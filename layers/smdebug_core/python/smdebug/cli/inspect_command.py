@@ -25,6 +25,7 @@ from smdebug.cli.progress import progress
 
 if TYPE_CHECKING:
     from smdebug.runs.overview import Overview, TensorOverview
+    from smdebug.trials.trial import Trial
 
 _MOST_TENSORS = 40
 
@@ -47,13 +48,49 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
     """
     from smdebug.runs.overview import overview_of
 
-    run = overview_of(
-        open_path(path), with_values=not no_values, progress=progress("reading tensors")
-    )
+    trial = open_path(path)
+    run = overview_of(trial, with_values=not no_values, progress=progress("reading tensors"))
     if as_json:
         print_json(run.to_dict())
         return
     _print(run, None if all_tensors else _MOST_TENSORS)
+    if not no_values:
+        _print_observations(trial)
+
+
+def _print_observations(trial: Trial) -> None:
+    """Print what was measured of tensors that were not saved, and the scalars of every step."""
+    from smdebug.exceptions import SMDebugError
+    from smdebug.runs.statistics import sparkline
+
+    observations = trial.observations
+    if not observations.exist:
+        return
+    print_heading("Measured")
+    try:
+        layout = observations.layout(observations.steps()[-1])
+        print_table(
+            ("kind", "tensors", "steps"),
+            [
+                (kind, len(tensors), len(observations.steps(kind=kind)))
+                for kind, tensors in layout.tensors.items()
+            ],
+        )
+        series = [trial.series(name) for name in observations.series_names()]
+        print_heading("Every step")
+        print_table(
+            ("scalar", "values", "first", "last", "curve"),
+            [
+                (
+                    *(values.name, len(values), number(values.values[0])),
+                    *(number(values.values[-1]), sparkline(values.values.tolist())),
+                )
+                for values in series
+                if len(values)
+            ],
+        )
+    except SMDebugError as error:
+        print_line(bad("damaged: ") + str(error))
 
 
 def _print(run: Overview, most: int | None) -> None:
