@@ -127,7 +127,7 @@ class EvaluateEnvironment(IndexAccess, ChecksAccess):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimEnvironment(IndexAccess, CustomRuleNames):
+class ClaimEnvironment(IndexAccess, ChecksAccess, CustomRuleNames):
     """What claim is given."""
 
     sandbox: str = _variable("SMDEBUG_CUSTOM_RULE_SANDBOX")

@@ -23,8 +23,8 @@ def grant(
     for function in (functions.ingest, functions.sweep, functions.watch):
         workflow.let_start(function)
     for function in (
-        *(functions.ingest, functions.evaluate, functions.commit, functions.finish_run),
-        *(functions.sweep, functions.watch, functions.act),
+        *(functions.ingest, functions.evaluate, functions.claim, functions.commit),
+        *(functions.finish_run, functions.sweep, functions.watch, functions.act),
     ):
         foundation.arrivals.let_send_reminders(function)
 

@@ -183,6 +183,7 @@ def run_everything(debugger) -> None:
     a_finished_run_that_resumes_unnoticed(debugger)
     rules_that_ask_for_missing_objects(debugger)
     a_custom_rule_that_waits_alone(debugger)
+    a_claim_whose_next_step_waits(debugger)
     a_run_that_ends_while_its_rule_waits(debugger)
     functions_that_fail_in_every_attempt(debugger)
 
@@ -337,6 +338,29 @@ def a_custom_rule_that_waits_alone(debugger) -> None:
         Saver(debugger.storage("alone")).begin().save(1)
         wait_for_use(aws, "Claim", "dynamodb:PutItem")
         wait_for_use(aws, "Commit", "sqs:SendMessage")
+
+
+def a_claim_whose_next_step_waits(debugger) -> None:
+    """The earlier reminder of the run is due, and not handled yet, when the claim is made."""
+    aws = debugger.aws
+    debugger.attach("gap", [custom(debugger, "Counting", COUNTING)])
+    saver = Saver(debugger.storage("gap")).begin()
+    saver.save(0)
+    run = debugger.wait("gap", through=0)
+    with aws.losing_notifications():
+        saver.save(1)
+    skip = len(aws.invocations("ingest"))
+    saver.save(2)
+    wait_until(aws, lambda: aws.invocations("ingest", skip), "step 2 to be recorded")
+    aws.settle(run.run, seconds=TIMEOUT)
+    (group,) = [name for name in run.look().record.groups if name.startswith("custom-")]
+    with (
+        killing(aws, "ingest", "dynamodb:GetItem"),
+        killing(aws, "sweep", "dynamodb:Query"),
+    ):
+        aws.forward(301)
+        aws.invoke("claim", {"run": run.run, "group": group, "step": 2})
+        wait_for_use(aws, "Claim", "sqs:SendMessage")
 
 
 def a_run_that_ends_while_its_rule_waits(debugger) -> None:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 from functions import wiring
-from functions.environment import IngestEnvironment
-from functions.handlers import evaluate, finish_run, ingest, mark_published, sweep, watch
+from functions.environment import ClaimEnvironment, IngestEnvironment
+from functions.handlers import claim, evaluate, finish_run, ingest, mark_published, sweep, watch
 from smdebug.storage import open_storage
 from tests.functions.decisions.test_messages import notification
 from tests.functions.saver import FAILING, HEALTHY, Saver
@@ -95,6 +95,39 @@ def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeyp
     monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 9000)
     watch.handler({"run": "runs/mnist"}, None)
     assert wiring.world(IngestEnvironment).index.run("runs/mnist").state.value == "Silent"
+
+
+def test_a_claim_whose_next_step_waits_leaves_a_check(deployed, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_CUSTOM_RULE_SANDBOX", "sandbox")
+    monkeypatch.setenv("SMDEBUG_RULE_SOURCES", "[]")
+    monkeypatch.setenv("SMDEBUG_RULE_ROLE", "arn:aws:iam::123456789012:role/rules")
+    storage = open_storage("s3://runs/mnist")
+    rule = {"name": "mine", "rule": "Mine", "source": "s3://runs/rule-sources/rule.py"}
+    storage.write("rules.json", json.dumps({"version": 1, "rules": [rule]}).encode())
+    worker = Saver(storage).begin()
+    worker.save(0, HEALTHY)
+    worker.save(1, HEALTHY)
+    event = tell_of_everything(deployed.s3, "mnist")
+    event["Records"] = [
+        record for record in event["Records"] if "000000000000_worker_0" not in record["body"]
+    ]
+    assert ingest.handler(event, None) == {"batchItemFailures": []}
+    (group,) = {
+        known["group"]
+        for request in started(deployed)
+        for known in request["groups"]
+        if known["kind"] == "custom"
+    }
+
+    # The check that ingest left is due and was not handled yet.
+    clock = wiring.world(ClaimEnvironment).clock
+    now = clock.now() + 310
+    monkeypatch.setattr(type(clock), "now", lambda self: now)
+    answer = claim.handler({"run": "runs/mnist", "group": group, "step": 1}, None)
+    assert not answer["more"]
+    assert "job" not in answer
+    check_until = wiring.world(IngestEnvironment).index.run("runs/mnist").check_until
+    assert now + 580 < check_until <= now + 590  # when step 0 is given up
 
 
 def test_only_the_poisoned_message_is_redelivered(deployed):
