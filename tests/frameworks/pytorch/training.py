@@ -86,3 +86,25 @@ def same(first: nn.Module, other: nn.Module) -> bool:
     """Do they have the same parameters and buffers, to the bit?"""
     here, there = first.state_dict(), other.state_dict()
     return here.keys() == there.keys() and all(torch.equal(here[key], there[key]) for key in here)
+
+
+def trial_of(run):
+    return smd.create_trial(str(run))
+
+
+def forward_of(model, *inputs, run, **settings):
+    """The trial of one forward, and of its backward."""
+    with hook_in(run, **settings) as hook:
+        hook.register_module(model)
+        output = model(*inputs)
+        loss = output if isinstance(output, torch.Tensor) else next(iter(hook.tensors_in(output)))
+        if loss.requires_grad:
+            loss.sum().backward()
+    return trial_of(run)
+
+
+# Gradients
+
+
+def gradient(run, name, step=0):
+    return trial_of(run).tensor(f"gradient/{name}").value(step)

@@ -1,0 +1,8 @@
+"""Where the trainings of the tests save."""
+
+import pytest
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
