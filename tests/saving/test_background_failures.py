@@ -1,0 +1,151 @@
+"""The background writer on a storage that fails or hangs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from smdebug.files.names import step_file
+from smdebug.saving.background import BackgroundWriter
+from smdebug.saving.write_outcome import Outcome
+from tests.saving.background_jobs import QUICKLY, levels, steps_in, submit
+from tests.support.faulty_storage import FULL, FaultyStorage, failing, tearing
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        failing(),
+        failing(ValueError("odd")),
+        failing(MemoryError()),
+        failing(SystemExit()),
+        failing(KeyboardInterrupt()),
+        failing(GeneratorExit()),
+        tearing,
+    ],
+)
+@pytest.mark.parametrize("number", range(12))
+def test_whichever_call_fails_the_other_steps_are_written(fault, number, said):
+    storage = FaultyStorage.at_call(number, fault)
+    writer = BackgroundWriter(storage)
+    submit(writer, 0, 1, 2)
+    outcome = writer.close()
+    failed_at = step_file(storage.calls[number][1]).step
+    assert outcome.lost == (failed_at,)
+    assert outcome.written == 2
+    assert outcome.reason
+    assert steps_in(storage) == [step for step in range(3) if step != failed_at]
+    assert levels(said).count("ERROR") == 1
+    assert not writer.failed
+
+
+def test_the_error_names_what_failed_and_what_was_lost(said):
+    storage = FaultyStorage(lambda number, call, key: failing() if "0000003_" in key else None)
+    writer = BackgroundWriter(storage)
+    submit(writer, *range(5))
+    assert writer.close() == Outcome(4, (3,), 0, str(FULL))
+    (error,) = [record.getMessage() for record in said if record.levelno == logging.ERROR]
+    assert storage.location in error
+    assert "the disk is full" in error
+    assert "Lost: 1 (3)" in error
+
+
+def test_an_outage_shorter_than_the_patience_is_survived(said):
+    broken = threading.Event()
+    broken.set()
+    storage = FaultyStorage(lambda number, call, key: failing() if broken.is_set() else None)
+    writer = BackgroundWriter(storage)
+    submit(writer, 1, 2)
+    writer.drain()
+    broken.clear()
+    assert submit(writer, 3, 4) == [True, True]
+    assert writer.close() == Outcome(2, (1, 2), 0, str(FULL))
+    assert steps_in(storage) == [3, 4]
+
+
+def test_a_storage_that_keeps_failing_is_given_up_once_and_loudly(said):
+    failures = []
+    storage = FaultyStorage.from_call(8, failing())
+    writer = BackgroundWriter(storage, patience=QUICKLY, on_failure=failures.append)
+    step = 0
+    while submit(writer, step) == [True]:
+        step += 1
+        writer.drain()
+    assert writer.failed
+    assert submit(writer, *range(1000, 2000)) == [False] * 1000
+    outcome = writer.close()
+    assert outcome.written == 2
+    assert outcome.lost == tuple(range(2, step))
+    assert outcome.refused == 1001
+    assert levels(said).count("ERROR") == 1
+    assert len(levels(said)) == 3  # the first step that was lost, giving up, and the sum at the end
+    assert len(failures) == 1
+    assert failures[0].written == 2
+
+
+def test_a_callback_that_fails_is_nobodys_problem():
+    def complain(outcome):
+        raise RuntimeError
+
+    writer = BackgroundWriter(
+        FaultyStorage.from_call(0, failing()), patience=0, on_failure=complain
+    )
+    submit(writer, 1, 2, 3)
+    assert writer.close().written == 0
+
+
+# Something hangs
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_wherever_it_hangs_nobody_waits_longer_than_the_patience(number, blocking, said):
+    storage = FaultyStorage.from_call(number, blocking)
+    writer = BackgroundWriter(storage, patience=QUICKLY, max_jobs=3)
+    taken = submit(writer, *range(50))
+    assert taken[:3] == [True] * 3
+    assert not taken[-1]
+    outcome = writer.close()
+    assert outcome.written == number // 4
+    assert outcome.written + len(outcome.lost) + outcome.refused == 50
+    assert "nothing has moved" in outcome.reason
+    assert levels(said).count("ERROR") == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("hanging", ["events/000000000001", "index/000000000/000000000001"])
+def test_one_call_that_hangs_costs_one_step(hanging, concurrency, blocking):
+    storage = FaultyStorage(
+        lambda number, call, key: (
+            blocking if key.startswith(hanging) and call != "create" else None
+        ),
+        concurrency=concurrency,
+    )
+    writer = BackgroundWriter(storage, patience=QUICKLY)
+    submit(writer, *range(5))
+    outcome = writer.close()
+    assert outcome.lost == (1,)
+    assert outcome.written == 4
+    assert steps_in(storage) == [0, 2, 3, 4]
+
+
+def test_close_keeps_to_its_timeout_and_says_what_it_left(blocking, said):
+    storage = FaultyStorage(
+        lambda number, call, key: blocking if key.startswith("events/000000000001") else None
+    )
+    writer = BackgroundWriter(storage)
+    submit(writer, 0)
+    writer.drain()
+    submit(writer, 1, 2, 3)
+    assert writer.close(timeout=0.05).lost == (1, 2, 3)
+    assert levels(said).count("ERROR") == 1
+    blocking.release()
+
+
+def test_a_slow_storage_that_moves_is_waited_for():
+    pause = threading.Event()
+    storage = FaultyStorage(lambda number, call, key: lambda: pause.wait(QUICKLY / 3))
+    writer = BackgroundWriter(storage, patience=QUICKLY, max_jobs=1)
+    assert submit(writer, *range(3)) == [True] * 3
+    assert writer.close().written == 3
