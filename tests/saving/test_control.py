@@ -1,14 +1,11 @@
 """A training that is asked to stop does, with everything written; and nothing else ever stops it."""
 
-import json
 import subprocess
 import sys
 import threading
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import smdebug
 from smdebug import SaveConfig
@@ -20,14 +17,13 @@ from smdebug.exceptions import (
 )
 from smdebug.files.names import END_MARKER
 from smdebug.saving import singleton
-from smdebug.saving.attempt import Attempt
 from smdebug.saving.control import NO_REASON, STOP_KEY, ControlObject, StopRequest
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials import create_trial
+from tests.saving.stop_requests import ATTEMPT, ask
 
-ATTEMPT = Attempt("run-1", 1)
 EVERY_STEP = SaveConfig(save_interval=1)
 
 
@@ -45,10 +41,6 @@ class Watched(MemoryStorage):
             if self.error is not None:
                 raise self.error
         return super().read(key, span)
-
-
-def ask(storage, **request):
-    storage.write(STOP_KEY, json.dumps(request).encode())
 
 
 def hook_at(storage, *, save_config=EVERY_STEP, look_for_stop=0, **settings):
@@ -313,74 +305,6 @@ def test_an_answer_that_comes_late_counts_when_it_is_there():
     answered.wait(60)
     control._asking.join(60)
     assert control.look().reason == "late"
-
-
-def look(storage, attempt=ATTEMPT):
-    return ControlObject(storage, attempt, look_every=0).look()
-
-
-def test_a_request_for_another_training_is_not_for_this_one():
-    storage = MemoryStorage()
-    for request, is_meant in (
-        ({"run_id": "run-1", "training_run": 1}, True),
-        ({"run_id": "run-1", "training_run": 2}, True),
-        ({"training_run": 1}, True),
-        ({"run_id": "run-1", "training_run": 0}, False),
-        ({"run_id": "run-2", "training_run": 1}, False),
-        ({"run_id": "run-2"}, False),
-    ):
-        ask(storage, **request)
-        assert (look(storage) is not None) == is_meant, request
-
-
-def test_what_lay_there_before_is_not_for_this_training_until_it_is_written_anew(capsys):
-    storage = MemoryStorage()
-    ask(storage, reason="an older one")
-    control = ControlObject(storage, ATTEMPT, look_every=0)
-    assert control.look() is None
-    assert control.look() is None
-    assert capsys.readouterr().out.count("existed before this training") == 1
-    ask(storage, reason="this one")
-    assert control.look().reason == "this one"
-
-
-def test_what_is_removed_and_written_again_is_new():
-    storage = MemoryStorage()
-    ask(storage)
-    control = ControlObject(storage, ATTEMPT, look_every=0)
-    assert control.look() is None
-    storage.delete(STOP_KEY)
-    assert control.look() is None
-    ask(storage)
-    assert control.look() == StopRequest()
-
-
-@pytest.mark.parametrize(
-    ("data", "request_"),
-    [
-        (b"", StopRequest()),
-        (b"the loss explodes\n", StopRequest("the loss explodes")),
-        (b'{"reason": "r", "finding_id": "f"}', StopRequest("r", "f")),
-        (b'{"stop_at_step": "12"}', StopRequest(stop_at_step=12)),
-        (b'{"stop_at_step": -1, "reason": 7}', StopRequest()),
-        (b'{"stop_at_step": true}', StopRequest()),
-        (b"[" * 100_000, StopRequest("[" * 500)),
-        (b"null", StopRequest()),
-        (b"\xff\x00", StopRequest("\ufffd")),
-    ],
-)
-def test_whatever_the_object_holds_is_a_request(data, request_):
-    assert StopRequest.read(data) == request_
-
-
-@given(
-    st.binary(max_size=200)
-    | st.text(max_size=50).map(lambda text: json.dumps({"reason": text}).encode())
-)
-def test_a_reason_is_one_printable_line(data):
-    request = StopRequest.read(data)
-    assert request.reason.isprintable()
-    assert 0 < len(request.reason) <= 500
 
 
 def test_the_guard_of_a_hook_nobody_configured_lets_it_through():

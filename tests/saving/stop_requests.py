@@ -1,0 +1,12 @@
+"""Requests that a training stops."""
+
+import json
+
+from smdebug.saving.attempt import Attempt
+from smdebug.saving.control import STOP_KEY
+
+ATTEMPT = Attempt("run-1", 1)
+
+
+def ask(storage, **request):
+    storage.write(STOP_KEY, json.dumps(request).encode())
