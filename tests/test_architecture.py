@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -377,33 +376,3 @@ def test_what_is_deployed_and_what_deploys_it_know_nothing_of_each_other():
         if INFRA / "local" not in path.parents  # the old address of local_aws
     ]
     assert not wrong
-
-
-def test_asking_for_the_service_loads_neither_numpy_nor_boto3():
-    script = (
-        "import sys, smdebug.service.records, smdebug.service.items\n"
-        "assert 'smdebug.service.client' not in sys.modules\n"
-        "from smdebug.service import connect, WatchedRun\n"
-        "print(sorted({'numpy', 'boto3', 'botocore', 'smdebug.trials'} & set(sys.modules)))"
-    )
-    said = subprocess.run(
-        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
-    )
-    assert said.stdout.strip() == "[]"
-
-
-def test_importing_the_library_touches_nothing_outside():
-    script = (
-        "import sys\n"
-        "events = []\n"
-        "watched = ('socket.connect', 'socket.bind', 'subprocess.', 'os.mkdir', 'os.remove')\n"
-        "def watch(name, args):\n"
-        "    if name.startswith(watched): events.append((name, str(args[:1])))\n"
-        "sys.addaudithook(watch)\n"
-        "import smdebug, smdebug.trials, smdebug.rules, smdebug.core.utils\n"
-        "print(events)"
-    )
-    said = subprocess.run(
-        [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
-    )
-    assert said.stdout.strip() == "[]"
