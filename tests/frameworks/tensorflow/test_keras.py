@@ -1,4 +1,4 @@
-"""The hook for Keras, on real trainings."""
+"""The hook for Keras, in `fit`, on real trainings."""
 
 import json
 import os
@@ -10,65 +10,23 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from smdebug.exceptions import SMDebugTypeError
+from tests.frameworks.tensorflow.training import (
+    INPUTS,
+    LABELS,
+    compiled,
+    fit,
+    hook_in,
+    layers,
+    same,
+    small_model,
+    trial_of,
+)
+
+pytestmark = pytest.mark.usefixtures("same_beginning")
 
 ROOT = Path(__file__).parents[3]
-EVERY_STEP = smd.SaveConfig(save_interval=1)
-INPUTS = np.random.default_rng(0).random((20, 4)).astype("float32")
-LABELS = (INPUTS[:, 0] > 0.5).astype(int)
-
-
-@pytest.fixture
-def run(tmp_path):
-    return tmp_path / "run"
-
-
-@pytest.fixture(autouse=True)
-def _the_same_beginning():
-    keras.backend.clear_session()
-    keras.utils.set_random_seed(0)
-
-
-def layers():
-    return [
-        keras.layers.Dense(5, activation="relu", name="dense"),
-        keras.layers.Dropout(0.2, name="dropout"),
-        keras.layers.Dense(2, name="out"),
-    ]
-
-
-def compiled(model, optimizer="adam", **settings):
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss, metrics=["accuracy"], **settings)
-    return model
-
-
-def small_model(**settings):
-    return compiled(keras.Sequential([keras.layers.Input((4,)), *layers()]), **settings)
-
-
-def hook_in(run, **settings):
-    return smd.KerasHook(str(run), **{"save_config": EVERY_STEP, "save_all": True, **settings})
-
-
-def fit(model, *callbacks, epochs=2, **more):
-    model.fit(
-        INPUTS, LABELS, batch_size=5, epochs=epochs, verbose=0, callbacks=list(callbacks), **more
-    )
-    return model
-
-
-def trial_of(run):
-    return smd.create_trial(str(run))
-
-
-def same(first, other):
-    return all(
-        np.array_equal(a, b) for a, b in zip(first.get_weights(), other.get_weights(), strict=True)
-    )
 
 
 def test_names_and_collections_are_those_of_the_old_library(run):
@@ -322,105 +280,6 @@ def test_a_function_that_is_made_anew_while_it_trains_is_looked_into_as_well(run
     trial = trial_of(run)
     assert trial.tensor("gradients/dense/kernelGrad").steps() == [0, 1, 2, 3]
     assert trial.tensor("gradients/out/kernelGrad").steps() == list(range(8))
-
-
-# Loops with a tape
-
-
-def loop(hook, model, steps=3, tape=tf.GradientTape):
-    optimizer = hook.wrap_optimizer(keras.optimizers.Adam())
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    held = []
-    for _ in range(steps):
-        with hook.wrap_tape(tape()) as watched:
-            outputs = model(INPUTS, training=True)
-            loss = loss_of(LABELS, outputs)
-        gradients = watched.gradient(loss, model.trainable_variables)
-        held.append((float(loss), gradients[0].numpy(), model.get_weights()[0]))
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        hook.save_tape_logs(INPUTS, outputs)
-    return held
-
-
-def test_a_tape_tells_of_losses_gradients_weights_and_layers(run):
-    model = keras.Sequential([keras.layers.Input((4,)), *layers()])
-    with hook_in(run) as hook:
-        hook.register_model(model)
-        held = loop(hook, model)
-    trial = trial_of(run)
-    for step, (loss, gradient, weight) in enumerate(held):
-        assert trial.tensor("loss").value(step) == np.float32(loss)
-        np.testing.assert_array_equal(
-            trial.tensor("gradients/dense/kernelGrad").value(step), gradient
-        )
-        np.testing.assert_array_equal(trial.tensor("weights/dense/kernel:0").value(step), weight)
-    assert {"dense/outputs", "inputs", "predictions"} <= set(trial.tensor_names(step=2))
-    assert "adam/learning_rate:0" in trial.tensor_names(step=1, collection="optimizer_variables")
-    assert trial.tensor_names(collection="losses") == ["loss"]
-
-
-def test_layers_inside_of_a_function_are_said_to_be_unseen(run, caplog):
-    model = small_model()
-    forward = tf.function(lambda inputs: model(inputs))
-    with hook_in(run) as hook:
-        hook.logger.addHandler(caplog.handler)
-        hook.register_model(model)
-        for _ in range(2):
-            with hook.wrap_tape(tf.GradientTape()) as tape:
-                loss = tf.reduce_mean(forward(INPUTS) ** 2)
-            tape.gradient(loss, model.trainable_variables)
-        hook.logger.removeHandler(caplog.handler)
-    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
-    assert said.startswith("dense/inputs is not saved")
-    assert trial_of(run).tensor("gradients/dense/kernelGrad").steps() == [0, 1]
-
-
-def test_each_loss_that_a_persistent_tape_is_asked_about_is_saved(run):
-    model = small_model()
-    with hook_in(run) as hook:
-        with hook.wrap_tape(tf.GradientTape(persistent=True)) as tape:
-            outputs = model(INPUTS)
-            losses = [tf.reduce_mean(outputs**2), tf.reduce_sum(outputs)]
-        gradients = [tape.gradient(loss, model.trainable_variables)[0].numpy() for loss in losses]
-    trial = trial_of(run)
-    (gradient,) = (n for n in trial.tensor_names() if n.endswith("dense/kernelGrad"))
-    for number, end in enumerate(("", "_1")):
-        assert trial.tensor(f"loss{end}").value(0) == float(losses[number])
-        np.testing.assert_array_equal(trial.tensor(gradient + end).value(0), gradients[number])
-
-
-def test_a_loop_has_the_same_results_with_and_without_the_hook(run, tmp_path):
-    def trained(**settings):
-        keras.backend.clear_session()
-        keras.utils.set_random_seed(0)
-        model = keras.Sequential([keras.layers.Input((4,)), *layers()])
-        with hook_in(tmp_path / str(len(settings)), **settings) as hook:
-            hook.register_model(model)
-            loop(hook, model)
-        return model
-
-    assert same(trained(), trained(save_all=False))
-
-
-def test_a_tape_inside_of_a_graph_is_said_to_be_unseen(run, caplog):
-    hook = hook_in(run)
-    variable = tf.Variable(2.0)
-
-    @tf.function
-    def step():
-        with hook.wrap_tape(tf.GradientTape()) as tape:
-            loss = variable * variable
-        return tape.gradient(loss, variable)
-
-    hook.logger.addHandler(caplog.handler)
-    assert step() == 4
-    hook.logger.removeHandler(caplog.handler)
-    assert "tf.function" in caplog.text
-    with pytest.raises(SMDebugTypeError, match="GradientTape"):
-        hook.wrap_tape(3)
-    with pytest.raises(SMDebugTypeError, match=r"keras\.Model"):
-        hook.register_model(3)
-    hook.close()
 
 
 # Elsewhere
