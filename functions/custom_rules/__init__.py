@@ -1,1 +1,1 @@
-"""Rules that users bring: claimed by a trusted function, run by one that is not, committed by a third."""
+"""Custom rules: claimed by a trusted function, run by an untrusted one, committed by a third."""

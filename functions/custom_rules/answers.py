@@ -1,7 +1,6 @@
-"""What a custom rule answered, read as data: nothing of it is believed that was not looked at.
+"""Reading a custom rule's answer, as data that is checked field by field.
 
-The answer comes out of a process in which anybody's code ran. Either all of it makes sense, or none of it
-counts.
+The answer comes from a process that ran untrusted code. It is accepted whole or refused whole.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _FIELDS = frozenset((*_TEXTS, "value", "threshold", "step", "details"))
 
 
 class AnswerRefused(SMDebugValueError):
-    """This is no answer to what was asked; the text says what is wrong with it."""
+    """The answer is invalid or does not fit the claim; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the rule said of the first of the steps that it was asked about, and what it remembers."""
+    """The rule's outcomes at the first steps of the claim, and its state."""
 
     outcomes: Sequence[Outcome | Behind]
     state: bytes | None = None
@@ -43,7 +42,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Died:
-    """The process died; at which step, if that is known."""
+    """The process died, at `step` if that is known."""
 
     message: str
     step: int | None = None
@@ -51,7 +50,7 @@ class Died:
 
 
 def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | Died:
-    """What is told in the outcome of the run; `AnswerRefused` if that is something else."""
+    """Return the answer in the result of the rule's function; `AnswerRefused` if it is invalid."""
     result = _mapping(ran, "The outcome of the run")
     if "answer" not in result:
         error = result.get("Error")
@@ -64,9 +63,9 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | D
         return _death(_mapping(answer["died"], "What it died of"), asked)
     _only(answer, ("steps", "state", "left_out", "asks_at_end"), "the answer")
     outcomes = _outcomes(answer.get("steps"), asked)
-    said = _mapping(answer.get("state") or {}, "The state")
-    _only(said, ("inline", "key", "problem"), "the state")
-    if len(said) > 1:
+    saved = _mapping(answer.get("state") or {}, "The state")
+    _only(saved, ("inline", "key", "problem"), "the state")
+    if len(saved) > 1:
         raise AnswerRefused("The state is in two places")
     left_out = answer.get("left_out", [])
     if not isinstance(left_out, list) or len(left_out) > 20:
@@ -75,13 +74,13 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | D
     asks_at_end = answer.get("asks_at_end", False)
     if not isinstance(asks_at_end, bool):
         raise AnswerRefused("Whether it asks for the end is neither true nor false")
-    if "key" in said and said["key"] != state_key:
+    if "key" in saved and saved["key"] != state_key:
         raise AnswerRefused("The state is not where this rule keeps its own")
     return Answer(
         outcomes,
-        state=_bytes(said["inline"]) if "inline" in said else None,
-        state_key=state_key if "key" in said else "",
-        problem=_text(said["problem"], "The problem", LONGEST_TEXT) if "problem" in said else "",
+        state=_bytes(saved["inline"]) if "inline" in saved else None,
+        state_key=state_key if "key" in saved else "",
+        problem=_text(saved["problem"], "The problem", LONGEST_TEXT) if "problem" in saved else "",
         left_out=names,
         asks_at_end=asks_at_end,
     )
@@ -214,6 +213,6 @@ def _text(text: Any, what: str, longest: int) -> str:
 
 
 def _short(value: Any) -> str:
-    """A glimpse of it, for a sentence."""
+    """Return the first characters of a text, or the name of another value's type."""
     text = value if isinstance(value, str) else type(value).__name__
     return text[:200].encode("utf-8", "replace").decode()

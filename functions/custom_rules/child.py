@@ -1,9 +1,9 @@
-"""The process in which a custom rule runs: a script of its own, started anew for each job.
+"""The process in which a custom rule runs: a separate script, started for each job.
 
     python -I -S -B child.py <file descriptor of the answers>  < job
 
-It limits itself, then loads the rule's code, and answers with a line of JSON for each step. Whatever the
-code does to this process, its parent only reads what comes out of it, as data.
+It limits itself, loads the rule's code, and answers with one line of JSON per step. The code may do
+anything to this process: the parent reads its output only as data.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
     from smdebug.trials.as_of import AsOfTrial
 
-ENOUGH = 100_000  # bytes of answers after which no other step is begun
+ENOUGH = 100_000  # bytes of answers after which no further step is evaluated
 MARK = "\x1e"
-SPARE_BYTES = 8 << 30  # of addresses, for files that are mapped
+SPARE_BYTES = 8 << 30  # of address space, for mapped files
 
 
 class Answers:
-    """Where the answers go; only this very process may give them, not a copy of it."""
+    """The pipe for answers. A fork of this process exits instead of writing to it."""
 
     def __init__(self, file: int):
         self._file = file
@@ -55,21 +55,21 @@ def main() -> None:
 
 
 def work_off(job: Mapping[str, Any], answers: Answers, begun: float) -> None:
-    """Look at the steps of the job, one after the other, and answer."""
+    """Evaluate the steps of the job in order, and answer after each."""
     from functions.telemetry import about_rule
 
     name, level = job["rule"].get("name", "?"), job["rule"].get("logging_level")
     work = Work(job)
-    said = [sys.stdout, sys.stderr]
+    printed = [sys.stdout, sys.stderr]
     for step, workers in work.steps:
         used = time.monotonic() - begun
         if answers.written and (used > job["limits"]["work"] or answers.written > ENOUGH):
             break
         answers.give({"begun": step})
-        for stream in said:  # what is printed from here on is about this step
+        for stream in printed:  # the parent logs what follows with this step
             print(f"{MARK}{step}", file=stream, flush=True)
         with about_rule(job["run"], name, step, level):
-            outcome = work.look_at(step, workers)
+            outcome = work.evaluate(step, workers)
         if outcome["outcome"] == "unavailable":
             answers.give({"unavailable": outcome["message"]})
             return
@@ -80,10 +80,10 @@ def work_off(job: Mapping[str, Any], answers: Answers, begun: float) -> None:
 
 
 def limit(limits: Mapping[str, Any]) -> None:
-    """Have the kernel hold this process and what it starts to some limits."""
+    """Limit the resources of this process and of those it starts."""
     seconds = int(limits["seconds"]) + 1
     most = {
-        resource.RLIMIT_CPU: seconds * 4,  # of all its threads together
+        resource.RLIMIT_CPU: seconds * 4,  # of all threads together
         resource.RLIMIT_AS: (int(limits["memory_mb"]) << 20) + SPARE_BYTES,
         resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
         resource.RLIMIT_CORE: 0,
@@ -93,13 +93,13 @@ def limit(limits: Mapping[str, Any]) -> None:
         _, hard = resource.getrlimit(which)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(which, (value, value))
-    # If the machine runs out of memory, it is this process that has to go.
+    # If the machine runs out of memory, the kernel ends this process first.
     with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - nothing is imported that early
         file.write("1000")
 
 
 class Work:
-    """One rule on one run, for some steps."""
+    """The evaluation of one rule at the steps of a job."""
 
     def __init__(self, job: Mapping[str, Any]):
         from functions.custom_rules.jobs import unpacked
@@ -112,8 +112,8 @@ class Work:
         self._trial: AsOfTrial | None = None
         self._others: list[tuple[AsOfTrial, Callable[[int], bool]]] = []
 
-    def look_at(self, step: int, workers: list[str]) -> dict[str, Any]:
-        """What the rule says of a step, as plain data."""
+    def evaluate(self, step: int, workers: list[str]) -> dict[str, Any]:
+        """Evaluate the rule at a step and return the outcome as plain data."""
         from functions.decisions.outcomes import Raised
         from functions.evaluation.rule_call import END, ask, error_sentence
         from smdebug.exceptions import StepNotYetAvailable, StorageUnavailable
@@ -145,7 +145,7 @@ class Work:
         return outcome_payload(outcome)
 
     def remembered(self) -> dict[str, Any]:
-        """What the rule remembers: in the answer, or where it was written to."""
+        """Return the rule's state, or the key of the object that holds it."""
         from base64 import b64encode
 
         from smdebug.exceptions import SMDebugError
@@ -201,7 +201,7 @@ class Work:
 
 
 def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> AsOfTrial:
-    """A run as the job describes it; the rest is read from storage."""
+    """Return a view of a run as the job describes it; the rest is read from storage."""
     from functions.evaluation.rule_call import collections_of
     from smdebug.trials.as_of import AsOfTrial
     from smdebug.trials.history import ChainedHistory, MemoryHistory
@@ -221,7 +221,10 @@ def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int)
 
 
 def opened(other: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
-    """Another run, and whether it has passed a step: as the step index knows it, else by listing it."""
+    """Return another run, and a function that returns whether it has passed a step.
+
+    Both use the step index if it knows the run, and otherwise list the run.
+    """
     from functions.evaluation.rule_call import as_listed
     from smdebug.files.names import END_MARKER
     from smdebug.storage import open_storage
@@ -237,7 +240,7 @@ def opened(other: Mapping[str, Any]) -> tuple[AsOfTrial, Callable[[int], bool]]:
 
 
 def named(layout: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
-    """The layout with the names that were too many for the job, from the step at which it was first seen."""
+    """Return the layout with its names, read from its first step if the job had no room for them."""
     from smdebug.trials.index_files import IndexFiles
 
     files = IndexFiles(storage, lambda key, problem: None)
@@ -249,7 +252,7 @@ def named(layout: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
 
 
 def rule_class(job: Mapping[str, Any]) -> type[Rule]:
-    """The rule's class, from the code that was handed over or was deployed with this function."""
+    """Return the rule's class, from the code in the job or deployed with this function."""
     from inspect import isclass
 
     from smdebug.exceptions import SMDebugValueError
@@ -260,7 +263,7 @@ def rule_class(job: Mapping[str, Any]) -> type[Rule]:
     module = type(sys)("custom_rule")
     module.__file__ = file
     sys.modules["custom_rule"] = module
-    exec(compile(code, file, "exec"), module.__dict__)  # noqa: S102 - that is what this process is for
+    exec(compile(code, file, "exec"), module.__dict__)  # noqa: S102 - the purpose of this process
     rules = {
         name: found
         for name, found in vars(module).items()
@@ -273,7 +276,7 @@ def rule_class(job: Mapping[str, Any]) -> type[Rule]:
 
 
 def code_of(job: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The code, and what its file is called in messages. It is what was claimed, or nothing."""
+    """Return the code and the name of its file for messages; refuse code other than was claimed."""
     from hashlib import sha256
     from pathlib import Path
 

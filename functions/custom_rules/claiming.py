@@ -151,7 +151,7 @@ def _last_step_claimed(leased: LeasedGroup) -> list[ClaimedStep]:
     step = last_step(leased)
     if step is None:
         return []
-    leased.bench.look_at(step)
+    leased.bench.move_to(step)
     return [_claimed(leased, step, asked=True)]
 
 

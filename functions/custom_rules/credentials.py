@@ -1,4 +1,4 @@
-"""What the credentials of one run of a custom rule allow: reading the runs it looks at, and its own state."""
+"""The permissions of a custom rule while it runs: read the runs that it evaluates, write its own state."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functions.decisions.messages import bucket_and_prefix
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import END_MARKER
 
-LENT_FOR = 900  # seconds: the least that STS lends for
-LONGEST_POLICY = 2048  # characters that STS takes
+LENT_FOR = 900  # seconds: the shortest session of STS
+LONGEST_POLICY = 2048  # characters that STS accepts
 _READ = ("events/*", "index/*", "collections/*", END_MARKER)
 
 
 class TooManyRuns(SMDebugError):
-    """The rule looks at more runs than credentials can be narrowed to."""
+    """The rule reads more runs than a session policy has room for."""
 
 
 def session_policy(
@@ -27,9 +27,9 @@ def session_policy(
     source: str | None = None,
     partition: str = "aws",
 ) -> dict[str, Any]:
-    """The policy by which the role is narrowed: read the files of these runs, keep state below `state`.
+    """Return the session policy: read the files of these runs, keep state below `state`.
 
-    Of a run only what its trainings write can be read: not what the application keeps beside it.
+    Only files that trainings write can be read, not those that the application keeps beside a run.
     """
 
     def arn(place: str) -> str:
@@ -64,7 +64,7 @@ def session_policy(
             for bucket, prefixes in by_bucket.items()
         ),
         {
-            # Of the keys, the role itself allows only the stack's own.
+            # The role itself allows only the stack's own keys.
             "Effect": "Allow",
             "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
             "Resource": "*",
@@ -81,10 +81,10 @@ def session_policy(
 
 
 def as_text(policy: dict[str, Any]) -> str:
-    """The policy as STS takes it."""
+    """Return the policy as STS accepts it."""
     return json.dumps(policy, separators=(",", ":"))
 
 
 def _literal(text: str) -> str:
-    """The text in a policy, in which some characters would mean more than themselves."""
+    """Return the text with the wildcards of policies escaped."""
     return "".join(f"${{{letter}}}" if letter in "*?$" else letter for letter in text)

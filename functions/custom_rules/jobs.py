@@ -1,6 +1,6 @@
-"""What a claim hands to the function that runs the rule, and what it remembers of it for the commit.
+"""The job of the function that runs a rule, and what its commit has to know of the claim.
 
-Both are plain data on their way through the state machine, which carries 256 KB at most.
+Both pass through the state machine as plain data, of at most 256 KB.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from smdebug.exceptions import SMDebugValueError
 STEPS_A_CLAIM = 25
 LARGEST_ANSWER = 200_000  # bytes
 LARGEST_PACKED = 80_000
-HISTORY = (100, 25, 0)  # steps looked back at without asking S3, as far as there is room
+HISTORY = (100, 25, 0)  # earlier steps described in the job, as far as there is room
 
-WORK_SECONDS = 45.0  # no step is begun after so much work
-SECONDS = 95.0  # and none lasts longer, all of it together
+WORK_SECONDS = 45.0  # no further step is evaluated after this time
+SECONDS = 95.0  # the limit of a whole job
 MEMORY_MB = 768
 
 
 @dataclass(frozen=True)
 class ClaimedStep:
-    """A step that was due: what the commit has to know of it."""
+    """A due step, as far as the commit has to know it."""
 
     step: int
-    passed: tuple[int, ...] = ()  # those before it that were given up
-    missing: int | None = None  # below this one, nobody can tell which those are
+    passed: tuple[int, ...] = ()  # earlier steps that were given up
+    missing: int | None = None  # the steps given up below this one are unknown
     late: bool = False
-    asked: bool = True  # does the rule look at it?
+    asked: bool = True  # the rule evaluates it
     mode: str | None = None
     mode_step: int | None = None
     saved: float | None = None
     uploaded: float = 0.0
     indexed: float = 0.0
-    workers: tuple[str, ...] = ()  # who wrote it; only the run has to know
+    workers: tuple[str, ...] = ()  # for the job; the commit does not need them
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """What was claimed, for the commit. It does not pass through the function that runs the rule."""
+    """The claim, for the commit. It does not pass through the function that runs the rule."""
 
     token: int
     rule: str
@@ -52,11 +52,11 @@ class Claimed:
     more: bool
     ended: bool
     source_digest: str = ""
-    at_end: bool = False  # it is about the run that ended with the step, not about the step
+    at_end: bool = False  # evaluates the whole run, which ended with the step
 
     @property
     def asked(self) -> tuple[int, ...]:
-        """The steps that the rule was to look at, in their order."""
+        """The steps that the rule evaluates, in order."""
         return tuple(step.step for step in self.steps if step.asked)
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,13 +88,13 @@ class Claimed:
 
 
 def packed(value: Any) -> str:
-    """Plain data as a short text."""
+    """Return plain data as a short text."""
     plain = json.dumps(value, separators=(",", ":")).encode()
     return b64encode(lzma.compress(plain, preset=6)).decode("ascii")
 
 
 def unpacked(text: str) -> Any:
-    """What `packed` was given."""
+    """Return the data in a text from `packed`."""
     try:
         return json.loads(lzma.decompress(b64decode(text, validate=True)))
     except (lzma.LZMAError, ValueError) as error:
@@ -102,7 +102,7 @@ def unpacked(text: str) -> Any:
 
 
 def steps_with_workers(steps: Iterable[ClaimedStep]) -> dict[str, Any]:
-    """The steps with who wrote them. Most were written by the same workers, who are named once."""
+    """Return the steps with their workers. Each set of workers is listed once, as most steps share one."""
     steps = list(steps)
     workers = list(dict.fromkeys(step.workers for step in steps))
     at = {names: position for position, names in enumerate(workers)}

@@ -1,7 +1,6 @@
 """Judging a custom rule's answer: checked as data, then committed under the lease of its claim.
 
-An answer that is refused sets the rule to Error and does nothing else: of what it holds, only a sentence
-reaches the table or the bus.
+A refused answer sets the rule to Error and does nothing else: only the reason reaches the table and the bus.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from smdebug.service.records import StepRecord
 from smdebug.trials.history import StepSummary
 
 DEATHS_BEFORE_ERROR = 2
-TRIES_TO_READ = 10  # where the rule is not at fault
+TRIES_TO_READ = 10  # when the rule is not at fault
 
 
 def commit_answer(
     world: World, run: str, group: str, claim: Mapping[str, Any], ran: Any
 ) -> dict[str, Any]:
-    """Commit what the rule answered; return what to publish. `LeaseLost` if it came too late."""
+    """Commit what the rule answered; return what to publish. `LeaseLost` if it is too late."""
     claimed = Claimed.from_dict(claim)
     record = world.index.run(run)
     held = world.index.groups.get(run, group)
@@ -45,7 +44,7 @@ def commit_answer(
         raise LeaseLost(
             f"The lease on the rules {group} of {run} was taken over; nothing was committed"
         )
-    if held.lease_until == 0:  # this very commit was done before and is repeated
+    if held.lease_until == 0:  # this commit was done before and is repeated
         return reply(world, run, group, held.outbox, more=True)
     leased = LeasedGroup(world, record, held, begun=world.clock.now())
     reconcile(leased)
@@ -95,7 +94,7 @@ class _Judgement:
             step = self._restore(noted)
             if noted.asked:
                 outcome = next(outcomes, None)
-                if outcome is None:  # its time was up
+                if outcome is None:  # the rule ran out of time
                     more = True
                     break
                 if isinstance(outcome, Behind):
@@ -157,7 +156,7 @@ class _Judgement:
             )
 
     def _died(self, death: Died) -> bool:
-        """Count the death; the first may be chance, so the step is claimed once more, alone."""
+        """Count the death; the first may be accidental, so the step is claimed once more, alone."""
         leased, claimed = self._leased, self._claimed
         rule = leased.rule(claimed.rule)
         step = claimed.asked[0] if death.step is None else death.step

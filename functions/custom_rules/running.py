@@ -1,7 +1,7 @@
-"""Running a custom rule: a child process of its own, held to limits, whose answer is only read as data.
+"""Running a custom rule in a child process with limits, whose output is read only as data.
 
-The function that does this may do nothing but log, and nothing that the rule does makes it fail: a rule
-that crashes, never returns, or answers nonsense is an outcome, too.
+The function that does this may only log, and no rule makes it fail: a rule that crashes, never returns,
+or answers nonsense has an outcome, too.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from functions.custom_rules.jobs import LARGEST_ANSWER, MEMORY_MB, SECONDS
 from functions.telemetry import log
 
 CHILD = Path(__file__).with_name("child.py")
-LARGEST_LOG = 100_000  # bytes of what a rule says in one job
+LARGEST_LOG = 100_000  # bytes that are kept of what a rule prints in one job
 LONGEST_LINE = 4_000
-PROCESSES = 128  # that it may start, where the system counts them
+PROCESSES = 128  # that the rule may start, where the system counts them
 OWN_MEMORY_MB = 64  # left for this process to grow
-_LOOK_EVERY = 0.05  # seconds
+_CHECK_EVERY = 0.05  # seconds
 _LAST_WORDS = 0.5
-_MARK = b"\x1e"  # begins a line that tells which step the next ones are about
+_MARK = b"\x1e"  # begins a line with the step of the lines after it
 _LEVELS = frozenset(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 _LET_KNOW = (
     *("PATH", "LD_LIBRARY_PATH", "AWS_REGION", "AWS_DEFAULT_REGION"),
@@ -39,7 +39,7 @@ _LET_KNOW = (
 
 
 class Died(Exception):
-    """The rule's process came to an end before it had answered; the text says how."""
+    """The rule's process ended before it answered; the message says how."""
 
 
 def run(
@@ -49,8 +49,8 @@ def run(
     seconds: float = SECONDS,
     file: str | None = None,
 ) -> dict[str, Any]:
-    """What the rule says of the steps of a job, whatever becomes of it. `file`: code deployed beside this."""
-    heard = RuleOutput(job)
+    """Run the job and return its answer, even if the rule's process dies. `file`: code deployed with this."""
+    output = RuleOutput(job)
     folder = Path(tempfile.mkdtemp(prefix="rule-"))
     before = set(descendants())
     _keep_to_ourselves()
@@ -58,20 +58,20 @@ def run(
     try:
         limits = _limits(job, memory_mb, seconds, folder)
         child, answers = _started({**job, "limits": limits, "file": file}, folder)
-        _listen(child, answers, heard, limits, before)
+        _read_output(child, answers, output, limits, before)
     except Died as death:
-        heard.died = str(death)
-    except Exception as problem:  # noqa: BLE001 - whatever it is, it is an outcome
-        heard.died = f"it could not be run ({type(problem).__name__}: {problem})"
+        output.died = str(death)
+    except Exception as problem:  # noqa: BLE001 - every failure is an outcome
+        output.died = f"it could not be run ({type(problem).__name__}: {problem})"
     finally:
         _end(child, before)
         shutil.rmtree(folder, ignore_errors=True)
-    heard.flush()
-    return heard.answer()
+    output.flush()
+    return output.answer()
 
 
 class RuleOutput:
-    """What has come out of the process so far."""
+    """The output of the rule's process so far."""
 
     def __init__(self, job: Mapping[str, Any]):
         rule = job["rule"]
@@ -81,8 +81,8 @@ class RuleOutput:
         self._answers = b""
         self._bytes = 0
         self._lines: dict[str, bytes] = {}
-        self._said = 0
-        self._at: dict[str, int | None] = {}  # the step that each stream is about
+        self._logged_bytes = 0
+        self._at: dict[str, int | None] = {}  # the step of each stream's next lines
         self.step: int | None = None
         self.died: str | None = None
         self.later = False
@@ -92,7 +92,7 @@ class RuleOutput:
         return self._done is not None
 
     def take(self, data: bytes) -> None:
-        """A piece of the answers."""
+        """Add a piece of the answers."""
         self._bytes += len(data)
         if self._bytes > LARGEST_ANSWER:
             raise Died(f"it answered with more than {LARGEST_ANSWER} bytes")
@@ -119,33 +119,33 @@ class RuleOutput:
             case _:
                 raise Died("it answered with something that is no answer")
 
-    def hear(self, stream: str, data: bytes) -> None:
-        """A piece of what the rule prints: each line becomes one of the rule's own log lines."""
-        if self._said > LARGEST_LOG:
+    def add_printed(self, stream: str, data: bytes) -> None:
+        """Add a piece of what the rule prints, and log the lines that it completes."""
+        if self._logged_bytes > LARGEST_LOG:
             return
         *lines, rest = (self._lines.get(stream, b"") + data).split(b"\n")
         self._lines[stream] = rest
         for line in lines:
-            self._say(line, stream)
+            self._log_line(line, stream)
         if len(rest) > LONGEST_LINE:
             self._lines[stream] = b""
-            self._say(rest, stream)
+            self._log_line(rest, stream)
 
     def flush(self) -> None:
-        """What was printed without the end of a line."""
+        """Log what was printed after the last end of a line."""
         for stream, rest in self._lines.items():
             if rest:
-                self._say(rest, stream)
+                self._log_line(rest, stream)
 
-    def _say(self, line: bytes, stream: str) -> None:
-        if self._said > LARGEST_LOG:
+    def _log_line(self, line: bytes, stream: str) -> None:
+        if self._logged_bytes > LARGEST_LOG:
             return
-        self._said += len(line)
+        self._logged_bytes += len(line)
         if line.startswith(_MARK):
             self._at[stream] = _number_in(line)
             return
         about: dict[str, Any] = {**self._about, "step": self._at.get(stream)}
-        if self._said > LARGEST_LOG:
+        if self._logged_bytes > LARGEST_LOG:
             log("The rule says more than is kept; the rest is left out", level="WARNING", **about)
             return
         text = line[:LONGEST_LINE].decode("utf-8", "replace")
@@ -156,10 +156,10 @@ class RuleOutput:
         log(message if isinstance(message, str) else text, **about)
 
     def answer(self) -> dict[str, Any]:
-        """All of it, for the commit."""
+        """Return the answer for the commit."""
         answer: dict[str, Any] = {"steps": self._steps, **(self._done or {})}
         if self.died is not None:
-            # Without what the rule remembers, what it said counts for nothing.
+            # Without the rule's state, none of its outcomes counts.
             answer = {"steps": [], "died": {"step": self.step, "message": self.died[:1000]}}
             if self.later:
                 answer["died"]["later"] = True
@@ -179,7 +179,7 @@ class RuleOutput:
 
 
 def _started(job: Mapping[str, Any], folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """The child, with a job on its standard input, and where its answers come out."""
+    """Start the child with the job on its standard input; return it and the pipe of its answers."""
     answers, end = os.pipe()
     path = [place for place in sys.path if place and not _is_standard(place)]
     known = {name: os.environ[name] for name in _LET_KNOW if name in os.environ}
@@ -227,28 +227,28 @@ def _limits(
         "memory_mb": min(memory_mb, float(asked.get("memory_mb", memory_mb))),
         "file_bytes": max(1 << 20, shutil.disk_usage(folder).free - (16 << 20)),
     }
-    if os.geteuid() != 0:  # the system does not count those of root
+    if os.geteuid() != 0:  # the system sets no limit for root
         limits["processes"] = _tasks_of_user() + PROCESSES
     return limits
 
 
-def _listen(
+def _read_output(
     child: subprocess.Popen[bytes],
     answers: int,
-    heard: RuleOutput,
+    output: RuleOutput,
     limits: Mapping[str, float],
     before: set[int],
 ) -> None:
-    """Until it is done, or has to be ended. `Died` says why."""
+    """Read the output until the child is done; `Died` if it ends early or exceeds a limit."""
     until = time.monotonic() + limits["seconds"]
     assert child.stdout is not None
     assert child.stderr is not None
     takers: dict[int, Callable[[bytes], None]] = {
-        answers: heard.take,
-        child.stdout.fileno(): lambda data: heard.hear("stdout", data),
-        child.stderr.fileno(): lambda data: heard.hear("stderr", data),
+        answers: output.take,
+        child.stdout.fileno(): lambda data: output.add_printed("stdout", data),
+        child.stderr.fileno(): lambda data: output.add_printed("stderr", data),
     }
-    look_again = last_words = 0.0
+    next_check = last_words = 0.0
     with selectors.DefaultSelector() as selector:
         try:
             for file in takers:
@@ -256,7 +256,7 @@ def _listen(
                 selector.register(file, selectors.EVENT_READ)
             while True:
                 has_ended = child.poll() is not None
-                ready = [key for key, _ in selector.select(0 if has_ended else _LOOK_EVERY)]
+                ready = [key for key, _ in selector.select(0 if has_ended else _CHECK_EVERY)]
                 for key in ready:
                     data = os.read(key.fd, 65_536)
                     if data:
@@ -264,14 +264,16 @@ def _listen(
                     else:
                         selector.unregister(key.fd)
                 now = time.monotonic()
-                if has_ended or heard.is_done:  # somebody may still hold its ends of the pipes
+                if (
+                    has_ended or output.is_done
+                ):  # a process that it started may still hold the pipes
                     last_words = last_words or now + _LAST_WORDS
                     if not ready or now > last_words:
                         break
                 elif now > until:
                     raise Died(f"it did not answer within {limits['seconds']:g} s")
-                if now >= look_again and not has_ended:
-                    look_again = now + _LOOK_EVERY
+                if now >= next_check and not has_ended:
+                    next_check = now + _CHECK_EVERY
                     used = sum(map(memory_of, set(descendants()) - before)) / (1 << 20)
                     if used > limits["memory_mb"]:
                         raise Died(f"it used more than {limits['memory_mb']:.0f} MB of memory")
@@ -279,7 +281,7 @@ def _listen(
             os.close(answers)
             child.stdout.close()
             child.stderr.close()
-    if not heard.is_done:
+    if not output.is_done:
         raise Died(_how_it_ended(child.wait()))
 
 
@@ -293,7 +295,7 @@ def _how_it_ended(code: int) -> str:
 
 
 def _end(child: subprocess.Popen[bytes] | None, before: set[int]) -> None:
-    """End the process and all that it has started, however far away they went."""
+    """End the process and all its descendants, also those that left its process group."""
     if child is None:
         return
     with suppress(ProcessLookupError, PermissionError):
@@ -314,7 +316,7 @@ def _end(child: subprocess.Popen[bytes] | None, before: set[int]) -> None:
 
 
 def descendants() -> Iterator[int]:
-    """The processes that this one has started, and those that they have."""
+    """Yield the descendants of this process."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
@@ -327,7 +329,7 @@ def descendants() -> Iterator[int]:
 
 
 def memory_of(process: int) -> int:
-    """The bytes of memory that a process has for itself."""
+    """Return the bytes of memory that a process does not share."""
     with suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines():
             if line.startswith(("RssAnon:", "RssShmem:")):
@@ -336,12 +338,12 @@ def memory_of(process: int) -> int:
 
 
 def memory_left(of_mb: float) -> float:
-    """What of a function's memory is left for the rule."""
+    """Return how much of the function's memory is left for the rule, in MB."""
     return max(128.0, of_mb - memory_of(os.getpid()) / (1 << 20) - OWN_MEMORY_MB)
 
 
 def _keep_to_ourselves() -> None:
-    """Whom the rule starts becomes our child when it is orphaned; and nobody may look into this process."""
+    """Adopt orphaned descendants, and forbid other processes to inspect this one."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -355,7 +357,7 @@ _SUBREAPER, _DUMPABLE = 36, 4  # linux/prctl.h
 
 
 def _tasks_of_user() -> int:
-    """How many threads this user has: the limit counts those, too."""
+    """Return how many threads this user has, as they count towards the limit."""
     tasks = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -365,7 +367,7 @@ def _tasks_of_user() -> int:
 
 
 def _is_standard(place: str) -> bool:
-    """Does the interpreter find that by itself?"""
+    """Whether the interpreter finds this entry of `sys.path` without being given it."""
     import sysconfig
 
     own = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}

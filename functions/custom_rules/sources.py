@@ -1,6 +1,6 @@
-"""Where a custom rule's code comes from: a file deployed in a function of its own, or one at an S3 URI.
+"""The source of a custom rule's code: a file deployed in its own function, or an object in S3.
 
-Code from S3 comes from allowed prefixes only, and the run keeps to the bytes that it began with.
+Only objects below allowed prefixes are loaded, and a run keeps the version that it began with.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ OWN_SOURCES = "rule-sources/"
 
 
 class SourceRefused(SMDebugError):
-    """The rule's code cannot be run; the text says why, and what to do."""
+    """The rule's code cannot be run; the message says why, and what to do."""
 
 
 class Source(NamedTuple):
-    """The function that runs the rule, and the code it is handed; None: the code is deployed with it."""
+    """The function that runs the rule, and the code to give it; None if the code is deployed with it."""
 
     function: str
     handed: dict[str, Any] | None = None
@@ -33,7 +33,7 @@ class Source(NamedTuple):
 
 
 def source_of(world: World, run: str, configuration: RuleConfiguration, pinned: str = "") -> Source:
-    """What is to be run. `SourceRefused` says why nothing is."""
+    """Return what to run; `SourceRefused` if the code may not be run."""
     uri = configuration.source
     if uri is None:
         function = world.settings.custom_functions.get(configuration.rule)
@@ -62,12 +62,12 @@ def source_of(world: World, run: str, configuration: RuleConfiguration, pinned: 
 
 
 def allowed(prefixes: tuple[str, ...], run: str) -> tuple[str, ...]:
-    """From where rules may be loaded: as the stack decided, else from one place of the run's bucket."""
+    """Return the prefixes for rules: those of the stack, or else one in the run's bucket."""
     return prefixes or (f"s3://{run.partition('/')[0]}/{OWN_SOURCES}",)
 
 
 def refuse_elsewhere(uri: str, prefixes: tuple[str, ...]) -> None:
-    """`SourceRefused` for a URI outside the prefixes."""
+    """Raise `SourceRefused` for a URI outside the prefixes."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     plain = uri.startswith("s3://") and bucket and key
     if not plain or not {"", ".", ".."}.isdisjoint(key.split("/")):
@@ -80,12 +80,12 @@ def refuse_elsewhere(uri: str, prefixes: tuple[str, ...]) -> None:
 
 
 def inlined(text: bytes) -> str:
-    """The code as part of a job."""
+    """Return the code as a text for a job."""
     return b64encode(zlib.compress(text, 9)).decode("ascii")
 
 
 def text_in(inline: str) -> bytes:
-    """The code in a job; `SMDebugValueError` if it is none, or longer than allowed."""
+    """Return the code in a job; `SMDebugValueError` if it cannot be unpacked."""
     try:
         opened = zlib.decompressobj()
         text = opened.decompress(b64decode(inline, validate=True), LARGEST_SOURCE + 1)

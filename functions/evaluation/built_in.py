@@ -1,6 +1,6 @@
 """Evaluating a group of built-in rules on a run: lease, due steps in order, one commit.
 
-Nothing counts before the commit, and a commit counts only if nobody has taken over the lease. So every
+Nothing counts before the commit, and a commit counts only while the lease is held. So every
 due step has exactly one effect on every rule, however often this is started, killed or run twice at once.
 """
 

@@ -12,7 +12,7 @@ from smdebug.service.records import RuleRecord
 
 
 def commit(leased: LeasedGroup) -> None:
-    """Write all changes and end the lease, in one write; `LeaseLost` if somebody has taken it over.
+    """Write all changes and end the lease, in one write; `LeaseLost` if another process has taken it over.
 
     States and findings are written before, under names that no other lease uses.
     """

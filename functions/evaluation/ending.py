@@ -29,7 +29,7 @@ def ask_in_silence(leased: LeasedGroup) -> None:
     if step is None:
         return
     last = last_activity(leased.record, [step, *_newest(leased)])
-    leased.bench.look_at(step)
+    leased.bench.move_to(step)
     silent_for = leased.world.clock.now() - last
     ask_each(leased, rules, step, occasion=SILENCE, silent_for=silent_for)
 
@@ -44,7 +44,7 @@ def ask_at_end(leased: LeasedGroup) -> bool:
     step = last_step(leased) if rules else None
     if step is None:
         return True
-    problem = leased.bench.look_at(step)
+    problem = leased.bench.move_to(step)
     if problem is not None:
         leased.report(problem)
     if ask_each(leased, rules, step, occasion=END):

@@ -27,7 +27,7 @@ def move_to_lane(leased: LeasedGroup, rule: RuleRecord, cursor: int) -> None:
         return replace(known, groups=tuple(dict.fromkeys([*known.groups, lane])))
 
     begun = GroupRecord(lane, training_run=leased.record.training_run, cursor=cursor, rules=(rule,))
-    # The lane is written before the run names it: a crash in between leaves one that nobody evaluates.
+    # The lane is written before the run names it: a crash in between leaves one that is not evaluated.
     leased.world.index.groups.begin_lane(leased.record.run, begun)
     leased.record = change(leased.world, leased.record, with_lane)
     others = tuple(other for other in leased.group.rules if other.id != rule.id)

@@ -1,4 +1,4 @@
-"""The rules of a group at work on a run: made once, given back what they remember, asked step by step."""
+"""The rules of a group on a run: made once, with their stored state, and evaluated step by step."""
 
 from __future__ import annotations
 
@@ -59,27 +59,27 @@ class RuleBench:
 
     @property
     def storage(self) -> Storage:
-        """Where the run lies."""
+        """The storage of the run."""
         if self._storage is None:
             self._storage = self._world.open_run(self._record.run)
         return self._storage
 
     @property
     def trial(self) -> AsOfTrial:
-        """The run as of the step that is looked at."""
+        """The run as of the step that is evaluated."""
         return _view(self._world, self._record, self.storage).trial
 
     def previous_step(self, step: int, worker: str) -> int | None:
-        """The step that the worker saved before that one, as its index file says."""
+        """Return the step that the worker saved before this one, according to its index file."""
         written = self.trial.written_by(step, [worker]).get(worker)
         return None if written is None else written.previous_step
 
     def read_index_files(self, step: StepRecord) -> None:
-        """Fetch all of a step's index files together, since they will be asked for one by one."""
+        """Fetch all index files of a step together, as they are read one by one later."""
         self.trial.written_by(step.step, sorted(step.complete_workers))
 
-    def look_at(self, step: StepRecord) -> str | None:
-        """Have the step be the last one of the run; what is wrong with its files, if something is."""
+    def move_to(self, step: StepRecord) -> str | None:
+        """Limit the run to the step; return the problem with its files, or None."""
         view = _view(self._world, self._record, self.storage)
         workers = sorted(step.complete_workers)
         summary = view.trial.move_to(step.step, workers)
@@ -101,10 +101,10 @@ class RuleBench:
         )
 
     def asks_at_end(self, configuration: RuleConfiguration) -> bool:
-        """Does the rule have something to say at the end of a run?"""
+        """Whether the rule is evaluated at the end of a run."""
         try:
             return asks_at_end(find_rule(configuration.rule).load())
-        except SMDebugError:  # there is no such rule any more
+        except SMDebugError:  # the rule no longer exists
             return False
 
     def ask(
@@ -116,7 +116,7 @@ class RuleBench:
         occasion: str = "",
         silent_for: float | None = None,
     ) -> Outcome | Behind:
-        """What a rule says of the step, or of the run that is over or silent; or what became of it."""
+        """Evaluate a rule at the step, or on the occasion that the run is over or silent."""
         with about_rule(self._record.run, configuration.name, step, configuration.logging_level):
             try:
                 rule = self._rule(record, configuration)
@@ -127,7 +127,7 @@ class RuleBench:
             before = save_state(rule) if configuration.other_trials else None
             try:
                 for other in configuration.other_trials:
-                    self._other(other).look_up_to(step)
+                    self._other(other).limit_to(step)
                 outcome = ask(rule, self.trial, step, occasion=occasion, silent_for=silent_for)
             except StepNotYetAvailable as behind:
                 if before is not None:
@@ -137,7 +137,7 @@ class RuleBench:
             return outcome
 
     def remembered(self, record: RuleRecord, group: GroupRecord) -> RuleRecord:
-        """The rule with what it remembers by now; a large memory is written to an object of its own."""
+        """Return the rule's record with its present state; a large state is written to an object."""
         if record.id not in self._seen or record.status.is_final:
             return record
         try:
@@ -151,7 +151,7 @@ class RuleBench:
         return replace(record, state=b"", state_key=key)
 
     def write(self, key: str, body: bytes) -> None:
-        """Put an object beside the run's files."""
+        """Write an object beside the run's files."""
         self.storage.write(key, body)
 
     def _rule(self, record: RuleRecord, configuration: RuleConfiguration) -> Rule:
@@ -181,7 +181,7 @@ class RuleBench:
 
 
 class StateTooLarge(Exception):
-    """A rule remembers more than is kept."""
+    """The rule's state is larger than is kept."""
 
     def __init__(self, rule: str, problem: str):
         super().__init__(rule, problem)
@@ -190,7 +190,7 @@ class StateTooLarge(Exception):
 
 
 class _OtherRun:
-    """A run that a rule compares with: as the step index knows it, else as a listing shows it."""
+    """A run that a rule compares with, from the step index if it is known there, or else by listing."""
 
     def __init__(self, world: World, run: str):
         self._world = world
@@ -201,8 +201,8 @@ class _OtherRun:
         else:
             self.trial = as_listed(run.rpartition("/")[2], self._storage)
 
-    def look_up_to(self, step: int) -> None:
-        """Have the other run be as it was at that step. `StepNotYetAvailable` while it may still come."""
+    def limit_to(self, step: int) -> None:
+        """Limit the other run to the step; `StepNotYetAvailable` while the step may still arrive."""
         self.trial.limit_to(step, passed=self._has_passed(step))
 
     def _has_passed(self, step: int) -> bool:
@@ -216,7 +216,7 @@ class _OtherRun:
 
 
 class _View:
-    """What is kept of a run from one invocation to the next."""
+    """The view of a run that is kept between invocations."""
 
     def __init__(self, world: World, record: RunRecord, storage: Storage):
         self.version = _version(record)
@@ -231,7 +231,7 @@ class _View:
 
 
 def _view(world: World, record: RunRecord, storage: Storage) -> _View:
-    """The view of a run, warm where this process has seen it before."""
+    """Return the view of a run, a kept one if this process has seen the run before."""
     kept: OrderedDict[str, _View] = world.kept_views
     view = kept.get(record.run)
     if view is None or view.version != _version(record):

@@ -1,4 +1,4 @@
-"""A rule is asked about one step: what it says, or what became of it."""
+"""Evaluating a rule at one step, and the outcome if it fails."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NO_LAST_STEP = 10**12
 
 @dataclass(frozen=True)
 class Behind:
-    """Another run that the rule compares with has not come as far: the rule has to wait."""
+    """The rule has to wait, as a run that it compares with has not reached the step."""
 
     problem: str
 
 
 def as_listed(name: str, storage: Storage) -> AsOfTrial:
-    """A run that the step index does not know, as a listing shows it."""
+    """Return a run that the step index does not know, as a listing shows it."""
     opened = read_collections(storage)
     return AsOfTrial(
         name,
@@ -48,7 +48,7 @@ def as_listed(name: str, storage: Storage) -> AsOfTrial:
 
 
 def collections_of(content: Mapping[str, Any] | None, storage: Storage) -> CollectionManager:
-    """The collections as the step index has them, else as the run's own file does."""
+    """Return the collections from the step index, or else from the run's own file."""
     if content is not None:
         return CollectionManager.from_dict(content)
     opened = read_collections(storage)
@@ -63,9 +63,9 @@ def ask(
     occasion: str = "",
     silent_for: float | None = None,
 ) -> Outcome:
-    """Have the rule look at the step, or on another occasion at the run, of which it was the last.
+    """Evaluate the rule at the step, or on another occasion at the run up to this last step.
 
-    For what is raised from here it cannot be blamed.
+    The rule is not to blame for an exception that leaves this function.
     """
     read_before = trial.values_read
     try:

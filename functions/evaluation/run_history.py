@@ -15,7 +15,7 @@ _PAGE = 50
 class IndexedHistory:
     """A `History` (see `smdebug.trials.history`) over the step index.
 
-    A resumed training overwrites the steps from its checkpoint on: what earlier attempts saved counts up
+    A resumed training overwrites the steps from its checkpoint on: steps of an earlier attempt count up
     to the first step of the later one.
     """
 
@@ -52,7 +52,7 @@ class IndexedHistory:
         return self._layouts
 
     def add_layout(self, layout: Layout) -> None:
-        """Note what a step holds whose like was not seen before."""
+        """Record a layout that was not seen before."""
         if layout.digest not in self.layouts():
             self._index.put_layout(self._run, layout)
             self._layouts[layout.digest] = layout
@@ -78,7 +78,7 @@ _PAGE_OF_ONE = 1
 
 
 def summary_of(record: StepRecord) -> StepSummary:
-    """What the step index knows of a step, as a view of the run wants it."""
+    """Return what the step index knows of a step, in the form that views of runs use."""
     workers = tuple(sorted(record.complete_workers))
     if record.mode is None or record.mode_step is None or record.layout is None:
         return StepSummary.unread(record.step, workers)

@@ -11,7 +11,7 @@ from functions.evaluation.leased_group import LeasedGroup, wants
 from functions.workflow_start import leave_check
 from smdebug.service.records import GroupRecord, StepRecord
 
-KEPT_STEPS = 500  # of those that were passed over or came late
+KEPT_STEPS = 500  # of those that were given up or arrived late
 KEPT_GAPS = 50
 _LATE_TOGETHER = 20  # one message may report several late steps
 
@@ -146,7 +146,7 @@ class StepWalk:
                 "reading it, before any rule ran. It needs more memory or more time."
             )
         else:
-            problem = leased.bench.look_at(step)
+            problem = leased.bench.move_to(step)
             if problem is not None:
                 leased.report(problem)
             if leased.bench.summary is not None:

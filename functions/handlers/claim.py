@@ -1,4 +1,4 @@
-"""A step is complete -> what a custom rule has to look at, its code and credentials."""
+"""A step is complete -> the job of a custom rule: its due steps, code and credentials."""
 
 from __future__ import annotations
 

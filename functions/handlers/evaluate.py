@@ -1,4 +1,4 @@
-"""A step is complete -> its rules look at what is due -> what they found, for the workflow to publish."""
+"""A step is complete -> its rules evaluate the due steps -> their findings, for the workflow to publish."""
 
 from __future__ import annotations
 

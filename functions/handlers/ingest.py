@@ -1,6 +1,6 @@
 """Batches of S3 events -> step index: record who has written which step, start what became complete.
 
-The same queue delivers our own reminders: has everything that was started happened?
+The same queue delivers our own reminders to check that everything that was started has happened.
 """
 
 from __future__ import annotations

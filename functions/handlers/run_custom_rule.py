@@ -1,4 +1,4 @@
-"""A job from a claim -> what the rule says of its steps. Not trusted: what runs here may only log."""
+"""A job from a claim -> the rule's outcomes at its steps. Untrusted: this function may only log."""
 
 from __future__ import annotations
 
