@@ -1,4 +1,4 @@
-"""The groups of rules in the step index: how far each has come, and who holds its lease."""
+"""The groups of rules in the step index: their progress, and their leases."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from smdebug.service.records import GroupRecord, RunRecord
 
 
 class GroupBusy(SMDebugRuntimeError):
-    """Somebody else holds the lease on these rules: try again in a while."""
+    """Another process holds the lease on these rules: try again in a while."""
 
 
 class GroupGone(SMDebugRuntimeError):
-    """The group does not exist any more: it has joined another."""
+    """The group no longer exists: it has joined another."""
 
 
 class LeaseLost(SMDebugRuntimeError):
-    """The lease ran out and somebody else took over: nothing done under it counts."""
+    """The lease ran out and another process took over: nothing done under it counts."""
 
 
 class RuleGroups:
@@ -65,7 +65,7 @@ class RuleGroups:
             self._store.put(items.item_of_group(run, record) | self._expires(), never_leased)
 
     def lease(self, run: str, group: str, *, now: float, seconds: float) -> GroupRecord:
-        """Lease the group; `GroupBusy` if somebody else holds it, `GroupGone` if it does not exist.
+        """Lease the group; `GroupBusy` if another process holds it, `GroupGone` if it does not exist.
 
         Until a commit, each lease counts as a death of its holder.
         """
@@ -88,7 +88,7 @@ class RuleGroups:
     ) -> None:
         """Write everything that an evaluation changed and end its lease, in one write.
 
-        `LeaseLost` if somebody else has leased the group since: nothing is changed then.
+        `LeaseLost` if another process has leased the group since: nothing is changed then.
         """
         changed = {
             **items.progress_of_group(record),
@@ -121,7 +121,7 @@ class RuleGroups:
     ) -> bool:
         """Replace `into` by `merged` and remove the lane, in one write; False if either has moved on.
 
-        The caller holds the lane; nobody may hold the other group.
+        The caller holds the lane; the other group must not be held.
         """
         pk = items.run_pk(record.run)
         groups = tuple(group for group in record.groups if group != lane.group)

@@ -1,7 +1,6 @@
-"""The step index: who has written which step, which rules watch a run, and how far each has come.
+"""The step index: which workers have written which step, which rules watch a run, and their progress.
 
-Everything here is one call of the item store, or says that it is two. What follows from the answers is
-decided in `functions.decisions`.
+Methods only read and write the item store. `functions.decisions` decides what follows from the results.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _PRESENT = Only(present=True)
 
 
 class Watched(NamedTuple):
-    """A run on the list of those that are being watched: since when, and how often it was put there."""
+    """A run on the list of watched runs: since when, and how often it was listed."""
 
     run: str
     since: float
@@ -45,7 +44,7 @@ class StepIndex:
         self.groups = RuleGroups(store, self._expires)
 
     def _expires(self) -> dict[str, int]:
-        """When the table may forget what is written now."""
+        """Return the attribute with the time at which the table may delete the item."""
         return {"expires": int(self._now() + self._kept_for)}
 
     # Runs
@@ -55,14 +54,14 @@ class StepIndex:
         return None if item is None else items.run_of(item)
 
     def list_run(self, run: str, now: float) -> None:
-        """Put the run on the list of those that are being watched."""
+        """Add the run to the list of watched runs."""
         self._store.update(
             items.RUNS, run, set_once={"since": now}, add={"listings": 1}, set=self._expires()
         )
         self._store.delete(items.PAST_RUNS, run)
 
     def begin_run(self, record: RunRecord) -> bool:
-        """Note a run; False if it is known already."""
+        """Add a run; return False if it is known already."""
         try:
             self._store.put(items.item_of_run(record) | self._expires(), Only(absent=True))
         except Refused:
@@ -70,7 +69,7 @@ class StepIndex:
         return True
 
     def change_run(self, before: RunRecord, after: RunRecord) -> RunRecord | None:
-        """Put what changed in place of what was read; None if somebody else was faster: read again."""
+        """Replace the record; return None if another process changed it first: read it again."""
         changed = replace(after, version=before.version + 1)
         item = items.item_of_run(changed)
         del item["pk"], item["sk"], item["check_until"]
@@ -86,7 +85,7 @@ class StepIndex:
         return changed
 
     def note_check(self, run: str, until: float) -> None:
-        """A check of this run is waiting until then; 0: none is."""
+        """Record until when a check of this run is waiting; 0 if none is."""
         self._store.update(
             items.run_pk(run),
             items.RUN,
@@ -95,14 +94,14 @@ class StepIndex:
         )
 
     def watched_runs(self) -> list[Watched]:
-        """The runs that are being watched."""
+        """Return the list of watched runs."""
         return [
             Watched(item["sk"], item["since"], item["listings"])
             for item in self._store.query(items.RUNS)
         ]
 
     def unlist_run(self, watched: Watched) -> bool:
-        """Watch the run no longer; it stays known as one that was watched. False if it was listed again."""
+        """Move the run to the past runs, in several writes; return False if it was listed again."""
         only = Only(equal={"listings": watched.listings})
         self._store.put({"pk": items.PAST_RUNS, "sk": watched.run, **self._expires()})
         try:
@@ -118,18 +117,18 @@ class StepIndex:
     def runs_of_job(self, job: str) -> list[str]:
         return [item["sk"] for item in self._store.query(items.job_pk(job))]
 
-    # What a run's files say
+    # The contents of a run's files
 
     def rules(self, run: str) -> RulesOfRun:
         return items.rules_of(self._store.get(items.run_pk(run), items.RULES))
 
     def rules_version(self, run: str) -> str:
-        """The version of the rules that are known, which whoever noted them may not have told the run."""
+        """Return the version of the stored rules; the run's record may still have an older one."""
         item = self._store.get(items.run_pk(run), items.RULES)
         return "" if item is None else str(item["version"])
 
     def put_rules(self, run: str, rules: RulesOfRun, version: str) -> bool:
-        """Note the rules; False if those of the same or a newer version are known."""
+        """Store the rules; return False if the same or a newer version is stored."""
         item = items.item_of_rules(run, rules, version) | self._expires()
         try:
             self._store.put(item, Only(below={"version": version}))
@@ -142,7 +141,7 @@ class StepIndex:
         return None if item is None else items.unpacked(item["body"])
 
     def put_collections(self, run: str, content: Mapping[str, Any], version: str) -> bool:
-        """Note the collections file; False if it is too large for the table, and stays where it is."""
+        """Store the collections file; return False if it is too large for the table."""
         body = items.packed(content)
         kept = len(body) <= 300_000
         content_item = {"version": version, "body": body if kept else items.packed(None)}
@@ -157,7 +156,7 @@ class StepIndex:
         return {layout.digest: layout for layout in map(items.layout_of, found)}
 
     def put_layout(self, run: str, layout: Layout) -> None:
-        """Note the names of a step whose like was not seen before; the first to say so counts."""
+        """Store a new layout, with the names of its tensors; an existing one is kept."""
         with suppress(Refused):
             self._store.put(items.item_of_layout(run, layout) | self._expires(), Only(absent=True))
 
@@ -174,7 +173,7 @@ class StepIndex:
         uploaded: float,
         indexed: float,
     ) -> StepRecord:
-        """Add what has arrived of a step; the record of that shard as it is now."""
+        """Add the arrived files of a step; return the record of that shard as it is now."""
         item = self._store.update(
             items.run_pk(run),
             items.step_sk(training_run, step, shard),
@@ -198,7 +197,7 @@ class StepIndex:
         limit: int | None = None,
         newest_first: bool = False,
     ) -> list[StepRecord]:
-        """The steps from `first` to `last` of which something has arrived; at most about `limit` shards."""
+        """Return the steps from `first` to `last` with any arrived files; at most about `limit` shards."""
         prefix = items.steps_prefix(training_run)
         begin = f"{prefix}{first:012}#"
         end = f"{prefix}{last:012}#{items.LAST}" if last is not None else prefix + items.LAST
@@ -211,7 +210,7 @@ class StepIndex:
         return items.steps_of(found)
 
     def _with_all_shards(self, run: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The same, with the last step whole: a limit may have cut it."""
+        """Return the items with all shards of the last step, which a limit may have cut."""
         of_last = found[-1]["sk"].rpartition("#")[0] + "#"
         shards = self._store.query(items.run_pk(run), first=of_last, last=of_last + items.LAST)
         return [item for item in found if not item["sk"].startswith(of_last)] + shards
@@ -226,7 +225,7 @@ class StepIndex:
         layout: str,
         evaluated_by: str | None = None,
     ) -> None:
-        """Note what a step holds, now that its index files were read."""
+        """Store the summary of a step whose index files were read."""
         by = {"by": frozenset([evaluated_by])} if evaluated_by else {}
         self._store.update(
             items.run_pk(run),
@@ -238,12 +237,12 @@ class StepIndex:
     # Findings
 
     def put_finding(self, run: str, step: int, id: str, detail: Mapping[str, Any]) -> None:
-        """Keep what a rule found, under an id that is the same however often it is found."""
+        """Store a finding, under the same id however often it is found."""
         self._store.put(items.item_of_finding(run, step, id, detail) | self._expires())
 
     # Outbox
 
     def mark_published(self, run: str, group: str | None, ids: Iterable[str]) -> None:
-        """Take what was published out of the outbox of the group, or of the run itself."""
+        """Remove published events from the outbox of the group, or of the run itself."""
         sk = items.RUN if group is None else items.group_sk(group)
         self._store.update(items.run_pk(run), sk, remove_from={"outbox": list(ids)}, only=_PRESENT)

@@ -1,4 +1,4 @@
-"""One call of a service of AWS, with its refusals in our words."""
+"""One call of an AWS service, with its errors as exceptions of `functions.ports`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LATER = (
 
 
 def ask(client: Client, operation: str, **request: Any) -> Mapping[str, Any]:
-    """The service's answer. `TooMuch` if it may be another one later, else `NotDone`."""
+    """Return the response; `TooMuch` if a later call may succeed, and `NotDone` for any other error."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

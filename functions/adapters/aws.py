@@ -1,4 +1,4 @@
-"""Queue, workflow, schedules and objects of AWS, as our functions see them."""
+"""The ports for the queue, the workflow, the schedules and the objects, on AWS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Workflows:
 
     def start(self, name: str, request: Mapping[str, Any]) -> None:
         client = self._client()
-        # One of that name runs, or has run: the check that was left looks after the rest.
+        # One of that name is running or has run; the check that was left covers the rest.
         with suppress(client.exceptions.ExecutionAlreadyExists):
             client.start_execution(stateMachineArn=self._arn, name=name, input=json.dumps(request))
 
@@ -50,7 +50,7 @@ class CheckQueueInSqs:
 
 
 class OneShotSchedules:
-    """A schedule of EventBridge per run, that fires once and is put off or made anew."""
+    """One EventBridge schedule per run, which fires once and is updated or created again."""
 
     def __init__(self, *, group: str, role: str, target: str, client: Client):
         self._group = group
@@ -81,7 +81,7 @@ class OneShotSchedules:
 
 
 class CredentialsOfRole:
-    """A role whose credentials are lent, narrowed each time."""
+    """A role whose credentials are lent, each time limited by a session policy."""
 
     def __init__(self, role: str, client: Client):
         self._role = role
@@ -104,7 +104,7 @@ class CredentialsOfRole:
 
 
 class S3Object(NamedTuple):
-    """An object as a listing tells of it."""
+    """An object in a listing."""
 
     key: str
     modified: float
@@ -135,7 +135,7 @@ class ObjectsInS3:
 
 
 def _spoken(error: Exception, place: str) -> Exception:
-    """S3's answer in our words."""
+    """Translate the errors of S3 to those of our storage."""
     code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
     if code in ("NoSuchKey", "404", "NoSuchBucket"):
         return ObjectMissing(place)

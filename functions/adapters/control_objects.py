@@ -1,4 +1,4 @@
-"""The object beside a run by which its hook is asked to stop."""
+"""The object beside a run that requests its hook to stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DynamoDB table as our functions see it: items in, items out, no expressions past this file."""
+"""The item store on a DynamoDB table. Its expressions are built here only."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class DynamoItems(ItemReader):
         removes = [name(key) for key in remove]
         for key, entries in (put_in or {}).items():
             sets += [f"{name(key)}.{name(at)} = {value(new)}" for at, new in entries.items()]
-        for key, gone in (remove_from or {}).items():
-            removes += [f"{name(key)}.{name(at)}" for at in gone]
+        for key, removed in (remove_from or {}).items():
+            removes += [f"{name(key)}.{name(at)}" for at in removed]
         adds = [f"{name(key)} {value(new)}" for key, new in (add or {}).items()]
         clauses = {"SET": sets, "REMOVE": removes, "ADD": adds}
         expression = " ".join(
@@ -121,7 +121,7 @@ class DynamoItems(ItemReader):
 
 
 class _Words:
-    """The names and values of one request, numbered: any attribute name is allowed that way."""
+    """The names and values of one request, as numbered placeholders, so that any attribute name is valid."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The ports in memory, for tests and simulation; one set of tests holds them to AWS's side."""
+"""The ports in memory, for tests and simulation. The same tests hold for them and for AWS."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class MemoryItems(ItemReader):
             for name, entries in (put_in or {}).items():
                 item[name] = {**item[name], **_copy(entries)}
             for name, keys in (remove_from or {}).items():
-                gone = frozenset(keys)
-                item[name] = {key: entry for key, entry in item[name].items() if key not in gone}
+                removed = frozenset(keys)
+                item[name] = {key: entry for key, entry in item[name].items() if key not in removed}
             for name in remove:
                 item.pop(name, None)
             partition.put(sk, item)
@@ -124,7 +124,7 @@ _UNCHANGEABLE = frozenset({str, int, float, bool, bytes, frozenset, type(None)})
 
 
 def _copy(value: Any) -> Any:
-    """The same plain data, with nothing in common that could be changed."""
+    """Return a deep copy of plain data."""
     if type(value) in _UNCHANGEABLE:
         return value
     if isinstance(value, dict | Mapping):
@@ -166,7 +166,7 @@ class MemoryObjects:
         self.buckets: dict[str, dict[str, MemoryObject]] = {}
 
     def write(self, bucket: str, key: str, content: bytes, modified: float = 0.0) -> None:
-        whole_seconds = float(int(modified))  # S3 tells no more
+        whole_seconds = float(int(modified))  # as S3 reports it
         self.buckets.setdefault(bucket, {})[key] = MemoryObject(key, whole_seconds, content)
 
     def read(self, bucket: str, key: str) -> bytes:
@@ -185,7 +185,7 @@ class MemoryObjects:
 
 
 class MemoryWorkflow:
-    """Executions that were asked for, to be run by whoever holds this."""
+    """The requested executions, for the caller to run."""
 
     def __init__(self) -> None:
         self.started: dict[str, Mapping[str, Any]] = {}
@@ -205,7 +205,7 @@ class MemoryChecks:
 
 
 class MemorySchedules:
-    """When each run will be looked at."""
+    """The time of the next check of each run."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
@@ -215,7 +215,7 @@ class MemorySchedules:
 
 
 class MemoryLender:
-    """Credentials that open nothing, and what they were asked to allow."""
+    """Credentials without access, and the policies that were requested."""
 
     def __init__(self) -> None:
         self.policies: dict[str, Mapping[str, Any]] = {}
@@ -228,7 +228,7 @@ class MemoryLender:
 
 
 class HandClock:
-    """A clock that goes when it is told to."""
+    """A clock that is set by hand."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.time = now

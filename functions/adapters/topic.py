@@ -1,4 +1,4 @@
-"""A topic of SNS: one message, in the form that suits each subscriber."""
+"""An SNS topic: one message, in a form for each kind of subscriber."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EVERYBODY = "everybody"
 
 
 class SnsTopic:
-    """The topic. By the attribute `to` a subscription finds what is meant for it.
+    """The topic. Subscriptions select their messages by the attribute `to`.
 
     Its filter policy is {"to": ["everybody", <its endpoint>]}.
     """

@@ -1,4 +1,4 @@
-"""SageMaker's training jobs, found by how their names begin, and stopped."""
+"""SageMaker's training jobs: find them by a prefix of their names, and stop them."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class SageMakerJobs:
         try:
             ask(self._client, "stop_training_job", TrainingJobName=name)
         except NotDone as refusal:
-            # SageMaker refuses to stop what is on its way to be stopped.
+            # SageMaker refuses to stop a job that is stopping already.
             if "status Stopping" not in str(refusal):
                 raise

@@ -1,4 +1,4 @@
-"""Which attempt of a training a file is of: one that was resumed writes where the one before it wrote."""
+"""The attempt that a file belongs to: a resumed training overwrites the files of the previous attempt."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from smdebug.service.records import RunRecord
 
 
 def is_end_of(record: RunRecord, arrival: Arrival) -> bool:
-    """Is the end marker that of the current attempt? That of an earlier one is there until it is replaced."""
+    """Whether the end marker is of the current attempt; an earlier one remains until it is replaced."""
     return not 0.0 < arrival.uploaded < int(record.attempt_began)
 
 
 def by_attempt(
     world: World, record: RunRecord, written: Iterable[Arrival]
 ) -> tuple[list[Arrival], list[Arrival]]:
-    """Which files of steps are of the run's current attempt, and which of an earlier one.
+    """Return the files of the run's current attempt, and those of earlier ones.
 
-    What was written before the attempt was noted may be of either, and is looked into: of each worker the
-    newest files first, until one is found that is of an earlier attempt, as are all before it. Event files
-    do not say. One that may be of the current attempt counts: its step is complete only with an index file.
+    Files that were written before the attempt was recorded may be of either. Their index files are read,
+    newest first for each worker, until one is of an earlier attempt, as are all files before it. Event
+    files do not name their attempt, and count as current if they may be: a step is complete only with
+    an index file.
     """
     current: list[Arrival] = []
     earlier: list[Arrival] = []
@@ -54,7 +55,7 @@ def by_attempt(
 
 
 def _is_current(world: World, record: RunRecord, arrival: Arrival) -> bool:
-    """Does the index file say that it was written by the current attempt?"""
+    """Whether the index file was written by the current attempt, as it states itself."""
     bucket, _ = bucket_and_prefix(record.run)
     try:
         extras = parse_index(world.objects.read(bucket, arrival.key), file=arrival.key).meta.extras
@@ -62,7 +63,7 @@ def _is_current(world: World, record: RunRecord, arrival: Arrival) -> bool:
         return False
     except StorageUnavailable:
         raise
-    except SMDebugError:  # who evaluates the step will say so
+    except SMDebugError:  # reported when the step is evaluated
         return True
     number, run_id = extras.get("training_run"), extras.get("run_id")
     if type(number) is not int:

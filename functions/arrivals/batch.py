@@ -1,4 +1,4 @@
-"""A batch of messages from a queue: what they tell, and which of them have to be seen again."""
+"""A batch of messages from a queue: their contents, and which of them to deliver again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from functions.telemetry import log_problem
 
 
 class Batch:
-    """The messages, by what they are about."""
+    """The messages, by kind."""
 
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []
@@ -29,20 +29,20 @@ class Batch:
         self._again: set[str] = set()
 
     def by_run(self) -> Iterator[tuple[str, list[Arrival]]]:
-        """What arrived, run by run."""
+        """Yield each run with its arrivals."""
         yield from by_run(self.arrivals).items()
 
     @contextmanager
     def seen_again_if_it_fails(self, about: Hashable) -> Iterator[None]:
-        """Where the block raises, the messages about this come again, and the others do not."""
+        """Have only the messages about this delivered again if the block raises."""
         try:
             yield
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it must not take others along
+        except Exception as problem:  # noqa: BLE001 - no failure may affect other messages
             log_problem(f"{about} could not be taken in", problem)
             self._again |= self._messages.get(about, set())
 
     def answer(self) -> dict[str, Any]:
-        """The messages that are to be seen again, as Lambda wants to be told."""
+        """Return the messages to deliver again, in the form that Lambda expects."""
         return {
             "batchItemFailures": [
                 {"itemIdentifier": identifier} for identifier in sorted(self._again)
@@ -74,7 +74,7 @@ class Batch:
 
 
 def read_batch(event: dict[str, Any]) -> Batch:
-    """What arrived, and which messages to see again."""
+    """Return the contents of the event's messages."""
     batch = Batch()
     for message in event["Records"]:
         batch._add(message)

@@ -29,14 +29,14 @@ MODES = ("TRAIN", "EVAL", "PREDICT", "GLOBAL")
 
 
 class Changes(NamedTuple):
-    """What a new rules.json asks for: these end, and those begin at the run's first step."""
+    """The changes in a new rules.json: rules that end, and rules that begin at the run's first step."""
 
     stopped: tuple[RuleConfiguration, ...]
     attached: tuple[RuleConfiguration, ...]
 
 
 def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
-    """The rules of a run that brings none of its own: each once, all at their defaults."""
+    """Return the rules of a run without its own: each once, with default parameters."""
     known = dict.fromkeys(name.strip() for name in names)
     return tuple(RuleConfiguration(name=name, rule=name) for name in known if name)
 
@@ -44,7 +44,7 @@ def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
 def what_changed(
     before: Iterable[RuleConfiguration], after: Iterable[RuleConfiguration]
 ) -> Changes:
-    """The difference between two sets of rules. One that was changed ends, and begins anew."""
+    """Return the difference between two sets of rules. A changed rule ends and begins again."""
     old, new = ({rule.id: rule for rule in rules} for rules in (before, after))
     return Changes(
         tuple(rule for known, rule in old.items() if known not in new),
@@ -53,17 +53,17 @@ def what_changed(
 
 
 def group_of(configuration: RuleConfiguration, deployed: Collection[str] = ()) -> str:
-    """The group that evaluates the rule: all built-in ones together, each custom one by itself.
+    """Return the group that evaluates the rule: one for all built-in rules, one for each custom rule.
 
-    `deployed` names the custom rules that have a function of their own. A rule that nobody knows stays
-    with the built-in ones, where `check` says what is wrong with it.
+    `deployed` names the custom rules that have a function of their own. An unknown rule belongs to the
+    built-in ones, where `check` reports the problem.
     """
     is_custom = configuration.source is not None or configuration.rule in deployed
     return custom_group(configuration.id) if is_custom else BUILT_IN
 
 
 def custom_group(rule_id: str) -> str:
-    """The group of a custom rule, which is evaluated by itself."""
+    """Return the group of a custom rule, which is evaluated alone."""
     return f"custom-{rule_id}"
 
 
@@ -72,9 +72,9 @@ def check(
     catalog: Mapping[str, RuleEntry],
     deployed: Collection[str] = (),
 ) -> str | None:
-    """Why the rule cannot be evaluated as it is configured, in a sentence; None if it can.
+    """Return why the rule cannot be evaluated as configured, or None if it can.
 
-    Of a custom rule nothing is known before its code is run.
+    A custom rule cannot be checked before its code is run.
     """
     if group_of(configuration, deployed) != BUILT_IN:
         return None

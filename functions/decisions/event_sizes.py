@@ -9,8 +9,8 @@ from typing import Any
 
 from smdebug.rules.findings import plain
 
-WORST = 20  # findings told in the event itself
-MOST_KEPT = 10_000  # and in the object that it links
+WORST = 20  # findings in the event itself
+MOST_KEPT = 10_000  # and in the object that it refers to
 MAX_DETAIL = 100_000  # bytes of one detail
 MAX_STATUS_DETAILS = 1024  # of SageMaker's StatusDetails
 MAX_TEXT = 512
@@ -18,12 +18,12 @@ _MAX_DETAILS = 1000
 
 
 def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """The findings farthest beyond their limit, in that order; what cannot be compared, as it came."""
+    """Return the findings farthest beyond their limits first; those that cannot be compared are last."""
     return sorted(findings, key=_badness, reverse=True)[:most]
 
 
 def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """A finding as an event can hold it: long texts are cut, and say so by their last letter."""
+    """Return a finding that fits in an event: long texts are cut and end in an ellipsis."""
     bounded = {
         key: _small(plain(finding[key]))
         for key in ("tensor", "statistic", "value", "threshold", "worker", "message", "step")
@@ -37,7 +37,7 @@ def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fitted(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """The detail, if need be without what is largest in it; `cut` then names what is missing."""
+    """Return the detail, without its largest parts if it is too large; `cut` names those."""
     whole = {key: plain(value) for key, value in detail.items()}
     cut: list[str] = []
     for shorten in (

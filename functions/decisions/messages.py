@@ -1,8 +1,8 @@
-"""What a message from S3 tells: which run, and which of its files has arrived.
+"""Reading a message from S3: the run, and which of its files has arrived.
 
-S3 tells it in two forms, its own notification and an event of EventBridge, and encodes the key in one of
-them. The run is everything before the last folders that a run's own files have, so it may be the root
-of the bucket, and may itself lie below a folder that is called `events`.
+S3 sends two forms, its own notifications, whose keys are encoded, and events of EventBridge. The run is
+the part of the key before the folders of a run's own files. So it may be the root of the bucket, and may
+lie below a folder called `events`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SAGEMAKER_FOLDER = "debug-output"
 
 
 class Kind(Enum):
-    """Which of a run's files it is."""
+    """The kinds of files of a run."""
 
     EVENT = "event"
     INDEX = "index"
@@ -52,19 +52,19 @@ class JobEnded(NamedTuple):
 
 
 class Reminder(NamedTuple):
-    """A message that we left ourselves: look whether everything was done for the run, or finish it."""
+    """A message from ourselves: check that everything was done for the run, or finish it."""
 
     run: str
     finish: bool = False
-    at_once: bool = False  # there is something to tell: a check that is due later does not do
+    at_once: bool = False  # there is news: a check that is due later is too late
 
 
 class NotUnderstood(SMDebugValueError):
-    """The message is none that S3 or SageMaker would send: it belongs with the dead letters."""
+    """The message is not of a form that S3 or SageMaker sends: it becomes a dead letter."""
 
 
 def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
-    """What a message tells: files of runs, jobs that ended, our own reminders. None of it: other things."""
+    """Return the files, ended jobs and reminders that a message reports; empty for any other message."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -94,7 +94,7 @@ def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
 def arrival_of(
     bucket: str, key: str, *, uploaded: float = 0.0, sequencer: str = ""
 ) -> Arrival | None:
-    """Which file of which run lies under that key; None if it is no file of a run."""
+    """Return the file of a run at that key, or None if it is not one."""
     for pattern, kind in _KEYS:
         match = pattern.fullmatch(key)
         if match is None:
@@ -115,7 +115,7 @@ def arrival_of(
 
 
 def by_run(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
-    """The arrivals of each run."""
+    """Group the arrivals by run."""
     runs: dict[str, list[Arrival]] = {}
     for arrival in arrivals:
         runs.setdefault(arrival.run, []).append(arrival)
@@ -123,13 +123,13 @@ def by_run(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
 
 
 def job_of(run: str) -> str | None:
-    """The SageMaker training job whose run this is: `…/<job>/debug-output`."""
+    """Return the SageMaker training job of the run, whose path is `…/<job>/debug-output`."""
     parts = run.split("/")
     return parts[-2] if len(parts) > 2 and parts[-1] == _SAGEMAKER_FOLDER else None
 
 
 def bucket_and_prefix(run: str) -> tuple[str, str]:
-    """Where a run lies: its bucket, and what its keys begin with."""
+    """Return the bucket of a run and the prefix of its keys."""
     bucket, slash, prefix = run.partition("/")
     return bucket, f"{prefix}/" if slash else ""
 
@@ -152,7 +152,7 @@ _NO_FOLDERS = frozenset({"", ".", ".."})
 
 
 def _is_plain(prefix: str) -> bool:
-    """Can this be the place of a run: no empty or dotted folders, no control characters?"""
+    """Whether this can be the location of a run: no empty or dotted folders, no control characters."""
     return _NO_FOLDERS.isdisjoint(prefix.split("/")) and prefix.isprintable()
 
 
@@ -196,14 +196,14 @@ def _text(value: Any) -> str:
 
 
 def _bucket(name: Any) -> str:
-    """The bucket's name: without it or with a slash in it, the run would be another's."""
+    """Return the bucket's name; a missing one, or one with a slash, would name a different run."""
     if not _text(name) or "/" in name:
         raise ValueError(f"{name!r:.80} is no bucket")
     return str(name)
 
 
 def _seconds(time: Any) -> float:
-    """A time of S3, in seconds; 0 if it tells none: it only serves to say how long things took."""
+    """Return a time from S3 in seconds, or 0 without one; it only serves to measure delays."""
     try:
         return datetime.fromisoformat(time).timestamp()
     except (TypeError, ValueError):
@@ -214,15 +214,15 @@ def _seconds(time: Any) -> float:
 
 
 def is_older(sequencer: str, known: str) -> bool:
-    """Was this version written before the one that is known? What has no sequencer cannot tell."""
+    """Whether this version is older than the known one; False if either has no sequencer."""
     return bool(known and sequencer) and comparable(sequencer) < comparable(known)
 
 
 def comparable(sequencer: str) -> str:
-    """S3's sequencers are hexadecimal numbers of different lengths, compared from the left."""
+    """Return a sequencer of S3, a hexadecimal number, padded so that it compares from the left."""
     return sequencer.ljust(64, "0")
 
 
 def version_of_listing(known: str) -> str:
-    """Of what a listing shows, which tells none: newer than what is known, older than what is told later."""
+    """Return a synthetic version for listed files: newer than `known`, older than any later notification."""
     return comparable(known) + "1"

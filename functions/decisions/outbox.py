@@ -17,7 +17,7 @@ from smdebug.service.records import BUILT_IN, RuleRecord, RunRecord
 
 @dataclass(frozen=True)
 class Moment:
-    """One step of one run being looked at: where, when, and how it came here. Times in seconds."""
+    """The evaluation of one step of a run: its place, its times in seconds, its circumstances."""
 
     run: str
     step: int
@@ -31,20 +31,20 @@ class Moment:
     uploaded: float | None = None
     indexed: float | None = None
     evaluated: float = 0.0
-    catch_up: bool = False  # the step was there before the rule was
+    catch_up: bool = False  # the step is older than the rule
     late: bool = False  # a later step was evaluated before
     occasion: str = ""  # "at end" or "in silence", where it is not the step itself
 
     @classmethod
     def of(cls, run: RunRecord, step: int, *, evaluated: float, **more: Any) -> Moment:
-        """The moment of a run at that step."""
+        """Return the moment of a run at that step."""
         of_run = {"training_run": run.training_run, "run_id": run.run_id, "job": run.job}
         return cls(run=run.run, step=step, evaluated=evaluated, **{**of_run, **more})
 
 
 @dataclass(frozen=True)
 class Overflow:
-    """Findings that are too many for an event: the caller writes them before it publishes."""
+    """More findings than an event can hold: the caller writes them before it publishes."""
 
     key: str  # below the run
     findings: tuple[Mapping[str, Any], ...]
@@ -52,7 +52,7 @@ class Overflow:
 
     @property
     def body(self) -> bytes:
-        """The object, as JSON."""
+        """Return the object, as JSON."""
         return as_json(plain({"count": self.count, "findings": self.findings})).encode()
 
 
@@ -66,23 +66,23 @@ class OutboxEntry:
     overflow: Overflow | None = None
 
     def as_item(self) -> dict[str, str]:
-        """As the outbox keeps it: the detail as text, so that its size is known and no number changes."""
+        """Return the entry as stored: the detail as text, so that its size is known and no number changes."""
         return {"detail_type": self.detail_type, "detail": as_json(self.detail)}
 
 
 def as_outbox(entries: Iterable[OutboxEntry]) -> dict[str, dict[str, str]]:
-    """The entries by id, as the records keep them."""
+    """Return the entries by id, as the records store them."""
     return {entry.id: entry.as_item() for entry in entries}
 
 
 def id_of(run: str, training_run: int, configuration: str, step: int | None, kind: str) -> str:
-    """The id of what happened: the same however often it is worked out."""
+    """Return the id of an event: the same each time for the same cause."""
     cause = json.dumps([run, training_run, configuration, step, kind])
     return sha256(cause.encode()).hexdigest()[:32]
 
 
 def when(seconds: float | None) -> str | None:
-    """A time as events tell it: `2026-11-21T06:38:36.120Z`; None if it is not known."""
+    """Return a time as in events, such as `2026-11-21T06:38:36.120Z`; None if it is unknown."""
     if not seconds:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

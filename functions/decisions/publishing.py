@@ -21,9 +21,9 @@ MAX_BATCH = 200_000  # bytes of one call
 def put_events_batches(
     outbox: Mapping[str, Mapping[str, Any]], *, now: float
 ) -> list[list[dict[str, str]]]:
-    """The outbox as calls of PutEvents, each with what it may hold; the bus is named by the caller.
+    """Yield the outbox as calls of PutEvents, each within its limits; the caller names the bus.
 
-    Each detail is told when it was published, which is now.
+    Each detail is given `now` as the time of its publication.
     """
     batches: list[list[dict[str, str]]] = []
     room = 0
@@ -40,7 +40,7 @@ def put_events_batches(
 def put_events_entries(
     outbox: Mapping[str, Mapping[str, Any]], *, now: float
 ) -> Iterator[dict[str, str]]:
-    """Every entry of the outbox as PutEvents takes it."""
+    """Return every entry of the outbox as PutEvents takes it."""
     for kept in outbox.values():
         detail = kept["detail"]
         detail = json.loads(detail) if isinstance(detail, str) else dict(detail)

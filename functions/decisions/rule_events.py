@@ -1,4 +1,4 @@
-"""The events about a rule: what it found, what is resolved, its status, the outcome of its actions.
+"""The events about a rule: its findings, resolved issues, status changes, and outcomes of actions.
 
 Their ids are the same for the same cause. `docs/events/` has a JSON schema for each, `docs/events.md` an
 example.
@@ -117,12 +117,12 @@ def action_outcome(
     message: str,
     now: float,
 ) -> OutboxEntry:
-    """What became of one action of a finding; `finding` is the detail of its event."""
+    """Return the event of an action's outcome; `finding` is the detail of the finding's event."""
     kept = ("run", "location", "training_run", "run_id", "job", "group", "rule", "configuration")
     digest = sha256(f"{outcome_id(str(finding['id']), action, effect)} {done}".encode()).hexdigest()
     detail = {
         **{key: finding.get(key) for key in (*kept, "step")},
-        "id": digest[:32],  # what failed and was done later is told twice
+        "id": digest[:32],  # an action that failed and succeeded later is reported twice
         "finding_id": finding["id"],
         "action": dict(action),
         "effect": effect,
@@ -134,7 +134,7 @@ def action_outcome(
 
 
 def outcome_id(finding_id: str, action: Mapping[str, Any], effect: str) -> str:
-    """The id of what becomes of an action of a finding."""
+    """Return the id of the outcome of a finding's action."""
     cause = json.dumps([finding_id, action, effect], sort_keys=True)
     return sha256(cause.encode()).hexdigest()[:32]
 

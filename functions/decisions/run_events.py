@@ -15,7 +15,7 @@ from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus, R
 def run_entry(
     record: RunRecord, cause: str, now: float, *, summary: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, str]]:
-    """What the run has become, as an entry of its outbox; the same `cause` gives the same id."""
+    """Return an event about the run, as an entry of its outbox; the same `cause` gives the same id."""
     entry = run_state_changed(record, cause, now, summary=summary)
     return entry.id, entry.as_item()
 
@@ -23,7 +23,7 @@ def run_entry(
 def run_state_changed(
     record: RunRecord, cause: str, now: float, *, summary: Mapping[str, Any] | None = None
 ) -> OutboxEntry:
-    """The run is in another state than before, or something is wrong with its files."""
+    """Return the event of a changed state, or of a problem with the run's files."""
     detail = {
         "id": id_of(record.run, record.training_run, "", None, f"run:{cause}"),
         "run": record.run,
@@ -52,7 +52,7 @@ def summary_of(
     last_step: int | None = None,
     not_evaluated: int = 0,
 ) -> dict[str, Any]:
-    """What there is to say at the end of a run."""
+    """Return the summary of a run that has ended."""
     summaries = [
         {
             "name": rule.name,
@@ -85,7 +85,7 @@ def old_state_change(
     account: str = "",
     region: str = "",
 ) -> OutboxEntry:
-    """The event as SageMaker sent it, for functions that were written to read that."""
+    """Return the event in SageMaker's form, for functions that were written for it."""
     job = record.job or record.run.rpartition("/")[2]
     ended = record.state in (RunState.ENDED, RunState.FINISHED)
     statuses = [

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from smdebug.service.records import GroupRecord, StepRecord
 
-#: The step a worker saved before, as its index file of a step says; None: that one was its first.
+#: The step that a worker saved before a step, from its index file; None if that was its first.
 PreviousStep = Callable[[int, str], int | None]
 
 
@@ -36,7 +36,7 @@ class Settling:
 class Ready(NamedTuple):
     """A step that is due, and the steps before it that are given up.
 
-    Below `missing`, if it is set, those are unknown: only that step's own files could name them.
+    The steps given up below `missing`, if it is set, are unknown: only that step's files name them.
     """
 
     step: StepRecord

@@ -1,4 +1,4 @@
-"""What became of the actions of findings, in the step index: an item each, and an event in the outbox."""
+"""The outcomes of the actions of findings, in the step index: an item each, and an event in the outbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OutcomesInIndex:
         self._store = store
 
     def claim(self, finding_id: str, deed_id: str, *, by: str, now: float, until: float) -> bool:
-        # The first takes it in one write. Whoever takes it over has seen the very claim that has run out.
+        # The first claims it in one write; another takes over only the expired claim that it has read.
         pk, wanted = f"{CLAIM}#{finding_id}", {"by": by, "until": int(until)}
         kept = self._store.update(
             pk, deed_id, set={"expires": int(now + KEPT_FOR)}, set_once=dict(wanted)
@@ -55,12 +55,12 @@ class OutcomesInIndex:
             self._store.update(
                 items.run_pk(run), items.group_sk(group), put_in={"outbox": outbox}, only=_PRESENT
             )
-        except Refused:  # a lane that has joined the others since: the run itself tells it
+        except Refused:  # a lane that has joined the others since: the run's outbox reports it
             self._store.update(
                 items.run_pk(run),
                 items.RUN,
                 put_in={"outbox": outbox},
-                add={"version": 1},  # whoever is changing the run has to look again
+                add={"version": 1},  # a process that is changing the run has to read it again
                 only=_PRESENT,
             )
         self._store.put(

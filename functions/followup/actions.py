@@ -68,7 +68,7 @@ def carry_out(
             detail["id"], action.id, by=invocation, now=begun, until=begun + CLAIMED_FOR
         )
     }
-    # Read after claiming: whoever held a claim before has recorded its outcome.
+    # Read after claiming: an earlier holder of the claim has recorded its outcome.
     settled = ports.outcomes.settled(run, group, rule, detail["id"])
     outcomes = []
     again: TooMuch | None = None

@@ -32,7 +32,7 @@ def notify_once(
     """Send the message unless another delivery of the event does; return whether it was sent.
 
     The first delivery owns the message for good. If it dies before sending, it is repeated with the same
-    id and still owns it: a message may come twice, but is never lost. An event without an id, such as an
+    id and still owns it: a message may arrive twice, but is never lost. An event without an id, such as an
     alarm, is sent each time.
     """
     if detail.get("id") and delivery:

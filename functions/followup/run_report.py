@@ -1,4 +1,4 @@
-"""A finished run as a page, from what its rules found and from the run itself, in bounded time and memory."""
+"""The report of a finished run, from its findings and its tensors, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from smdebug.trials import Trial, create_trial
 
 KEY = "report/report.html"
 MOST_FINDINGS = 2000  # of a run, the last ones
-_OURS = 300 << 20  # bytes that are taken before any tensor is read
-_COPIES = 4  # of a value: as it lies in its file, decoded, and what statistics make of it
+_OURS = 300 << 20  # bytes in use before any tensor is read
+_COPIES = 4  # of a value: as stored, decoded, and in statistics
 _FEWEST_READERS = 4  # with fewer, a long curve alone would take longer than there is time
 
 
 class NoTime(Exception):
-    """The function would be ended before the page is whole."""
+    """The time of the function ends before the page is complete."""
 
 
 def write_report(
@@ -32,10 +32,10 @@ def write_report(
     has_time: Callable[[], bool],
     memory: int,
 ) -> str | None:
-    """Write the page beside the run; its key, or None if the run was forgotten in between.
+    """Write the page beside the run; return its key, or None if the run's record has expired.
 
-    The verdicts are always on it. The drawings are left out, which the page says, where reading the
-    tensors takes longer than there is time, or more bytes than `memory`.
+    The verdicts are always on it. The charts are left out, with a note, if reading the tensors would take
+    longer than there is time, or more bytes than `memory`.
     """
     watched = WatchedRun(run, index, lambda _: storage)
     try:
@@ -66,7 +66,7 @@ def write_report(
 
 
 def _largest(trial: Trial) -> int:
-    """How many bytes the largest tensor has in a file."""
+    """Return the size in bytes of the largest tensor in a file."""
     lengths = (
         max(written.spans.lengths, default=0)
         for workers in trial.index.at.values()

@@ -20,7 +20,7 @@ from functions.workflow_start import leave_check, start_evaluation
 from functions.world import World
 from smdebug.service.records import GroupRecord, RunRecord, RunState, StepRecord
 
-_EARLY = 5.0  # seconds by which a message may come early, as two machines' clocks differ
+_EARLY = 5.0  # seconds by which a message may be early, as clocks differ
 
 
 def remind(world: World, reminder: Reminder, attempt: str) -> None:
