@@ -20,11 +20,6 @@ def _nothing_compiled():
     counters.clear()
 
 
-@pytest.fixture
-def run(tmp_path):
-    return tmp_path / "run"
-
-
 def compiled(model):
     return torch.compile(model, backend=BACKEND)
 

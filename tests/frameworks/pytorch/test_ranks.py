@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -56,11 +55,6 @@ def two_ranks(story, run):
         for text in said
     ]
     return printed, "".join(said)
-
-
-@pytest.fixture
-def run(tmp_path):
-    return tmp_path / "run"
 
 
 def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):

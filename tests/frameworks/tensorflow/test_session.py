@@ -11,11 +11,6 @@ v1 = tf.compat.v1
 EVERY_STEP = smd.SaveConfig(save_interval=1)
 
 
-@pytest.fixture
-def run(tmp_path):
-    return tmp_path / "run"
-
-
 def train(hook=None, steps=4):
     """A linear fit in a graph; gives the weights that come out."""
     with tf.Graph().as_default():
