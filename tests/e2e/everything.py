@@ -1,0 +1,368 @@
+"""Everything that the application does and needs a permission for, on a local stack."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from local_aws import LocalDebugger
+from tests.e2e.test_rules import COUNTING, custom
+from tests.functions.saver import FAILING, HEALTHY, Saver
+
+TIMEOUT = 300.0  # seconds, for every wait: a busy machine must not change the result
+
+MANY = {f"gradient/{number:03}": np.full(3, np.nan, np.float32) for number in range(300)}
+REMEMBERING = """
+import numpy as np
+from smdebug.rules import Rule
+
+
+class Remembering(Rule):
+    def __init__(self, base_trial):
+        super().__init__(base_trial)
+        self.much = np.zeros(0)
+
+    def invoke_at_step(self, step):
+        self.base_trial.tensor("gradient/fc").value(step)
+        self.much = np.random.default_rng(step).normal(size=100_000)
+        if step == 3:
+            for number in range(30):
+                self.findings.append(f"gradient/{number} is too much of everything")
+        return step == 3
+"""
+
+
+COMPARING = """
+from smdebug.rules import Rule
+
+
+class Comparing(Rule):
+    def __init__(self, base_trial, other_trial=None):
+        super().__init__(base_trial, other_trials=[other_trial])
+        self.other_trial = other_trial
+
+    def invoke_at_step(self, step):
+        return not self.other_trial.tensor_names(step=step)
+"""
+
+WAITING = """
+from smdebug.rules import Rule
+
+
+class Waiting(Rule):
+    def __init__(self, base_trial, other_trial=None):
+        super().__init__(base_trial, other_trials=[other_trial])
+        self.other_trial = other_trial
+
+    def invoke_at_step(self, step):
+        return self.other_trial.tensor("gradient/fc").value(step) is None
+"""
+
+
+class PatientDebugger(LocalDebugger):
+    """A debugger whose waits end only if something is wrong, however busy the machine is."""
+
+    def wait(self, name, *, through, seconds=TIMEOUT):
+        return super().wait(name, through=through, seconds=seconds)
+
+    def finish(self, name, *, seconds=TIMEOUT):
+        return super().finish(name, seconds=seconds)
+
+    def end(self, name, *, seconds=TIMEOUT):
+        return super().end(name, seconds=seconds)
+
+    def run(self, name, *, seconds=TIMEOUT):
+        return super().run(name, seconds=seconds)
+
+
+def wait_until(aws, holds, what: str):
+    return aws.wait_until(holds, what=what, seconds=TIMEOUT)
+
+
+def wait_for_use(aws, role: str, action: str, resource: str = "") -> None:
+    what = f"{role} to need {action} on {resource or 'everything that it may'}"
+    wait_until(aws, lambda: is_used(aws, role, action, resource), what)
+
+
+def is_used(aws, role: str, action: str, resource: str = "") -> bool:
+    """Whether the role has used the action on every resource that contains `resource` in its name."""
+    report = aws.permissions()
+    return not [
+        arn
+        for owner, unused, arn in report["unused"]
+        if (short(report["roles"].get(owner, owner)), unused) == (role, action) and resource in arn
+    ]
+
+
+def short(name: str) -> str:
+    """DebuggerIngestRole88014964 -> Ingest."""
+    for owner in ("UndeliveredQueue", "ArrivalsQueue", "NotifyFunction"):
+        if owner in name:
+            return owner
+    return re.sub(r"^Debugger|Role[0-9A-F]{8}$", "", name)
+
+
+@contextmanager
+def killing(aws, function: str, call: str) -> Iterator[None]:
+    """Kill the function at that call."""
+    aws.kill_when(function, call, times=1000)
+    try:
+        yield
+    finally:
+        aws.kill_when(function, call, times=0)
+
+
+@contextmanager
+def failing_for_good(aws, role: str, call: str, sender: str = "") -> Iterator[None]:
+    """Kill a function at that call until it is a dead letter, or `sender` has sent a reminder."""
+    function = re.sub("([a-z])([A-Z])", r"\1_\2", role).lower()
+    with killing(aws, function, call):
+        yield
+        wait_for_use(aws, sender or role, "sqs:SendMessage", "" if sender else "Undelivered")
+
+
+def remembering(debugger) -> dict:
+    """A custom rule with a source that two runs share."""
+    key = "rule-sources/Remembering.py"
+    body = REMEMBERING.encode()
+    debugger.aws.client("s3").put_object(Bucket=debugger.bucket, Key=key, Body=body)
+    source = f"s3://{debugger.bucket}/{key}"
+    return {"rule": "Remembering", "name": "Remembering", "source": source}
+
+
+# What the application does
+
+
+def run_everything(debugger) -> None:
+    a_whole_run(debugger)
+    a_run_at_the_root_of_the_bucket(PatientDebugger(debugger.aws))
+    a_finished_run_that_resumes_unnoticed(debugger)
+    rules_that_ask_for_missing_objects(debugger)
+    a_custom_rule_that_waits_alone(debugger)
+    a_claim_whose_next_step_waits(debugger)
+    a_run_that_ends_while_its_rule_waits(debugger)
+    functions_that_fail_in_every_attempt(debugger)
+
+
+def a_whole_run(debugger) -> None:
+    aws = debugger.aws
+    actions = [{"name": "stoptraining", "training_job_prefix": "nobody"}, "email"]
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": actions}
+    debugger.attach("all", [stop, custom(debugger, "Counting", COUNTING), remembering(debugger)])
+    saver = Saver(debugger.storage("all")).begin()
+    for step in range(4):
+        saver.save(step, HEALTHY if step < 3 else {**HEALTHY, **MANY})
+    run = debugger.wait("all", through=3)
+    end_a_training_job(aws)
+    wait_until(aws, run.actions, "the outcome of the action")
+    with aws.losing_notifications():
+        saver.save(4)
+    aws.forward(361)  # the sweeper finds step 4
+    debugger.wait("all", through=4)
+    # Watch sends a reminder unless ingest or sweep, due at the same time, has just sent one.
+    with (
+        killing(aws, "ingest", "dynamodb:GetItem"),
+        killing(aws, "sweep", "dynamodb:Query"),
+    ):
+        aws.forward(1801)  # the run is silent
+        wait_for_use(aws, "Watch", "sqs:SendMessage", "Arrivals")
+    wait_until(aws, lambda: str(run.look().state) == "Silent", "the silence")
+    saver.save(5, FAILING)
+    debugger.wait("all", through=5)
+    run.attach({"name": "later", "rule": "VanishingGradient"})
+    saver.save(6)
+    wait_until(
+        aws,
+        lambda: [rule for rule in run.statuses() if rule.name == "later" and rule.attached],
+        "the rule attached later",
+    )
+    debugger.wait("all", through=6)
+    merge_lanes(debugger, run, saver)
+    saver.end()
+    debugger.finish("all")
+    wait_for_report(debugger, "all")
+    aws.forward(301)  # the sweeper removes the run from the list of watched runs
+    wait_until(
+        aws,
+        lambda: run.run not in [watched.run for watched in aws.connect().runs(watched=True)],
+        "the run to be a past one",
+    )
+
+
+def merge_lanes(debugger, run, saver) -> None:
+    """Evaluate lanes while nothing else is evaluated, so that they find the other rules level.
+
+    A lane has to publish nothing at that step, hence further steps.
+    """
+
+    def lanes() -> list[str]:
+        return [group for group in run.look().record.groups if group.startswith("lane-")]
+
+    for step in range(7, 40):
+        saver.save(step)
+        debugger.wait("all", through=step)
+        for lane in lanes():
+            debugger.aws.invoke("evaluate", {"run": run.run, "group": lane, "step": step})
+        if not lanes():
+            return
+    raise AssertionError("a lane has never joined the other rules")
+
+
+def end_a_training_job(aws) -> None:
+    ended = {"TrainingJobName": "not-one-of-ours", "TrainingJobStatus": "Completed"}
+    aws.client("events").put_events(
+        Entries=[
+            {
+                "Source": "aws.sagemaker",
+                "DetailType": "SageMaker Training Job State Change",
+                "Detail": json.dumps(ended),
+            }
+        ]
+    )
+
+
+def a_run_at_the_root_of_the_bucket(debugger) -> None:
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]}
+    debugger.attach("", [stop, remembering(debugger)])
+    saver = Saver(debugger.storage("")).begin()
+    for step in range(4):
+        saver.save(step, HEALTHY if step < 3 else {**HEALTHY, **MANY})
+    run = debugger.wait("", through=3)
+    wait_until(debugger.aws, run.actions, "the outcome of the action at the root")
+    saver.end()
+    debugger.finish("")
+    wait_for_report(debugger, "")
+
+
+def wait_for_report(debugger, name: str) -> None:
+    storage = debugger.storage(name)
+    wait_until(debugger.aws, lambda: storage.exists("report/report.html"), "the report")
+
+
+def a_finished_run_that_resumes_unnoticed(debugger) -> None:
+    """The sweeper alone sees it, before it moves the run to the past ones."""
+    aws = debugger.aws
+    debugger.attach("again", ["ExplodingTensor"])
+    saver = Saver(debugger.storage("again")).begin()
+    saver.save(0)
+    saver.end()
+    with ExitStack() as stack:
+        with killing(aws, "sweep", "dynamodb:Query"):
+            debugger.finish("again")
+            stack.enter_context(killing(aws, "ingest", "dynamodb:GetItem"))
+            with aws.losing_notifications():
+                resumed = Saver(debugger.storage("again"), run_id="run-2", training_run=1).begin()
+                debugger.attach("again", ["ExplodingTensor", "VanishingGradient"])
+                resumed.save(1)
+        aws.forward(361)
+        wait_for_use(aws, "Sweep", "scheduler:UpdateSchedule")
+    debugger.wait("again", through=1)
+
+
+def rules_that_ask_for_missing_objects(debugger) -> None:
+    """A source that was never uploaded, and a run to compare with that does not exist."""
+    elsewhere = debugger.path("unknown")
+    missing = f"s3://{debugger.bucket}/rule-sources/no.py"
+    debugger.attach(
+        "asking",
+        [
+            {"rule": "Nowhere", "name": "n", "source": missing},
+            {
+                "rule": "SimilarAcrossRuns",
+                "name": "s",
+                "parameters": {"collection_names": "gradients"},
+                "other_trials": [elsewhere],
+            },
+            {**custom(debugger, "Comparing", COMPARING), "other_trials": [elsewhere]},
+        ],
+    )
+    Saver(debugger.storage("asking")).begin().save(0)
+    run = debugger.run("asking")
+    wait_until(debugger.aws, lambda: str(run.status("n").status) == "Error", "the error")
+    for role in ("Claim", "Evaluate", "CustomRulesAccess"):
+        wait_for_use(debugger.aws, role, "s3:ListBucket")
+
+
+def a_custom_rule_that_waits_alone(debugger) -> None:
+    """No other function records what its step holds, or sends a reminder for it."""
+    aws = debugger.aws
+    Saver(debugger.storage("slow")).begin().save(0)
+    debugger.wait("slow", through=0)
+    waiting = custom(debugger, "Waiting", WAITING)
+    debugger.attach("alone", [{**waiting, "other_trials": [debugger.path("slow")]}])
+    with killing(aws, "evaluate", "dynamodb:PutItem"):
+        Saver(debugger.storage("alone")).begin().save(1)
+        wait_for_use(aws, "Claim", "dynamodb:PutItem")
+        wait_for_use(aws, "Commit", "sqs:SendMessage")
+
+
+def a_claim_whose_next_step_waits(debugger) -> None:
+    """The earlier reminder of the run is due, and not handled yet, when the claim is made."""
+    aws = debugger.aws
+    debugger.attach("gap", [custom(debugger, "Counting", COUNTING)])
+    saver = Saver(debugger.storage("gap")).begin()
+    saver.save(0)
+    run = debugger.wait("gap", through=0)
+    with aws.losing_notifications():
+        saver.save(1)
+    skip = len(aws.invocations("ingest"))
+    saver.save(2)
+    wait_until(aws, lambda: aws.invocations("ingest", skip), "step 2 to be recorded")
+    aws.settle(run.run, seconds=TIMEOUT)
+    (group,) = [name for name in run.look().record.groups if name.startswith("custom-")]
+    with (
+        killing(aws, "ingest", "dynamodb:GetItem"),
+        killing(aws, "sweep", "dynamodb:Query"),
+    ):
+        aws.forward(301)
+        aws.invoke("claim", {"run": run.run, "group": group, "step": 2})
+        wait_for_use(aws, "Claim", "sqs:SendMessage")
+
+
+def a_run_that_ends_while_its_rule_waits(debugger) -> None:
+    """The reminder of the rule is due, and not handled yet, when the run is to be finished."""
+    aws = debugger.aws
+    waiting = custom(debugger, "Waiting", WAITING)
+    debugger.attach("ending", [{**waiting, "other_trials": [debugger.path("slow")]}])
+    saver = Saver(debugger.storage("ending")).begin()
+    saver.save(1)
+    saver.end()
+    run = debugger.end("ending")
+
+    def has_sent_a_reminder() -> bool:
+        aws.forward(61)
+        aws.invoke("finish_run", {"run": run.run})
+        return is_used(aws, "FinishRun", "sqs:SendMessage")
+
+    with killing(aws, "ingest", "dynamodb:GetItem"):
+        wait_until(aws, has_sent_a_reminder, "FinishRun to send a reminder")
+
+
+def functions_that_fail_in_every_attempt(debugger) -> None:
+    """Their events become dead letters, or the workflow sends a reminder to evaluate again."""
+    aws = debugger.aws
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]}
+    debugger.attach("failing", [stop])
+    saver = Saver(debugger.storage("failing")).begin()
+    with (
+        failing_for_good(aws, "Act", "dynamodb:UpdateItem"),
+        failing_for_good(aws, "Notify", "dynamodb:UpdateItem"),
+    ):
+        saver.save(0, FAILING)
+    debugger.wait("failing", through=0)
+    with failing_for_good(aws, "Sweep", "dynamodb:Query"):
+        aws.forward(301)
+    with failing_for_good(aws, "MarkPublished", "dynamodb:UpdateItem", sender="Evaluation"):
+        saver.save(1, HEALTHY)
+    debugger.wait("failing", through=1)
+    with failing_for_good(aws, "Watch", "dynamodb:GetItem"):
+        aws.forward(1801)
+    saver.save(2, HEALTHY)
+    debugger.wait("failing", through=2)
+    saver.end()
+    with failing_for_good(aws, "WriteReport", "dynamodb:Query"):
+        debugger.finish("failing")
