@@ -110,7 +110,7 @@ def test_threads_and_processes_read_a_run_while_a_hook_writes_it(tmp_path):
         assert said.splitlines()[-1] == str(STEPS), said
 
 
-def test_the_second_of_two_processes_at_one_folder_is_told_and_the_first_goes_on(tmp_path):
+def test_the_second_of_two_processes_at_one_folder_is_warned_and_the_first_continues(tmp_path):
     first = process(WRITER, tmp_path, stdin=subprocess.PIPE)
     assert first.stdout is not None
     while "first" not in (line := first.stdout.readline()):
@@ -125,7 +125,7 @@ def test_the_second_of_two_processes_at_one_folder_is_told_and_the_first_goes_on
     assert create_trial(str(tmp_path)).steps() == [0]
 
 
-def test_the_second_of_two_hooks_of_a_process_is_told_and_the_first_goes_on(tmp_path, capsys):
+def test_the_second_of_two_hooks_of_a_process_is_warned_and_the_first_continues(tmp_path, capsys):
     first, second = hook_at(tmp_path), hook_at(tmp_path)
     save(first, range(1))
     save(second, range(3))
@@ -149,7 +149,7 @@ class Bucket(MemoryStorage):
     ("run_id", "warning"),
     [(None, "holds an unfinished run"), ("mine", "holds steps of another run")],
 )
-def test_the_second_of_two_machines_at_one_prefix_is_told(run_id, warning, capsys, monkeypatch):
+def test_the_second_of_two_machines_at_one_prefix_is_warned(run_id, warning, capsys, monkeypatch):
     bucket = Bucket()
     first = hook_at(bucket)
     save(first, range(2))

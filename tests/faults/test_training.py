@@ -164,7 +164,9 @@ ONCE = [places.fails, places.is_full, places.tears, places.dies]
 
 
 @pytest.mark.parametrize("trouble", ONCE, ids=lambda trouble: trouble.__name__)
-def test_trouble_at_one_call_costs_one_step_at_most_and_is_told(trouble, calls, tmp_path, said):
+def test_a_failure_of_one_call_costs_at_most_one_step_and_is_reported(
+    trouble, calls, tmp_path, said
+):
     for number in range(len(calls)):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n == at)
         there = train_at(place, said)
@@ -181,7 +183,7 @@ FOR_GOOD = [*ONCE, places.disappears]
 
 
 @pytest.mark.parametrize("trouble", FOR_GOOD, ids=lambda trouble: trouble.__name__)
-def test_trouble_from_one_call_on_is_one_loud_message(trouble, calls, tmp_path, said):
+def test_a_failure_from_one_call_on_is_reported_once(trouble, calls, tmp_path, said):
     for number in range(len(calls)):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n >= at)
         there = train_at(place, said)
@@ -202,7 +204,7 @@ def test_a_folder_that_is_removed_at_any_call_loses_what_was_in_it_and_no_more(
 
 
 @pytest.mark.parametrize("for_good", [False, True])
-def test_calls_that_block_anywhere_hold_nobody_up_for_ever(
+def test_a_call_that_blocks_anywhere_does_not_block_the_training_forever(
     for_good, calls, tmp_path, said, impatient
 ):
     blocked = 0
@@ -223,7 +225,7 @@ def test_a_slow_folder_gets_everything(tmp_path, said):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_trouble_upon_trouble_changes_nothing_in_the_training(seed, tmp_path, said):
+def test_repeated_failures_change_nothing_in_the_training(seed, tmp_path, said):
     chance = random.Random(seed)
     kinds = [*ONCE, places.is_slow, places.disappears_unnoticed]
     often = chance.choice((0.1, 0.3, 0.6))

@@ -49,7 +49,7 @@ def test_threads_start_with_the_first_step_and_end_with_close():
     assert threading.active_count() == before
 
 
-def test_drain_waits_and_goes_on():
+def test_drain_waits_and_the_writer_continues():
     storage = MemoryStorage()
     writer = BackgroundWriter(storage)
     assert writer.drain()
@@ -61,7 +61,7 @@ def test_drain_waits_and_goes_on():
     assert steps_in(storage) == [1, 2, 3]
 
 
-def test_closing_twice_changes_nothing_and_afterwards_nothing_is_taken(said):
+def test_closing_twice_changes_nothing_and_a_closed_writer_accepts_nothing(said):
     writer = BackgroundWriter(MemoryStorage())
     submit(writer, 1)
     assert writer.close() == writer.close() == Outcome(1, (), 0, None)
@@ -70,7 +70,7 @@ def test_closing_twice_changes_nothing_and_afterwards_nothing_is_taken(said):
     assert levels(said) == []
 
 
-def test_index_files_come_in_the_order_of_submission_whatever_is_ready_first():
+def test_index_files_are_written_in_the_order_of_submission_whatever_is_ready_first():
     storage = FaultyStorage(concurrency=4)
     writer = BackgroundWriter(storage)
     others_are_written = threading.Event()

@@ -52,7 +52,7 @@ def test_the_error_names_what_failed_and_what_was_lost(said):
     assert "Lost: 1 (3)" in error
 
 
-def test_an_outage_shorter_than_the_patience_is_survived(said):
+def test_an_outage_shorter_than_the_patience_loses_nothing(said):
     broken = threading.Event()
     broken.set()
     storage = FaultyStorage(lambda number, call, key: failing() if broken.is_set() else None)
@@ -65,7 +65,7 @@ def test_an_outage_shorter_than_the_patience_is_survived(said):
     assert steps_in(storage) == [3, 4]
 
 
-def test_a_storage_that_keeps_failing_is_given_up_once_and_loudly(said):
+def test_a_storage_that_keeps_failing_is_given_up_and_reported_once(said):
     failures = []
     storage = FaultyStorage.from_call(8, failing())
     writer = BackgroundWriter(storage, patience=QUICKLY, on_failure=failures.append)
@@ -85,7 +85,7 @@ def test_a_storage_that_keeps_failing_is_given_up_once_and_loudly(said):
     assert failures[0].written == 2
 
 
-def test_a_callback_that_fails_is_nobodys_problem():
+def test_a_failing_callback_does_not_stop_the_writer():
     def complain(outcome):
         raise RuntimeError
 
@@ -100,7 +100,7 @@ def test_a_callback_that_fails_is_nobodys_problem():
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_wherever_it_hangs_nobody_waits_longer_than_the_patience(number, blocking, said):
+def test_wherever_it_hangs_no_wait_exceeds_the_patience(number, blocking, said):
     storage = FaultyStorage.from_call(number, blocking)
     writer = BackgroundWriter(storage, patience=QUICKLY, max_jobs=3)
     taken = submit(writer, *range(50))
@@ -130,7 +130,7 @@ def test_one_call_that_hangs_costs_one_step(hanging, concurrency, blocking):
     assert steps_in(storage) == [0, 2, 3, 4]
 
 
-def test_close_keeps_to_its_timeout_and_says_what_it_left(blocking, said):
+def test_close_keeps_to_its_timeout_and_reports_unwritten_steps(blocking, said):
     storage = FaultyStorage(
         lambda number, call, key: blocking if key.startswith("events/000000000001") else None
     )
@@ -143,7 +143,7 @@ def test_close_keeps_to_its_timeout_and_says_what_it_left(blocking, said):
     blocking.release()
 
 
-def test_a_slow_storage_that_moves_is_waited_for():
+def test_a_slow_storage_that_makes_progress_is_waited_for():
     pause = threading.Event()
     storage = FaultyStorage(lambda number, call, key: lambda: pause.wait(QUICKLY / 3))
     writer = BackgroundWriter(storage, patience=QUICKLY, max_jobs=1)

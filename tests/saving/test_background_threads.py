@@ -44,7 +44,7 @@ def test_a_killed_thread_is_replaced():
     assert steps_in(storage) == [1, 2]
 
 
-def test_a_thread_that_vanishes_without_a_word_is_noticed():
+def test_a_thread_that_vanishes_silently_is_noticed():
     writer = BackgroundWriter(MemoryStorage())
     submit(writer, 1)
     writer.drain()

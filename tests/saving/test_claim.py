@@ -29,7 +29,7 @@ def a_dead_process():
     return process.pid
 
 
-def test_the_first_to_ask_has_it():
+def test_the_first_process_to_ask_gets_the_claim():
     storage = MemoryStorage()
     mine, another = Claim(storage), Claim(storage)
     assert mine.take() is Outcome.MINE
@@ -40,7 +40,7 @@ def test_the_first_to_ask_has_it():
     assert another.take() is Outcome.MINE
 
 
-def test_a_process_that_lives_keeps_its_claim():
+def test_a_live_process_keeps_its_claim():
     assert Claim(claimed_by(pid=os.getppid(), born=claim._birth_of(os.getppid()))).take() is (
         Outcome.NOT_MINE
     )
@@ -52,7 +52,7 @@ def test_a_claim_of_a_dead_process_is_taken_over():
     assert Owner(**json.loads(storage.read(CLAIM))).is_me()
 
 
-def test_a_later_process_of_the_same_number_is_another():
+def test_a_later_process_with_the_same_pid_is_a_different_one():
     assert Claim(claimed_by(born="1")).take() is Outcome.TAKEN_OVER
 
 
@@ -64,7 +64,7 @@ def test_another_machine_has_to_renew_its_claim(silent_for, outcome):
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"pid": "x"}'])
-def test_a_claim_that_names_nobody_is_stale(content, monkeypatch):
+def test_a_claim_without_an_owner_is_stale(content, monkeypatch):
     monkeypatch.setattr(claim, "SECONDS_WITHOUT_OWNER", 0.05)
     storage = MemoryStorage()
     storage.write(CLAIM, content)
@@ -83,7 +83,7 @@ def test_renewing_is_rare(monkeypatch):
     assert storage.read(CLAIM) != before
 
 
-def test_somebody_elses_claim_is_not_released():
+def test_the_claim_of_another_process_is_not_released():
     storage = claimed_by(host="elsewhere")
     Claim(storage).release()
     assert storage.exists(CLAIM)
@@ -99,7 +99,7 @@ def test_a_claim_left_by_a_killed_process_does_not_silence_the_next_run(tmp_path
     assert "a process that is gone" in capsys.readouterr().out
 
 
-def test_a_second_process_saves_nothing_and_says_so(tmp_path, capsys):
+def test_a_second_process_saves_nothing_and_warns(tmp_path, capsys):
     held = ME._replace(pid=os.getppid(), born=claim._birth_of(os.getppid()))
     (tmp_path / CLAIM).write_text(json.dumps(held._asdict()))
     with smdebug.Hook(tmp_path) as hook, hook.step():

@@ -67,7 +67,7 @@ def saved_steps(storage):
     return [int(key.split("/")[-1][:12]) for key in storage.list("index/")]
 
 
-def test_a_training_that_is_asked_to_stop_does_after_the_step_with_everything_written():
+def test_a_training_requested_to_stop_stops_after_the_step_with_everything_written():
     storage = MemoryStorage()
     hook = hook_at(storage)
     ran, stopped = train(hook, at={3: lambda: ask(storage, reason="it vanishes", finding_id="f1")})
@@ -93,20 +93,20 @@ def test_everything_is_written_before_the_exception_is_seen():
     hook.close()
 
 
-def test_the_training_goes_on_to_the_step_that_is_named():
+def test_the_training_continues_to_the_named_step():
     storage = MemoryStorage()
     hook = hook_at(storage)
     ran, stopped = train(hook, at={2: lambda: ask(storage, reason="later", stop_at_step=6)})
     assert (ran, stopped.step) == (7, 6)
 
 
-def test_a_step_that_is_over_is_as_good_as_at_once():
+def test_a_request_for_a_past_step_stops_at_once():
     storage = MemoryStorage()
     ran, _ = train(hook_at(storage), at={5: lambda: ask(storage, stop_at_step=1)})
     assert ran == 6
 
 
-def test_who_asks_the_hook_knows_before_the_next_step_begins():
+def test_the_hook_reports_a_request_before_the_next_step_begins():
     storage = MemoryStorage()
     hook = hook_at(storage)
     seen = []
@@ -131,7 +131,7 @@ def test_a_request_for_a_later_step_can_be_seen_until_then():
     assert requests == [StopRequest("r", stop_at_step=4)]
 
 
-def test_a_local_folder_is_looked_at_as_a_bucket_is(tmp_path):
+def test_a_local_folder_is_checked_like_a_bucket(tmp_path):
     def touch():
         (tmp_path / "run" / "control").mkdir()
         (tmp_path / "run" / "control" / "stop").touch()
@@ -140,7 +140,7 @@ def test_a_local_folder_is_looked_at_as_a_bucket_is(tmp_path):
     assert (ran, stopped.reason) == (2, NO_REASON)
 
 
-def test_the_callback_comes_after_the_writing_and_before_the_exception():
+def test_the_callback_is_called_after_the_writing_and_before_the_exception():
     class Slow(MemoryStorage):
         def create(self, key):
             time.sleep(0.05)
@@ -164,7 +164,7 @@ def test_a_callback_that_fails_does_not_keep_the_training_going(capsys):
     assert "no room for a checkpoint" in capsys.readouterr().out
 
 
-def test_who_catches_it_and_goes_on_is_not_asked_again():
+def test_a_training_that_catches_the_exception_is_not_stopped_again():
     storage = MemoryStorage()
     hook = hook_at(storage)
     hook.step()
@@ -179,7 +179,7 @@ def test_who_catches_it_and_goes_on_is_not_asked_again():
     assert saved_steps(storage) == [0, 1, 2, 3]
 
 
-def test_only_save_steps_are_looked_at_and_no_more_often_than_the_setting():
+def test_requests_are_checked_at_save_steps_only_and_no_more_often_than_set():
     storage = Watched()
     train(hook_at(storage, save_config=SaveConfig(save_interval=5)), steps=11)
     assert storage.looks == 2  # after 0 and 5; after step 10 comes no other
@@ -192,12 +192,12 @@ def test_only_save_steps_are_looked_at_and_no_more_often_than_the_setting():
 
 
 @pytest.mark.parametrize("wrong", [-1, float("nan")])
-def test_how_often_to_look_is_a_number_of_seconds(wrong):
+def test_the_interval_of_checks_is_a_number_of_seconds(wrong):
     with pytest.raises(SMDebugValueError, match="look_for_stop"):
         hook_at(MemoryStorage(), look_for_stop=wrong)
 
 
-def test_only_the_chief_looks():
+def test_only_the_chief_checks_for_requests():
     storage = Watched()
     hooks = [
         hook_at(storage, worker=rank, num_workers=2, include_workers="all") for rank in range(2)
@@ -250,7 +250,7 @@ def test_ranks_that_agree_stop_after_the_same_step(include_workers):
     assert stopped.reason == "it explodes"
 
 
-def test_ranks_that_cannot_agree_any_more_go_on(capsys):
+def test_ranks_that_can_no_longer_agree_continue(capsys):
     def agree(last):
         raise RuntimeError("a rank is gone")
 
@@ -262,14 +262,14 @@ def test_ranks_that_cannot_agree_any_more_go_on(capsys):
     "error",
     [AccessDenied("x", "no"), StorageUnavailable("x", "gone"), ValueError("?"), MemoryError()],
 )
-def test_who_cannot_look_trains_on_and_is_told_once(error, capsys):
+def test_a_failing_check_is_reported_once_and_the_training_continues(error, capsys):
     storage = Watched(error)
     assert train(hook_at(storage)) == (10, None)
     assert storage.looks > 1
     assert capsys.readouterr().out.count("Stop requests cannot be read") == 1
 
 
-def test_a_place_that_never_answers_holds_the_training_up_once_at_most():
+def test_a_storage_that_never_answers_delays_the_training_at_most_once():
     released = threading.Event()
 
     class Hanging(Watched):
@@ -286,7 +286,7 @@ def test_a_place_that_never_answers_holds_the_training_up_once_at_most():
     released.set()
 
 
-def test_an_answer_that_comes_late_counts_when_it_is_there():
+def test_a_late_answer_counts_when_it_arrives():
     released = threading.Event()
     answered = threading.Event()
 
@@ -307,7 +307,7 @@ def test_an_answer_that_comes_late_counts_when_it_is_there():
     assert control.look().reason == "late"
 
 
-def test_the_guard_of_a_hook_nobody_configured_lets_it_through():
+def test_the_guard_of_a_default_hook_lets_a_stop_through():
     agent = ErrorHandlingAgent.get_error_handling_agent()
     hook = smdebug.Hook(MemoryStorage())
     try:
@@ -347,7 +347,7 @@ raise {error}
 @pytest.mark.parametrize(
     ("error", "ended"), [("TrainingStopped('r', 0)", True), ("ValueError", False)]
 )
-def test_a_stop_that_nobody_caught_is_an_end_and_an_error_is_none(tmp_path, error, ended):
+def test_an_uncaught_stop_ends_the_run_and_an_error_does_not(tmp_path, error, ended):
     script = UNCAUGHT.format(place=str(tmp_path / "run"), error=error)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 1

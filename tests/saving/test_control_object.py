@@ -15,7 +15,7 @@ def look(storage, attempt=ATTEMPT):
     return ControlObject(storage, attempt, look_every=0).look()
 
 
-def test_a_request_for_another_training_is_not_for_this_one():
+def test_a_request_for_another_training_is_ignored():
     storage = MemoryStorage()
     for request, is_meant in (
         ({"run_id": "run-1", "training_run": 1}, True),
@@ -29,7 +29,7 @@ def test_a_request_for_another_training_is_not_for_this_one():
         assert (look(storage) is not None) == is_meant, request
 
 
-def test_what_lay_there_before_is_not_for_this_training_until_it_is_written_anew(capsys):
+def test_an_earlier_request_is_ignored_until_it_is_written_again(capsys):
     storage = MemoryStorage()
     ask(storage, reason="an older one")
     control = ControlObject(storage, ATTEMPT, look_every=0)
@@ -40,7 +40,7 @@ def test_what_lay_there_before_is_not_for_this_training_until_it_is_written_anew
     assert control.look().reason == "this one"
 
 
-def test_what_is_removed_and_written_again_is_new():
+def test_a_request_removed_and_written_again_is_new():
     storage = MemoryStorage()
     ask(storage)
     control = ControlObject(storage, ATTEMPT, look_every=0)

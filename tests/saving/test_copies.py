@@ -107,7 +107,7 @@ def copy_in_a_step(memory, array):
     return copy
 
 
-def test_memory_is_used_again_as_soon_as_nobody_looks_at_it():
+def test_memory_is_reused_once_it_is_unreferenced():
     memory = CopyMemory(LIMIT)
     first = copy_in_a_step(memory, np.zeros(MANY))
     place = address(first)
@@ -130,7 +130,7 @@ def test_small_copies_and_those_beyond_the_limit_are_made_in_fresh_memory():
     assert memory.size == SLAB
 
 
-def test_memory_that_steps_need_no_more_is_let_go():
+def test_memory_that_steps_no_longer_need_is_freed():
     memory = CopyMemory(4 * SLAB)
     copy_in_a_step(memory, np.zeros(2 * LARGER_THAN_A_SLAB))
     copy_in_a_step(memory, np.zeros(MANY))
@@ -239,7 +239,7 @@ def test_steps_that_wait_for_a_blocked_writer_keep_their_values():
         ("write", failing()),
     ],
 )
-def test_a_step_that_fails_takes_no_value_of_another_along(call, fault):
+def test_a_failing_step_loses_no_value_of_another_step(call, fault):
     def at_every_third_step(number, what, key):
         of_a_step = key.startswith(("events/", "index/"))
         return fault if what == call and of_a_step and step_file(key).step % 3 == 1 else None

@@ -19,13 +19,13 @@ def broken():
     raise ZeroDivisionError("by zero")
 
 
-def test_an_answer_is_given_and_a_failure_of_the_storage_raised():
+def test_a_result_is_returned_and_a_failure_of_the_storage_raised():
     assert within(lambda: 7, "run") == 7
     with pytest.raises(ObjectMissing):
         within(missing, "run")
 
 
-def test_any_other_failure_and_no_answer_mean_that_the_storage_is_not_there():
+def test_other_failures_and_timeouts_mean_that_the_storage_is_unavailable():
     with pytest.raises(StorageUnavailable, match="by zero"):
         within(broken, "run")
     answers = threading.Event()

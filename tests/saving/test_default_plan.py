@@ -129,7 +129,7 @@ def test_scalars_wait_no_longer_than_a_minute(place, monkeypatch):
     hook.close()
 
 
-def test_whoever_chooses_tensors_gets_those_and_nothing_else(tmp_path):
+def test_chosen_tensors_are_saved_and_nothing_else(tmp_path):
     chosen = {
         "collections": {"include_collections": ["losses"]},
         "patterns": {"include_regex": ["loss"]},
@@ -172,7 +172,7 @@ def test_the_default_configuration_is_recognised_before_and_after_the_first_step
         assert hook.has_default_hook_configuration()
 
 
-def test_observations_are_no_tensors_unless_they_are_asked_for(place):
+def test_observations_are_not_tensors_unless_requested(place):
     with observing(place) as hook:
         train(hook, steps=2)
     trial = read(place)

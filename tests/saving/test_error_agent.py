@@ -41,7 +41,7 @@ def test_a_default_hook_is_switched_off_too(agent, tmp_path):
     assert agent.disable_smdebug
 
 
-def test_who_configured_a_hook_hears_of_its_errors(agent, tmp_path):
+def test_errors_of_a_configured_hook_are_raised(agent, tmp_path):
     smdebug.Hook(tmp_path, include_collections=["weights"])
 
     @agent.catch_smdebug_errors()
@@ -53,7 +53,7 @@ def test_who_configured_a_hook_hears_of_its_errors(agent, tmp_path):
     assert not agent.disable_smdebug
 
 
-def test_a_default_may_be_worked_out_from_the_arguments(agent):
+def test_a_default_may_be_computed_from_the_arguments(agent):
     @agent.catch_smdebug_errors(default_return_val=lambda value: value + 1)
     def callback(value):
         raise ValueError("broken")

@@ -60,7 +60,7 @@ def train(hook=None):
     return weights
 
 
-def test_the_environment_says_how_long_and_for_how_much_is_waited(monkeypatch, said):
+def test_the_environment_sets_the_patience_and_the_size_of_the_queue(monkeypatch, said):
     monkeypatch.setattr(hook_module.BaseHook, "write_patience", 3600)
     monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.1")
     monkeypatch.setenv("SMDEBUG_WRITE_QUEUE_MB", "0.001")
@@ -111,7 +111,7 @@ def test_one_call_that_fails_costs_at_most_its_step(at, fault, said):
 
 
 @pytest.mark.parametrize("at", range(0, CALLS, 3))
-def test_a_storage_that_fails_for_good_is_one_loud_message(at, said):
+def test_a_storage_that_fails_for_good_is_reported_once(at, said):
     storage = FaultyStorage.from_call(at, failing())
     np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
     loud = [record.getMessage() for record in said if record.levelno >= logging.ERROR]
@@ -130,7 +130,7 @@ def test_a_storage_that_hangs_does_not_hang_the_training(at, said):
 
 
 @pytest.mark.usefixtures("patient")
-def test_nobody_may_look_and_the_training_goes_on(said):
+def test_the_training_continues_without_permission_to_read(said):
     class Closed(FaultyStorage):
         def exists(self, key):
             failing()()
@@ -143,7 +143,7 @@ def test_nobody_may_look_and_the_training_goes_on(said):
     assert len(list(storage.list("index/"))) == STEPS
 
 
-def test_memory_that_runs_out_while_copying_makes_the_hook_quiet(monkeypatch, said):
+def test_running_out_of_memory_while_copying_turns_the_hook_off(monkeypatch, said):
     def no_memory(*args, **kwargs):
         raise MemoryError("none left")
 

@@ -102,7 +102,7 @@ def test_the_collections_file_is_the_same_but_for_what_we_add_to_meta(saved):
 
 
 @pytest.mark.parametrize("index_file", index_files(GOLDEN), ids=lambda path: path.stem)
-def test_each_index_file_says_the_same_but_for_the_keys_we_add(saved, index_file):
+def test_each_index_file_is_the_same_but_for_the_keys_we_add(saved, index_file):
     ours = json.loads((saved / index_file).read_text())
     theirs = json.loads((GOLDEN / index_file).read_text())
     assert {key: ours["meta"][key] for key in theirs["meta"]} == theirs["meta"]

@@ -79,7 +79,7 @@ def test_steps_at_which_nothing_is_due_are_counted_like_all_others(done):
         assert trial.tensor(names[0]).value(step) == step
 
 
-def test_nobody_complains_of_what_is_offered_while_nothing_is_due(out_dir, caplog):
+def test_tensors_offered_while_nothing_is_due_cause_no_warning(out_dir, caplog):
     with smdebug.Hook(out_dir, save_config=SaveConfig(save_interval=5)) as hook:
         for _ in range(5):
             with hook.step():
@@ -127,7 +127,7 @@ class Untouchable:
         raise AssertionError("nobody wants this value")
 
 
-def test_what_nobody_wants_is_not_even_looked_at(out_dir):
+def test_unwanted_tensors_are_not_even_read(out_dir):
     with smdebug.Hook(out_dir, save_config=SaveConfig(save_interval=2)) as hook:
         with hook.step():
             assert hook.wants("loss")

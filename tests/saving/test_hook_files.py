@@ -7,7 +7,7 @@ from smdebug.trials import create_trial
 from tests.saving.saved_files import EVERY_STEP, collections_of, has_ended, index_of, saved_steps
 
 
-def test_index_files_say_which_attempt_wrote_them_after_which_step(out_dir):
+def test_index_files_name_their_attempt_and_the_previous_step(out_dir):
     schedule = SaveConfig({modes.TRAIN: SaveConfigMode(3), modes.EVAL: SaveConfigMode(1)})
     with smdebug.Hook(out_dir, save_config=schedule) as hook:
         for step in range(6):
@@ -25,7 +25,7 @@ def test_index_files_say_which_attempt_wrote_them_after_which_step(out_dir):
     }
 
 
-def test_names_learnt_later_are_in_the_collections_file_in_the_end(out_dir):
+def test_later_names_are_in_the_final_collections_file(out_dir):
     with smdebug.Hook(out_dir, save_config=EVERY_STEP) as hook:
         with hook.step():
             hook.record("loss", 1.0)
@@ -43,7 +43,7 @@ def test_the_collections_file_can_be_written_at_any_time(out_dir):
     hook.close()
 
 
-def test_true_checksums_can_be_asked_for(out_dir):
+def test_true_checksums_can_be_requested(out_dir):
     with smdebug.Hook(out_dir, checksum="tfrecord") as hook, hook.step():
         hook.record("loss", 1.0)
     (events,) = out_dir.glob("events/*/*.tfevents")
@@ -61,7 +61,7 @@ def test_a_dry_run_writes_no_tensors(out_dir):
     assert collections_of(out_dir)
 
 
-def test_a_hook_that_saw_no_step_still_tells_of_its_collections(out_dir):
+def test_a_hook_without_steps_still_writes_its_collections(out_dir):
     smdebug.Hook(out_dir).close()
     assert has_ended(out_dir)
     assert collections_of(out_dir)

@@ -31,7 +31,7 @@ def train(hook, steps=6):
                 hook.record("relu", np.ones(2))
 
 
-def test_sagemakers_configuration_saves_what_it_says(hook_from, tmp_path):
+def test_sagemakers_configuration_saves_what_it_lists(hook_from, tmp_path):
     hook = hook_from(
         {
             "S3OutputPath": "s3://ignored",
@@ -59,7 +59,7 @@ def test_sagemakers_configuration_saves_what_it_says(hook_from, tmp_path):
     assert trial.tensor("relu").steps() == [0, 2, 4, 5]
 
 
-def test_one_collection_asked_for_twice_serves_both(hook_from, tmp_path):
+def test_one_collection_requested_twice_serves_both(hook_from, tmp_path):
     asked = [
         {"save_interval": "2", "reductions": "min"},
         {"save_interval": "4", "reductions": "max"},
@@ -77,7 +77,7 @@ def test_one_collection_asked_for_twice_serves_both(hook_from, tmp_path):
     assert tensor.reduction_values(2) == {("min", False): 0, ("max", False): 3}
 
 
-def test_a_dry_run_can_be_asked_for(hook_from, tmp_path):
+def test_a_dry_run_can_be_requested(hook_from, tmp_path):
     hook = hook_from({"HookParameters": {"dry_run": "true", "save_all": "True"}})
     train(hook)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [

@@ -59,7 +59,7 @@ def test_a_finished_run_on_s3_is_refused(requests):
         smdebug.Hook("s3://runs/done")
 
 
-def test_a_bucket_that_is_not_there_does_not_stop_the_training(requests, capsys):
+def test_a_missing_bucket_does_not_stop_the_training(requests, capsys):
     with smdebug.Hook("s3://missing/run", save_config=SaveConfig(save_interval=1)) as hook:
         for step in range(3):
             with hook.step():

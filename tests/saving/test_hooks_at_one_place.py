@@ -56,7 +56,7 @@ def test_devices_are_workers_too(out_dir):
     assert has_ended(out_dir)
 
 
-def test_two_hooks_at_one_place_are_told(out_dir, capsys):
+def test_two_hooks_at_one_place_cause_a_warning(out_dir, capsys):
     first = smdebug.Hook(out_dir, save_config=EVERY_STEP)
     second = smdebug.Hook(out_dir, save_config=EVERY_STEP)
     for hook, loss in ((first, 1.0), (second, 2.0)):

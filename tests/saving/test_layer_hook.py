@@ -46,7 +46,7 @@ def test_only_tensors_of_the_framework_count_as_tensors(out_dir):
     assert names_at(out_dir, 0) == ["layer_input_0", "layer_input_1"]
 
 
-def test_a_base_hook_counts_from_where_it_is_told(out_dir):
+def test_a_base_hook_counts_from_the_given_step(out_dir):
     manager = smdebug.saving.hook.NeutralCollections(create_default=True)
     hook = BaseHook(manager, ["losses"], None, 0, out_dir)
     assert hook.step == hook.init_step == 0

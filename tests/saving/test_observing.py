@@ -135,7 +135,7 @@ def test_samples_of_many_tensors_share_their_budget(run):
     assert len(reader.samples("outputs", 0)["t1999"]) == SAMPLE_BYTES // 4 // 2_000
 
 
-def test_facts_of_a_step_stand_beside_those_that_last(run):
+def test_facts_of_a_step_are_listed_with_lasting_ones(run):
     write, read = run
     observations = StepObservations()
     observations.note_lasting(optimizer="SGD")
@@ -149,7 +149,7 @@ def test_facts_of_a_step_stand_beside_those_that_last(run):
     assert reader.steps(kind="gradients") == []
 
 
-def test_scalars_of_steps_that_were_not_saved_come_with_the_next_one(run):
+def test_scalars_of_unsaved_steps_are_written_with_the_next_saved_one(run):
     write, read = run
     observations = StepObservations()
     for step in range(5):
@@ -190,7 +190,7 @@ def test_tensors_beyond_the_limit_are_left_out_and_counted(monkeypatch, run):
     assert read().statistics(0).names == ["a", "b"]
 
 
-def test_a_run_without_observations_says_why(tmp_path):
+def test_a_run_without_observations_raises_an_error_with_the_reason(tmp_path):
     with smdebug.Hook(tmp_path / "run", include_collections=["losses"]) as hook, hook.step():
         hook.record("loss", 1.0)
     reader = Observations(create_trial(str(tmp_path / "run")))
@@ -240,7 +240,7 @@ def test_observations_that_do_not_fit_together_are_damage(tmp_path, name, conten
         Observations(create_trial(str(tmp_path / "run"))).statistics(0)
 
 
-def test_columns_that_an_older_writer_did_not_know_are_nan(tmp_path):
+def test_columns_unknown_to_an_older_writer_are_nan(tmp_path):
     observations = StepObservations()
     array = np.ones(2)
     observe(observations, "outputs", {"a": array})

@@ -27,7 +27,7 @@ def _impatient(monkeypatch):
     monkeypatch.setattr(other_workers, "_CHECK_EVERY", 0.01)
 
 
-def test_nobody_is_waited_for_who_has_closed():
+def test_closed_workers_are_not_waited_for():
     storage = MemoryStorage()
     for worker in ("worker_0", "worker_1"):
         collections_file(storage, worker, b'{"training_run": 1, "closed": true}')

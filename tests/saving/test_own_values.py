@@ -12,7 +12,7 @@ from smdebug.trials import create_trial
 from tests.saving.saved_files import collections_of, index_of, names_at, saved_steps
 
 
-def test_a_scalar_is_saved_at_its_own_step_whatever_the_save_config_says(out_dir):
+def test_a_scalar_is_saved_at_its_own_step_whatever_the_save_config(out_dir):
     with smdebug.Hook(out_dir, save_config=SaveConfig(save_interval=10)) as hook:
         for step in range(4):
             with hook.step(modes.TRAIN):
@@ -60,7 +60,7 @@ def test_a_scalar_is_one_number(out_dir, wrong):
         hook.save_scalar("speed", wrong)
 
 
-def test_a_tensor_of_ones_own_goes_to_every_collection_named(out_dir):
+def test_a_custom_tensor_goes_to_every_named_collection(out_dir):
     with smdebug.Hook(out_dir, save_config=SaveConfig(save_interval=5)) as hook:
         for step in range(3):
             with hook.step():
@@ -75,7 +75,7 @@ def test_a_tensor_of_ones_own_goes_to_every_collection_named(out_dir):
     assert members["default"] == ["other"]
 
 
-def test_a_tensor_of_ones_own_is_written_raw_where_the_collection_wants_reductions(out_dir):
+def test_a_custom_tensor_is_written_raw_where_the_collection_wants_reductions(out_dir):
     with smdebug.Hook(out_dir, reduction_config=ReductionConfig(["min"])) as hook, hook.step():
         hook.save_tensor("mine", np.ones(2), "weights")
     assert names_at(out_dir, 0) == ["mine"]
@@ -96,7 +96,7 @@ def test_what_cannot_be_saved_is_left_out_with_a_warning(out_dir, capsys):
     assert names_at(out_dir, 0) == ["good"]
 
 
-def test_recording_outside_of_a_step_is_pointed_out(out_dir, capsys):
+def test_recording_outside_of_a_step_is_reported(out_dir, capsys):
     with smdebug.Hook(out_dir) as hook:
         hook.record("loss", 1.0)
     assert "no step runs" in capsys.readouterr().out

@@ -47,7 +47,7 @@ def test_a_process_that_ends_well_ends_its_run(tmp_path):
     "ending",
     ["sys.exit()", "sys.exit(0)", "try: sys.exit(3)\nexcept SystemExit as e: assert e.code == 3"],
 )
-def test_a_process_that_says_that_it_ended_well_ends_its_run(tmp_path, ending):
+def test_a_process_that_exits_with_success_ends_its_run(tmp_path, ending):
     done = run(tmp_path, ending)
     assert (done.returncode, has_ended(tmp_path)) == (0, True), done.stderr
 
@@ -61,7 +61,7 @@ def test_a_process_that_says_that_it_ended_well_ends_its_run(tmp_path, ending):
         ("def main(): return 5\nsys.exit(main())", 5),
     ],
 )
-def test_a_process_that_exits_with_an_error_is_no_end(tmp_path, ending, code):
+def test_a_process_that_exits_with_an_error_does_not_end_its_run(tmp_path, ending, code):
     done = run(tmp_path, ending)
     assert (done.returncode, saved(tmp_path), has_ended(tmp_path)) == (code, [0, 1, 2], False)
 
@@ -74,7 +74,7 @@ def test_a_thread_that_exits_does_not_end_the_process(tmp_path):
     assert (done.returncode, has_ended(tmp_path)) == (0, True)
 
 
-def test_those_who_wrap_sys_exit_as_well_go_on_to_see_it(tmp_path):
+def test_other_wrappers_of_sys_exit_still_see_the_call(tmp_path):
     wrapped = """
 ours = sys.exit
 def theirs(status=None):
@@ -119,7 +119,7 @@ assert two.is_good()
 
 
 @pytest.mark.parametrize("crash", ["1 / 0", "raise KeyboardInterrupt"])
-def test_an_unhandled_exception_is_no_end(tmp_path, crash):
+def test_an_unhandled_exception_does_not_end_the_run(tmp_path, crash):
     done = run(tmp_path, crash)
     assert done.returncode != 0
     assert saved(tmp_path) == [0, 1, 2]
@@ -134,7 +134,7 @@ def test_an_exception_from_before_the_hook_does_not_count(tmp_path):
     assert (done.returncode, has_ended(tmp_path)) == (0, True)
 
 
-def test_a_killed_process_leaves_whole_steps_and_a_claim_nobody_minds(tmp_path):
+def test_a_killed_process_leaves_whole_steps_and_a_claim_that_blocks_no_other(tmp_path):
     run(tmp_path, "hook.step(); import os; hook.flush(); os._exit(9)")
     assert saved(tmp_path) == [0, 1, 2]
     assert (tmp_path / "claim.smd").exists()
@@ -163,7 +163,7 @@ hook.step(); hook.record("loss", 3.0)
     assert has_ended(tmp_path)
 
 
-def test_a_hook_that_saw_nothing_leaves_nothing(tmp_path):
+def test_a_hook_without_steps_leaves_no_files(tmp_path):
     script = "import sys, smdebug; smdebug.Hook(sys.argv[1])"
     subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "run")],

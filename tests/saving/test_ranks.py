@@ -9,7 +9,7 @@ from smdebug.saving.ranks import by_horovod
 
 
 @pytest.mark.parametrize("framework", ["torch", "tensorflow", "tensorflow.keras", "mxnet"])
-def test_horovod_tells_the_rank_once_it_was_started(framework, monkeypatch):
+def test_the_rank_comes_from_horovod_once_it_is_started(framework, monkeypatch):
     started = []
     horovod = SimpleNamespace(is_initialized=lambda: bool(started), rank=lambda: 2, size=lambda: 4)
     monkeypatch.setitem(sys.modules, f"horovod.{framework}", horovod)
@@ -18,5 +18,5 @@ def test_horovod_tells_the_rank_once_it_was_started(framework, monkeypatch):
     assert by_horovod() == (2, 4)
 
 
-def test_without_horovod_nobody_is_asked():
+def test_without_horovod_its_rank_is_not_requested():
     assert by_horovod() is None

@@ -46,7 +46,7 @@ def test_the_steps_of_a_checkpoint_are_noted_beside_it(tmp_path, checkpoints):
     }
 
 
-def test_a_new_training_goes_on_counting(tmp_path, checkpoints):
+def test_a_resumed_training_continues_the_count(tmp_path, checkpoints):
     first = train(tmp_path / "run", 6, checkpoints, at=[0, 2])
     again = smdebug.Hook(tmp_path / "again", save_config=SaveConfig(save_interval=2))
     assert (again.step, again.init_step, again.training_run) == (3, 3, 1)
@@ -75,7 +75,7 @@ def test_a_checkpoint_rewritten_at_equal_size_is_seen(checkpoints):
     assert not store.is_checkpoint_updated()
 
 
-def test_uploaded_marks_and_our_own_notes_are_no_checkpoint(checkpoints):
+def test_upload_marks_and_our_own_records_are_not_checkpoints(checkpoints):
     store = StateStore()
     (checkpoints / "model.sagemaker-uploaded").write_text("")
     store.update_state(SavedState(0, 3, {modes.TRAIN: 3}).to_record(None))
@@ -91,7 +91,7 @@ def test_the_furthest_record_counts(checkpoints):
 
 
 @pytest.mark.parametrize("notes", ["", "{", "{}x", "[1]", '[{"training-run": 0}]', "3"])
-def test_notes_that_cannot_be_read_count_as_none(checkpoints, notes, capsys):
+def test_unreadable_records_are_ignored(checkpoints, notes, capsys):
     (checkpoints / "metadata.json").write_text(notes)
     assert StateStore().last_state() is None
     assert "could not be read" in capsys.readouterr().out

@@ -132,7 +132,7 @@ def test_a_dry_run_writes_none():
         ({"DebugRuleConfigurations": [{}]}, RulesFileError),
     ],
 )
-def test_rules_that_make_no_sense_are_refused_by_the_constructor(rules, error):
+def test_invalid_rules_are_refused_by_the_constructor(rules, error):
     with pytest.raises(error):
         smdebug.Hook(MemoryStorage(), rules=rules)
 
@@ -148,7 +148,7 @@ def test_rules_can_be_set_until_the_run_begins():
     assert [rule.rule for rule in rules_in(storage)] == ["ExplodingTensor"]
 
 
-def test_a_place_that_does_not_take_them_does_not_stop_the_training(capsys):
+def test_a_storage_that_refuses_them_does_not_stop_the_training(capsys):
     class Full(MemoryStorage):
         def write(self, key, data):
             if key == "rules.json":

@@ -56,7 +56,7 @@ schedules = st.builds(
 
 
 @given(st.lists(schedules, max_size=3), st.integers(-1, 30))
-def test_it_is_known_how_long_nothing_will_be_due(configured, step):
+def test_the_plan_knows_how_long_nothing_will_be_due(configured, step):
     plan = SavePlan(
         Collection(f"c{number}", "x", save_config=SaveConfig(dict.fromkeys(ModeKeys, schedule)))
         for number, schedule in enumerate(configured)
@@ -101,7 +101,7 @@ def test_without_a_reduction_config_the_value_is_saved():
 
 
 @pytest.mark.parametrize("name", sorted(NON_REDUCTION_COLLECTIONS))
-def test_losses_and_their_like_are_saved_as_they_are(name):
+def test_losses_and_similar_scalars_are_saved_unchanged(name):
     plan = SavePlan([collection(name, "x", reduction_config=ReductionConfig(["min"]))])
     assert wanted(plan, "x").raw
     assert not wanted(plan, "x").reductions
@@ -125,7 +125,7 @@ def test_only_included_collections_are_saved_unless_all_is():
     assert wanted(everything, "y")
 
 
-def test_a_collection_of_the_users_has_to_say_what_it_is_for():
+def test_a_custom_collection_needs_a_selection():
     with pytest.raises(InvalidCollectionConfiguration, match="mine"):
         SavePlan.prepared([Collection("mine")], ["mine"], built_in=["losses"])
     with pytest.raises(InvalidCollectionConfiguration, match="mine"):  # included or not
@@ -139,7 +139,7 @@ def test_a_regex_that_does_not_compile_is_refused_before_the_training():
         SavePlan([collection("c", "(x")])
 
 
-def test_a_name_belongs_to_a_collection_by_itself_too():
+def test_a_tensor_may_be_added_to_a_collection_by_its_name():
     plan = SavePlan([Collection("c", tensor_names=["x(1"], save_config=every(1))])
     assert wanted(plan, "x(1")
     assert [c.name for c in plan.collections(plan.members("x(1"))] == ["c"]

@@ -42,7 +42,7 @@ def test_a_mode_step_is_the_number_of_earlier_steps_of_that_mode(sequence):
 
 
 @given(modes, modes)
-def test_a_resumed_clock_goes_on_where_the_other_stopped(before, after):
+def test_a_resumed_clock_continues_where_the_other_stopped(before, after):
     stopped = run_through(before)
     resumed = StepClock.resumed(stopped.step, stopped.mode_steps)
     assert (

@@ -61,7 +61,7 @@ def test_what_was_written_is_read_back_by_way_of_the_index():
     assert storage.size(EVENT_KEY) == writer.size
 
 
-def test_the_index_says_mode_step_checksum_dtype_and_shape():
+def test_the_index_contains_mode_step_checksum_dtype_and_shape():
     storage = MemoryStorage()
     with begin(storage, meta_extras={"run_id": "r1", "previous_step": None}) as writer:
         writer.write_tensor("weight", np.zeros((2, 3), np.int8))
@@ -82,7 +82,7 @@ def test_the_index_says_mode_step_checksum_dtype_and_shape():
     assert raw["shape_payload"] == []
 
 
-def test_extras_of_the_meta_are_asked_for_when_the_index_is_made():
+def test_extras_of_the_meta_are_computed_when_the_index_is_made():
     storage = MemoryStorage()
     saved = {"previous_step": 3}
     with begin(storage, meta_extras=lambda: saved) as writer:
@@ -142,7 +142,7 @@ def test_a_name_may_come_twice():
     assert values_in(storage)["x"].tolist() == [2]
 
 
-def test_a_record_may_stay_out_of_the_index():
+def test_a_record_may_be_left_out_of_the_index():
     storage = MemoryStorage()
     with begin(storage) as writer:
         writer.write_tensor("x", 1, indexed=False)
@@ -174,7 +174,7 @@ def test_the_array_may_change_as_soon_as_it_is_written(size):
     assert all((value == value[0]).all() for value in values.values())
 
 
-def test_large_tensors_leave_at_once_and_small_ones_together():
+def test_large_tensors_are_written_at_once_and_small_ones_together():
     storage = FaultyStorage()
     with begin(storage) as writer:
         for number in range(100):
@@ -214,7 +214,7 @@ arrays = dtypes.flatmap(
 
 @given(tensors=st.lists(st.tuples(st.text("abc/:é", min_size=1), arrays), min_size=1, max_size=8))
 @settings(max_examples=100, deadline=None)
-def test_every_array_comes_back_as_it_was(tensors):
+def test_every_array_is_read_back_unchanged(tensors):
     storage = MemoryStorage()
     with begin(storage) as writer:
         for name, array in tensors:
@@ -252,7 +252,7 @@ def test_an_aborted_step_leaves_no_trace():
 
 
 @pytest.mark.parametrize("end", [StepWriter.commit, StepWriter.abort])
-def test_a_finished_step_takes_no_more(end):
+def test_a_finished_step_accepts_no_more_records(end):
     writer = begin(MemoryStorage())
     writer.write_tensor("x", 1)
     end(writer)
@@ -265,7 +265,7 @@ def test_a_finished_step_takes_no_more(end):
             more()
 
 
-def test_the_index_does_not_come_before_the_events():
+def test_the_index_is_not_written_before_the_events():
     writer = begin(MemoryStorage())
     writer.write_tensor("x", 1)
     with pytest.raises(SMDebugRuntimeError, match="after its event file"):
@@ -318,7 +318,7 @@ def test_an_index_file_that_failed_can_be_tried_again():
     assert values_in(storage)["x"].tolist() == [1]
 
 
-def test_a_record_read_whole_says_everything():
+def test_a_record_read_whole_contains_everything():
     storage = MemoryStorage()
     with begin(storage) as writer:
         writer.write_tensor("x", np.float32(2), wall_time=3.0)

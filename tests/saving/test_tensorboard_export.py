@@ -78,14 +78,14 @@ def test_the_folder_may_be_elsewhere(tmp_path):
     assert not (tmp_path / "run/tensorboard").exists()
 
 
-def test_without_being_asked_nothing_is_exported(tmp_path):
+def test_nothing_is_exported_unless_requested(tmp_path):
     with smdebug.Hook(tmp_path / "run") as hook, hook.step():
         hook.record("loss", 3.0)
     assert hook.tensorboard_dir is None
     assert not (tmp_path / "run/tensorboard").exists()
 
 
-def test_in_sagemaker_only_its_own_file_says_where(tmp_path, monkeypatch):
+def test_in_sagemaker_only_its_own_file_sets_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
     monkeypatch.setenv("TENSORBOARD_CONFIG_FILE_PATH", str(tmp_path / "tensorboard.json"))
     assert smdebug.Hook(tmp_path / "a", export_tensorboard=True).tensorboard_dir is None
