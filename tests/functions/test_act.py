@@ -203,7 +203,7 @@ class Died(BaseException):
     """The process is gone."""
 
 
-def test_what_an_invocation_has_claimed_that_died_is_done_by_itself_or_by_another_after_a_while():
+def test_the_claim_of_a_dead_invocation_is_taken_over_by_its_repetition_or_after_a_while():
     memory = Memory()
     detail = event(MAIL)["detail"]
     memory.trouble = {"tell": Died()}
@@ -222,7 +222,7 @@ def test_what_an_invocation_has_claimed_that_died_is_done_by_itself_or_by_anothe
     assert len(memory.done) == 2
 
 
-def test_what_somebody_has_just_finished_is_not_done_again_by_who_could_not_claim_it():
+def test_an_action_just_finished_is_not_repeated_by_an_invocation_without_its_claim():
     memory = Memory()
     detail = event(MAIL)["detail"]
     claim = memory.claim

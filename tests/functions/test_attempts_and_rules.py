@@ -265,7 +265,7 @@ def test_a_lost_notification_of_changed_rules_is_found_by_the_sweeper():
     assert small.statuses() == {"failing": "IssuesFound", "other": "Stopped"}
 
 
-def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_by_half(monkeypatch):
+def test_rules_that_the_sweeper_finds_are_newer_than_half_recorded_ones(monkeypatch):
     from functions.arrivals import rules_file
 
     small = SmallWorld(NO_DEFAULTS)
@@ -284,7 +284,7 @@ def test_rules_that_the_sweeper_finds_are_newer_than_those_that_somebody_noted_b
     assert {configured.name for configured in small.index.rules(RUN).wanted} == {"failing", "other"}
 
 
-def test_a_lane_whose_maker_died_keeps_nobody_from_finishing():
+def test_a_lane_whose_maker_died_does_not_keep_the_run_from_finishing():
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     worker = Saver(small.place()).begin()

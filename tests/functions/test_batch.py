@@ -52,7 +52,7 @@ def test_a_poisoned_message_goes_its_way_while_the_good_ones_pass(capsys):
     assert "poison" in said["problem"]
 
 
-def test_whoever_stops_the_process_is_not_held_up():
+def test_stopping_the_process_is_not_delayed():
     batch = batch_of(message("1", notification("b", "x/rules.json")))
     with pytest.raises(KeyboardInterrupt), batch.seen_again_if_it_fails("b/x"):
         raise KeyboardInterrupt

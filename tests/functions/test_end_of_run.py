@@ -179,9 +179,7 @@ class Sums(Rule):
 
 
 @pytest.mark.parametrize("known_before", [True, False])
-def test_a_rule_that_somebody_wrote_is_asked_about_the_end_in_its_own_process(
-    tmp_path, known_before
-):
+def test_a_custom_rule_is_evaluated_at_the_end_in_its_own_process(tmp_path, known_before):
     watched = Watched(tmp_path, SUMS % "", "Sums")
     watched.save(0, 1, 5)
     if known_before:

@@ -190,7 +190,7 @@ def test_a_deleted_message_is_not_redelivered(queue):
     assert bodies(queue.receive()) == ["b"]
 
 
-def test_whoever_received_it_first_deletes_it_also_when_another_has_it(queue):
+def test_the_first_receiver_can_delete_it_while_another_has_it(queue):
     queue.send("a")
     ((_, _, first),) = queue.receive()
     wait(queue, VISIBILITY + 1)

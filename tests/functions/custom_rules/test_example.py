@@ -24,7 +24,7 @@ def test_it_finds_the_loss_that_has_jumped_and_remembers_from_step_to_step(tmp_p
     assert (evidence["tensor"], evidence["value"], evidence["threshold"]) == ("loss", 9.0, 5.0)
 
 
-def test_it_could_be_deployed_as_it_stands_and_is_not_by_default():
+def test_the_example_can_be_deployed_unchanged_and_is_not_by_default():
     (file,) = rule_files(FOLDER)
     assert file.rules == ("SuddenJump",)
     assert "SuddenJump" not in {

@@ -56,7 +56,7 @@ def test_a_rule_that_dies_is_tried_once_more_and_alone_and_after_that_is_an_erro
     assert watched.group.cursor == 5
 
 
-def test_a_death_that_was_chance_changes_nothing(tmp_path):
+def test_an_accidental_death_changes_nothing(tmp_path):
     watched = Watched(tmp_path, parameters={"limit": 100})
     run = watched.small.run_rule
 

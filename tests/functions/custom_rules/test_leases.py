@@ -15,7 +15,7 @@ from functions.rule_groups import GroupBusy, LeaseLost
 from tests.functions.custom_rules.watched import RUN, Watched
 
 
-def test_while_a_rule_runs_nobody_else_claims_its_steps(tmp_path):
+def test_while_a_rule_runs_its_steps_cannot_be_claimed_again(tmp_path):
     watched = Watched(tmp_path, parameters={"limit": 100})
     watched.save(0)
     watched.small.deliver()

@@ -68,7 +68,7 @@ class Mine(Rule):
     assert watched.attributes() == {"factor": 0.5, "name": "other"}
 
 
-def test_what_it_is_lent_opens_its_run_the_others_and_its_own_memory(tmp_path):
+def test_its_credentials_open_its_run_the_others_and_its_own_state(tmp_path):
     watched = Watched(
         tmp_path, COMPARES, "Compares", other_trials=["s3://runs/other"], name="a rule.of ours"
     )

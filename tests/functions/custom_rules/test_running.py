@@ -70,7 +70,7 @@ def test_it_has_a_folder_for_itself_that_is_empty_and_is_gone_afterwards(tmp_pat
     assert not Path(first).exists()
 
 
-def test_nobody_may_look_into_the_process_that_starts_it_or_orphan_a_process_of_its_own(tmp_path):
+def test_a_rule_can_neither_inspect_its_parent_nor_orphan_a_process(tmp_path):
     asked(tmp_path, "return False")
     system = ctypes.CDLL(None)
     is_subreaper = ctypes.c_int()

@@ -92,14 +92,14 @@ def test_only_endpoints_of_the_stack_are_notified():
     assert "+1999 is not a phone number" in phone.reason
 
 
-def test_a_message_to_nobody_in_particular_goes_to_all_that_there_are():
+def test_a_message_without_a_recipient_goes_to_all_endpoints():
     everybody = planned({"name": "email"}, {"name": "sms"})
     assert [deed.to for deed in everybody] == ["Ada@example.org", "bob@example.org", "+15551234567"]
     (nobody,) = planned({"name": "email"}, endpoints=Endpoints())
     assert nobody.reason.startswith("There is no e-mail address")
 
 
-def test_an_action_that_nobody_knows_is_refused():
+def test_an_unknown_action_is_refused():
     (deed,) = planned({"name": "reboot"})
     assert "no action 'reboot'" in deed.reason
 

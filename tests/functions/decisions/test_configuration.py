@@ -70,7 +70,7 @@ def test_nothing_is_wrong_with_a_rule_that_can_be_evaluated(configuration):
     assert check(configuration, CATALOG) is None
 
 
-def test_a_custom_rule_is_evaluated_by_itself_and_built_in_ones_together():
+def test_custom_rules_are_evaluated_alone_and_built_in_ones_together():
     assert group_of(rule("AllZero")) == group_of(rule("ExplodingTensor")) == "builtin"
     mine = rule("Mine", source="s3://bucket/mine.py")
     assert group_of(mine) == f"custom-{mine.id}"
@@ -78,7 +78,7 @@ def test_a_custom_rule_is_evaluated_by_itself_and_built_in_ones_together():
     assert check(rule("Deployed"), CATALOG, {"Deployed"}) is None
 
 
-def test_a_rule_that_nobody_knows_is_put_where_its_error_is_seen():
+def test_an_unknown_rule_is_evaluated_where_its_error_is_reported():
     assert group_of(rule("Frobnicate"), {"Deployed"}) == "builtin"
 
 

@@ -57,7 +57,7 @@ def test_whatever_moves_is_a_new_beginning(moved):
     assert record.in_vain == 0
 
 
-def test_what_only_shows_that_somebody_tried_is_no_progress():
+def test_attempts_alone_are_not_progress():
     tried = replace(GROUP, token=7, lease_until=99.0, deaths=2)
     assert progress_of(ENDED, [tried]) == progress_of(ENDED, [GROUP])
 

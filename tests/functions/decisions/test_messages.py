@@ -109,7 +109,7 @@ def test_every_kind_of_creation_is_an_arrival(name):
         "myrules.json",
     ],
 )
-def test_any_other_key_is_nobodys(key):
+def test_any_other_key_belongs_to_no_run(key):
     assert arrivals_in(notification("b", key)) == arrivals_in(event("b", key)) == []
 
 

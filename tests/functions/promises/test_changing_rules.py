@@ -99,7 +99,7 @@ def test_two_runs_do_not_touch(small):
     assert small.statuses("runs/b") == {"ExplodingTensor": "InProgress"}
 
 
-def test_a_rule_that_compares_two_runs_waits_for_the_other_and_holds_nobody_up():
+def test_a_rule_that_compares_two_runs_waits_for_the_other_and_blocks_no_rule():
     small, _, other = ahead_of_compared_run()
     small.settle()
     assert cursor(small) == 1

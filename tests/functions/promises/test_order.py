@@ -103,7 +103,7 @@ def test_a_late_step_whose_evaluation_died_is_evaluated_with_the_next(small):
     assert found_steps(small) == [10, 0]
 
 
-def test_a_step_that_a_worker_skipped_holds_nobody_up(small):
+def test_a_step_that_a_worker_skipped_blocks_no_other(small):
     first, second = (
         Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
     )

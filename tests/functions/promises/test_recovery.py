@@ -124,7 +124,7 @@ def test_a_repeated_notification_starts_steps_after_a_crash():
     assert found_steps(small) == [0]
 
 
-def test_collections_that_were_noted_by_somebody_who_died_are_followed_by_a_check():
+def test_collections_recorded_by_a_process_that_died_are_followed_by_a_check():
     small, message = collections_that_come_last()
     cannot_start(small, message)
     small.pass_time(400)
@@ -135,7 +135,7 @@ def unavailable(*_: object) -> bytes:
     raise StorageUnavailable("s3://runs/mnist", "not now")
 
 
-def test_a_run_is_finished_also_if_whoever_noted_its_end_died_before_starting_anything(small):
+def test_a_run_is_finished_even_if_the_process_that_recorded_its_end_died(small):
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
     worker.end()
