@@ -118,17 +118,17 @@ class TopicAccess(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class IngestEnvironment(IndexAccess, WorkflowAccess, ChecksAccess, ScheduleAccess, CustomRuleNames):
-    """What ingest and sweep are given."""
+    """The variables of ingest and sweep."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateEnvironment(IndexAccess, ChecksAccess):
-    """What evaluate, commit and finish_run are given."""
+    """The variables of evaluate, commit and finish_run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimEnvironment(IndexAccess, ChecksAccess, CustomRuleNames):
-    """What claim is given."""
+    """The variables of claim."""
 
     sandbox: str = _variable("SMDEBUG_CUSTOM_RULE_SANDBOX")
     rule_sources: tuple[str, ...] = _variable("SMDEBUG_RULE_SOURCES", _json_strings)
@@ -137,12 +137,12 @@ class ClaimEnvironment(IndexAccess, ChecksAccess, CustomRuleNames):
 
 @dataclass(frozen=True, kw_only=True)
 class WatchEnvironment(IndexAccess, WorkflowAccess, ChecksAccess, ScheduleAccess):
-    """What watch is given."""
+    """The variables of watch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActEnvironment(TableAccess, ChecksAccess, TopicAccess):
-    """What act is given."""
+    """The variables of act."""
 
     alert_emails: tuple[str, ...] = _variable("SMDEBUG_ALERT_EMAILS", _strings)
     alert_phone_numbers: tuple[str, ...] = _variable("SMDEBUG_ALERT_PHONE_NUMBERS", _strings)
@@ -150,4 +150,4 @@ class ActEnvironment(TableAccess, ChecksAccess, TopicAccess):
 
 @dataclass(frozen=True, kw_only=True)
 class NotifyEnvironment(TableAccess, TopicAccess):
-    """What notify is given."""
+    """The variables of notify."""

@@ -1,4 +1,4 @@
-"""What the functions need from outside, in our words. Each method is one call.
+"""The ports: the services that the functions need, in our own terms. Each method is one call.
 
 AWS and memory, in `functions.adapters`, keep the same promises.
 """

@@ -1,4 +1,4 @@
-"""What a function returns to the workflow: the events to publish, and how to mark them published."""
+"""The reply of a function to the workflow: the events to publish, and how to mark them published."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the deployment decided, and the limits of the application; times in seconds.
+    """The settings of the deployment, and the limits of the application; times in seconds.
 
     `infra/settings.py` holds the values of the settings, and their defaults.
     """

@@ -55,27 +55,27 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | D
     if "answer" not in result:
         error = result.get("Error")
         if not isinstance(error, str):
-            raise AnswerRefused("The rule's function gave no answer")
+            raise AnswerRefused("The rule's function returned no answer")
         cause = result.get("Cause")
         return Died(_text(f"its function failed ({error}: {_short(cause)})", "it", LONGEST_TEXT))
     answer = _mapping(result["answer"], "The answer")
     if "died" in answer:
-        return _death(_mapping(answer["died"], "What it died of"), asked)
+        return _death(_mapping(answer["died"], "The report of its death"), asked)
     _only(answer, ("steps", "state", "left_out", "asks_at_end"), "the answer")
     outcomes = _outcomes(answer.get("steps"), asked)
     saved = _mapping(answer.get("state") or {}, "The state")
     _only(saved, ("inline", "key", "problem"), "the state")
     if len(saved) > 1:
-        raise AnswerRefused("The state is in two places")
+        raise AnswerRefused("The state is given in more than one form")
     left_out = answer.get("left_out", [])
     if not isinstance(left_out, list) or len(left_out) > 20:
-        raise AnswerRefused("What was left out of the state is no list of names")
+        raise AnswerRefused("The names left out of the state are not a list of at most 20")
     names = tuple(_text(name, "A name", 200) for name in left_out)
     asks_at_end = answer.get("asks_at_end", False)
     if not isinstance(asks_at_end, bool):
-        raise AnswerRefused("Whether it asks for the end is neither true nor false")
+        raise AnswerRefused("`asks_at_end` is not a boolean")
     if "key" in saved and saved["key"] != state_key:
-        raise AnswerRefused("The state is not where this rule keeps its own")
+        raise AnswerRefused("The key of the state is not the one of this claim")
     return Answer(
         outcomes,
         state=_bytes(saved["inline"]) if "inline" in saved else None,
@@ -87,28 +87,26 @@ def read_answer(ran: Any, *, asked: Sequence[int], state_key: str) -> Answer | D
 
 
 def _death(death: Mapping[str, Any], asked: Sequence[int]) -> Died:
-    _only(death, ("step", "message", "later"), "what it died of")
+    _only(death, ("step", "message", "later"), "the report of its death")
     step = death.get("step")
     if step is not None and not (type(step) is int and step in asked):
-        raise AnswerRefused("It died at a step that it was not asked about")
+        raise AnswerRefused("It died at a step that is not in its job")
     later = death.get("later", False)
     if not isinstance(later, bool):
-        raise AnswerRefused("What it died of is not told as it should be")
-    return Died(_text(death.get("message"), "What it died of", LONGEST_TEXT), step, later)
+        raise AnswerRefused("`later` in the report of its death is not a boolean")
+    return Died(_text(death.get("message"), "The message of its death", LONGEST_TEXT), step, later)
 
 
 def _outcomes(steps: Any, asked: Sequence[int]) -> list[Outcome | Behind]:
     if not isinstance(steps, list) or not 0 < len(steps) <= len(asked):
-        raise AnswerRefused(
-            f"It answered about other steps than the {len(asked)} it was asked about"
-        )
+        raise AnswerRefused(f"Its outcomes are not a list of 1 to {len(asked)} steps")
     outcomes: list[Outcome | Behind] = []
     for step_answer, step in zip(steps, asked, strict=False):
         entry = _mapping(step_answer, "An outcome")
         if type(entry.get("step")) is not int or entry["step"] != step:
-            raise AnswerRefused(f"It answered about another step than {step}, which was next")
+            raise AnswerRefused(f"An outcome is not of step {step}, which was next")
         if outcomes and isinstance(outcomes[-1], Raised | Behind):
-            raise AnswerRefused(f"It went on to step {step} after it had given up")
+            raise AnswerRefused(f"It evaluated step {step} after it had stopped")
         outcomes.append(_outcome(entry))
     return outcomes
 
@@ -135,7 +133,7 @@ def _outcome(payload: Mapping[str, Any]) -> Outcome | Behind:
 
 def _findings(payload: Any) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(payload, list) or len(payload) > MOST_FINDINGS:
-        raise AnswerRefused(f"The findings are no list of at most {MOST_FINDINGS}")
+        raise AnswerRefused(f"The findings are not a list of at most {MOST_FINDINGS}")
     room = [MOST_VALUES]
     return tuple(_finding(_mapping(finding, "A finding"), room) for finding in payload)
 
@@ -147,9 +145,9 @@ def _finding(finding: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
             _text(finding[name], f"The {name} of a finding", LONGEST_TEXT)
     step = finding.get("step")
     if step is not None and not (type(step) is int and 0 <= step < 10**12):
-        raise AnswerRefused("The step of a finding is none")
+        raise AnswerRefused("The step of a finding is not a valid step")
     if not isinstance(finding.get("details", {}), dict):
-        raise AnswerRefused("The details of a finding are no mapping")
+        raise AnswerRefused("The details of a finding are not a mapping")
     for name in ("value", "threshold", "details"):
         _plain(finding.get(name), room, 0)
     return dict(finding)
@@ -158,7 +156,7 @@ def _finding(finding: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
 def _plain(value: Any, room: list[int], depth: int) -> None:
     room[0] -= 1
     if room[0] < 0 or depth > _DEEPEST:
-        raise AnswerRefused("The findings hold more than findings may")
+        raise AnswerRefused("The findings hold too many values, or too deeply nested ones")
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
@@ -168,7 +166,7 @@ def _plain(value: Any, room: list[int], depth: int) -> None:
             raise AnswerRefused("A number in a finding is too large")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise AnswerRefused("A number in a finding is none that JSON has")
+            raise AnswerRefused("A number in a finding is NaN or infinite")
     elif isinstance(value, list):
         for element in value:
             _plain(element, room, depth + 1)
@@ -177,7 +175,7 @@ def _plain(value: Any, room: list[int], depth: int) -> None:
             _text(name, "A name in a finding", 200)
             _plain(element, room, depth + 1)
     else:
-        raise AnswerRefused("A value in a finding is no plain data")
+        raise AnswerRefused("A value in a finding is not plain data")
 
 
 def _bytes(text: Any) -> bytes:
@@ -192,23 +190,23 @@ def _bytes(text: Any) -> bytes:
 
 def _mapping(payload: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(payload, dict):
-        raise AnswerRefused(f"{what} is no mapping")
+        raise AnswerRefused(f"{what} is not a mapping")
     return payload
 
 
 def _only(payload: Mapping[str, Any], names: Sequence[str] | frozenset[str], what: str) -> None:
     for name in payload:
         if name not in names:
-            raise AnswerRefused(f"There is {_short(name)!r} in {what}")
+            raise AnswerRefused(f"There is an unknown field {_short(name)!r} in {what}")
 
 
 def _text(text: Any, what: str, longest: int) -> str:
     if not isinstance(text, str) or len(text) > longest:
-        raise AnswerRefused(f"{what} is no text of at most {longest} characters")
+        raise AnswerRefused(f"{what} is not a text of at most {longest} characters")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise AnswerRefused(f"{what} is no valid text") from None
+        raise AnswerRefused(f"{what} is not valid Unicode") from None
     return text
 
 

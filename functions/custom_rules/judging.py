@@ -61,7 +61,7 @@ def commit_answer(
 
 
 class _Judgement:
-    """What follows from the answer to one claim; each method returns whether there is more to do at once."""
+    """The effects of the answer to one claim; each method returns whether there is more to do at once."""
 
     def __init__(self, leased: LeasedGroup, claimed: Claimed):
         self._leased = leased

@@ -1,1 +1,1 @@
-"""What is to be done, as pure functions of values: no clock, no environment, no client."""
+"""Decisions, as pure functions of values: no clock, no environment, no client."""

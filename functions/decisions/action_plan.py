@@ -1,4 +1,4 @@
-"""Which actions of a finding to carry out, and which to refuse: a run can stop only itself.
+"""Deciding which actions of a finding to carry out, and which to refuse: a run can stop only itself.
 
 A `rules.json` comes from outside. It may stop only the training job of its own run, and notify only the
 addresses that the stack was deployed with; anything else becomes an outcome that names the reason.

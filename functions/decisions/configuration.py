@@ -1,4 +1,4 @@
-"""Which rules watch a run, whether they can, and what a new rules.json changes."""
+"""The rules that watch a run, checks of their configuration, and the changes of a new rules.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often an ended run is checked again when its rules make no progress."""
+"""Deciding how often to check an ended run again whose rules make no progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smdebug.service.records import GroupRecord, RuleConfiguration, RunRecord
 
 
 class Retry(Enum):
-    """What to do with a run that has ended and is not finished."""
+    """The next action for a run that has ended and is not finished."""
 
     CONTINUE = "evaluate again"
     GIVE_UP = "give up the rules that made no progress"

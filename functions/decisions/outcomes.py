@@ -1,4 +1,4 @@
-"""What evaluating a rule at a step can result in."""
+"""The possible outcomes of evaluating a rule at a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps are due, in which order, and which have to be waited for.
+"""Deciding which steps are due, in which order, and which to wait for.
 
 A worker's index file names the step that this worker saved before. Following these from a complete step
 back to the cursor shows every step in between that any worker saved: the step is due once all of those
@@ -23,7 +23,7 @@ PreviousStep = Callable[[int, str], int | None]
 
 @dataclass(frozen=True)
 class Settling:
-    """What decides whether to wait for a step."""
+    """The facts that decide whether to wait for a step."""
 
     num_workers: int
     cursor: int
@@ -135,7 +135,7 @@ def never_came(
     first = waiting[0]
     if num_workers is None:
         return (
-            f"Step {first.step} was saved, but no collections file has come, which gives the number of "
+            f"Step {first.step} was saved, but no collections file has arrived, which gives the number of "
             "workers: no rule can be evaluated. Does the training write collections/?"
         )
     there = first.complete_workers

@@ -17,7 +17,7 @@ _NAMES = frozenset(name.lower() for name in (_STALLED.name, *_STALLED.aliases))
 
 
 class Stage(Enum):
-    """How far the silence of a run has gone."""
+    """The stages of a run's silence."""
 
     ACTIVE = "nothing to report"
     SILENT = "to be reported as silent"

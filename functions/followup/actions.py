@@ -35,7 +35,7 @@ CLAIMED_FOR = 75  # seconds: longer than the function lives
 
 @dataclass(frozen=True)
 class ActionPorts:
-    """What carrying out actions needs."""
+    """The ports for carrying out actions."""
 
     jobs: TrainingJobs
     control: ControlObjects

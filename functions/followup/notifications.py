@@ -19,7 +19,7 @@ KEPT_FOR = 14 * 86_400  # seconds: as long as a queue keeps what could not be de
 
 @dataclass(frozen=True)
 class NotificationPorts:
-    """What sending a message once needs: the topic, and a memory of what was sent."""
+    """The ports for sending a message once: the topic, and a record of what was sent."""
 
     topic: Topic
     store: ItemStore

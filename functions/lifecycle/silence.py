@@ -21,7 +21,7 @@ def watch(world: World, run: str) -> None:
     newest = world.index.steps(run, record.training_run, limit=1, newest_first=True)
     silence = assess(record, newest, _limits_of(world, run), now=now)
     if silence.stage is Stage.ENDED:
-        announce_end(world, run, f"nothing has come for {silence.seconds:.0f} s")
+        announce_end(world, run, f"nothing has arrived for {silence.seconds:.0f} s")
         return
     world.schedules.wake(run, at=silence.check_at)
     if silence.stage is Stage.SILENT:

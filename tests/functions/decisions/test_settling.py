@@ -211,7 +211,7 @@ def test_a_step_that_waits_too_long_names_the_missing_workers():
     assert "worker_1, worker_3 is missing" in problem
 
 
-def test_a_complete_step_waits_for_nobody():
+def test_a_complete_step_waits_for_no_worker():
     assert never_came([written(5, "worker_0")], 1, timeout=900, now=5000) == ""
 
 
@@ -227,4 +227,4 @@ def test_many_that_are_missing_are_not_all_named():
 
 def test_without_a_collections_file_that_is_what_is_missing():
     problem = never_came([written(5, "worker_0")], None, timeout=900, now=5000)
-    assert "no collections file has come" in problem
+    assert "no collections file has arrived" in problem

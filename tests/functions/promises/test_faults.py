@@ -102,7 +102,7 @@ def test_a_missing_collections_file_is_reported(small):
         detail["trouble"] for detail in small.details("Run State Change") if detail["trouble"]
     ]
     assert len(troubles) == 1
-    assert "no collections file has come" in troubles[0]
+    assert "no collections file has arrived" in troubles[0]
 
 
 def test_a_rule_that_is_changed_while_the_run_goes_on_is_stopped_and_begins_anew():
