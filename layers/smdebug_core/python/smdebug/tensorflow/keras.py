@@ -55,7 +55,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self.trained_model: Any = None
         self.functions = StepFunctions(self)
         self.tape_steps = TapeSteps(self)
-        self._in_batch = False  # a batch has begun, and not ended
+        self.in_batch = False  # a batch has begun, and not ended
         self._logged: set[tuple[int, str]] = set()
         super().set_up(options)
 
@@ -114,7 +114,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     def _begin(self, mode: ModeKeys) -> None:
         self.functions.arm()
-        if self._in_batch and self.mode is mode:
+        if self.in_batch and self.mode is mode:
             return  # the batch before was none: the data had ended
         try:
             self.begin_step(mode)
@@ -122,13 +122,13 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             self.stopped = stopped
             self.trained_model.stop_training = True
             return
-        self._in_batch = True
+        self.in_batch = True
         self.functions.is_first = False
         if self.due and self.functions.is_replaced(kind := _KINDS.get(mode, "")):
             self.functions.replace(kind)
 
     def _end(self, batch: int, logs: Mapping[str, Any] | None) -> None:
-        self._in_batch = False
+        self.in_batch = False
         captured = self.functions.take_captured()
         if self.due:
             self.guarded(lambda: self._record_step(batch, logs, captured))

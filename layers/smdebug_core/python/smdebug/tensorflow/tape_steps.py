@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from smdebug.config.keys import CollectionKeys
 from smdebug.mode_keys import ModeKeys
 from smdebug.tensorflow.capture import Collector, collecting, path_of
 from smdebug.tensorflow.step_functions import CapturingHook, layers_of, warn_of_hidden
 
+if TYPE_CHECKING:
+    from smdebug.tensorflow.compiled_steps import CompiledSteps, NamedValue
+
+Named = list[tuple[str, Any]]
+
 
 class RecordingHook(CapturingHook, Protocol):
     """What the steps of a tape ask of the hook."""
+
+    in_batch: bool
+
+    def wants(self, tensor_name: str) -> bool: ...
 
     def begin_step(self, mode: ModeKeys | None = None) -> None: ...
 
@@ -37,6 +46,7 @@ class TapeSteps:
         self._context: Any = None
         self._collector: Collector | None = None
         self._names: set[str] = set()  # used within this step
+        self._compiled: CompiledSteps | None = None
 
     def entered(self) -> None:
         """Begin a step: the tape was entered."""
@@ -60,17 +70,52 @@ class TapeSteps:
         if self._hook.due:
             self._hook.guarded(lambda: self._record(target, sources, gradients))
 
+    def traced(self) -> bool:
+        """Begin a step of a function that is traced; return whether its steps are the tape's."""
+        if self._hook.in_batch:
+            return False
+        self._names.clear()
+        self._compiled_steps().entered()
+        return True
+
+    def asked_in_graph(self, target: Any, sources: Any, gradients: Any) -> None:
+        """Have the function that is traced record the step whenever it runs."""
+        self._hook.guarded(
+            lambda: self._compiled_steps().add(self._in_graph(target, sources, gradients))
+        )
+
+    def _compiled_steps(self) -> CompiledSteps:
+        if self._compiled is None:
+            from smdebug.tensorflow.compiled_steps import CompiledSteps
+
+            self._compiled = CompiledSteps(self._hook)
+        return self._compiled
+
+    def _in_graph(self, target: Any, sources: Any, gradients: Any) -> list[NamedValue]:
+        from smdebug.tensorflow.compiled_steps import NamedValue
+
+        losses, variables, named_gradients = self._named(target, sources, gradients)
+        return [
+            *(NamedValue(name, CollectionKeys.LOSSES, loss) for name, loss in losses),
+            *(NamedValue(name, None, variable) for name, variable in variables),
+            *(NamedValue(name, CollectionKeys.GRADIENTS, value) for name, value in named_gradients),
+            *(
+                NamedValue(f"{path_of(variable)}:0", CollectionKeys.OPTIMIZER_VARIABLES, variable)
+                for variable in getattr(self.optimizer, "variables", ())
+            ),
+        ]
+
     def _record(self, target: Any, sources: Any, gradients: Any) -> None:
         import tensorflow as tf
 
-        self._record_losses(tf.nest.flatten(target))
-        variables = tf.nest.flatten(sources)
-        self._record_variables(variables)
-        for variable, gradient in zip(variables, tf.nest.flatten(gradients), strict=True):
-            if gradient is not None and (path := self._path_of(variable)) is not None:
-                name = self._unused(f"gradients/{path}Grad")
-                if self._hook.wants_as(name, CollectionKeys.GRADIENTS):
-                    self._hook.record(name, tf.convert_to_tensor(gradient))
+        losses, variables, named_gradients = self._named(target, sources, gradients)
+        for name, loss in losses:
+            self._hook.record_as(name, loss, CollectionKeys.LOSSES)
+        for name, variable in variables:
+            self._hook.record_variable(name, variable)
+        for name, gradient in named_gradients:
+            if self._hook.wants_as(name, CollectionKeys.GRADIENTS):
+                self._hook.record(name, tf.convert_to_tensor(gradient))
         collector, self._collector = self._collector, None
         if collector is not None:
             warn_of_hidden(self._hook, collector)
@@ -78,13 +123,23 @@ class TapeSteps:
                 self._hook.record(name, value)
         self._hook.record_optimizer(self.optimizer)
 
-    def _record_losses(self, targets: list[Any]) -> None:
-        losses = [value for value in targets if value is not None]
-        for number, loss in enumerate(losses):
-            name = "loss" if len(losses) == 1 else f"loss_{number}"
-            self._hook.record_as(self._unused(name), loss, CollectionKeys.LOSSES)
+    def _named(self, target: Any, sources: Any, gradients: Any) -> tuple[Named, Named, Named]:
+        """Return the losses, variables and gradients of a step, each with its name."""
+        import tensorflow as tf
 
-    def _record_variables(self, variables: list[Any]) -> None:
+        variables = tf.nest.flatten(sources)
+        losses = self._named_losses(tf.nest.flatten(target))
+        weights = self._named_variables(variables)
+        return losses, weights, self._named_gradients(variables, tf.nest.flatten(gradients))
+
+    def _named_losses(self, targets: list[Any]) -> Named:
+        losses = [value for value in targets if value is not None]
+        return [
+            (self._unused("loss" if len(losses) == 1 else f"loss_{number}"), loss)
+            for number, loss in enumerate(losses)
+        ]
+
+    def _named_variables(self, variables: list[Any]) -> Named:
         if self.model is not None:
             known = {id(variable) for variable in variables}
             variables = variables + [
@@ -92,11 +147,20 @@ class TapeSteps:
                 for weight in self.model.weights
                 if id(weight) not in known and id(weight.value) not in known
             ]
+        named = []
         for variable in variables:
             path = self._path_of(variable)
             if path is not None and (name := f"weights/{path}:0") not in self._names:
                 self._names.add(name)
-                self._hook.record_variable(name, variable)
+                named.append((name, variable))
+        return named
+
+    def _named_gradients(self, variables: list[Any], gradients: list[Any]) -> Named:
+        return [
+            (self._unused(f"gradients/{path}Grad"), gradient)
+            for variable, gradient in zip(variables, gradients, strict=True)
+            if gradient is not None and (path := self._path_of(variable)) is not None
+        ]
 
     def _unused(self, name: str) -> str:
         """Return the name, numbered where a persistent tape is asked for it again within a step."""
