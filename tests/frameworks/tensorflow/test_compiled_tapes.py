@@ -1,7 +1,6 @@
 """Loops whose train step is a tf.function that uses the wrapped tape."""
 
 import time
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -16,14 +15,9 @@ TARGETS = INPUTS.sum(axis=1, keepdims=True)
 IMAGES = RANDOM.random((4, 8, 8, 3)).astype("float32")
 
 
-@pytest.fixture
-def run(tmp_path):
-    return str(tmp_path / "run")
-
-
 def hook_in(run, interval=1, **options):
     save_config = smd.SaveConfig(save_interval=interval)
-    return smd.KerasHook(run, save_config=save_config, save_all=True, **options)
+    return smd.KerasHook(str(run), save_config=save_config, save_all=True, **options)
 
 
 def unwatched(tape):
@@ -89,7 +83,7 @@ def test_losses_gradients_and_weights_are_saved_at_steps_that_are_due(run):
         loss, gradients = step(INPUTS, TARGETS)
         held.append((loss.numpy(), gradients[0].numpy(), kernel))
     hook.close()
-    trial = smd.create_trial(run)
+    trial = smd.create_trial(str(run))
     assert trial.steps() == [0, 2, 4]
     assert trial.tensor_names(collection="losses") == ["loss"]
     (gradient_name,) = trial.tensor_names(regex=r"gradients/.*hidden/kernelGrad")
@@ -123,7 +117,7 @@ def test_each_shape_and_each_function_counts_on_in_the_same_run(run):
         for step in (first, second):
             losses.append(step(INPUTS[:rows], TARGETS[:rows])[0].numpy())
     hook.close()
-    loss = smd.create_trial(run).tensor("loss")
+    loss = smd.create_trial(str(run)).tensor("loss")
     assert [loss.value(step).item() for step in loss.steps()] == losses
 
 
@@ -145,7 +139,7 @@ def test_an_epoch_that_is_a_function_has_a_step_for_each_batch(run):
     hook = hook_in(run)
     ends = losses_of(hook.wrap_tape)
     hook.close()
-    loss = smd.create_trial(run).tensor("loss")
+    loss = smd.create_trial(str(run)).tensor("loss")
     assert loss.steps() == list(range(12))
     assert [loss.value(step).item() for step in (3, 7, 11)] == ends == losses_of(unwatched)
 
@@ -165,7 +159,7 @@ def test_two_tapes_of_a_function_save_one_step(run):
 
     held = [[loss.numpy() for loss in step()] for _ in range(2)]
     hook.close()
-    trial = smd.create_trial(run)
+    trial = smd.create_trial(str(run))
     assert trial.steps() == [0, 1]
     assert [trial.tensor(name).value(1).item() for name in ("loss", "loss_1")] == held[1]
 
@@ -184,7 +178,7 @@ def test_sparse_gradients_are_saved_dense(run):
 
     gradient = step(np.array([[0, 1, 1], [4, 0, 1]]))
     hook.close()
-    trial = smd.create_trial(run)
+    trial = smd.create_trial(str(run))
     (name,) = trial.tensor_names(collection="gradients")
     np.testing.assert_array_equal(trial.tensor(name).value(0), gradient.numpy())
 
@@ -207,7 +201,7 @@ def test_jacobians_and_gradients_of_gradients_are_as_without_the_hook(run):
     hook = hook_in(run)
     assert computed(hook.wrap_tape) == computed(unwatched)
     hook.close()
-    assert smd.create_trial(run).tensor_names(collection="losses") == ["loss"]
+    assert smd.create_trial(str(run)).tensor_names(collection="losses") == ["loss"]
 
 
 def test_with_jit_compile_a_warning_says_that_nothing_is_saved(run, caplog):
@@ -255,7 +249,7 @@ def test_a_train_step_of_fit_saves_each_batch_once(run):
     model.compile("sgd", jit_compile=False)
     model.fit(INPUTS, TARGETS, batch_size=4, epochs=2, verbose=0, callbacks=[hook])
     hook.close()
-    assert smd.create_trial(run).steps() == list(range(6))
+    assert smd.create_trial(str(run)).steps() == list(range(6))
 
 
 def test_the_function_goes_on_after_the_hook_was_closed(run):
@@ -264,7 +258,7 @@ def test_the_function_goes_on_after_the_hook_was_closed(run):
     step(INPUTS, TARGETS)
     hook.close()
     step(INPUTS, TARGETS)
-    assert smd.create_trial(run).steps() == [0]
+    assert smd.create_trial(str(run)).steps() == [0]
 
 
 def test_a_stop_ends_the_function_before_it_updates_the_weights(run):
@@ -273,7 +267,7 @@ def test_a_stop_ends_the_function_before_it_updates_the_weights(run):
     for _ in range(3):
         step(INPUTS, TARGETS)
     assert hook.flush(30)
-    control = Path(run) / "control"
+    control = run / "control"
     control.mkdir(exist_ok=True)
     (control / "stop").write_text('{"reason": "enough"}')
 
