@@ -1,4 +1,4 @@
-"""AWS in this process, with what the stack would have made."""
+"""AWS in this process, with the resources of the stack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @dataclass
 class Deployed:
-    """What the functions are told by their environment, and clients to look at it."""
+    """The environment of the functions, and clients to inspect its resources."""
 
     environment: dict[str, str]
     s3: Any

@@ -1,4 +1,4 @@
-"""Workers that save what a test says, as a hook would, or as the old library did."""
+"""Workers that save what a test requests, as a hook would, or as the old library did."""
 
 from __future__ import annotations
 

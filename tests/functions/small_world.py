@@ -1,4 +1,4 @@
-"""The application in memory: its real functions over ports that are here, and a bucket that tells."""
+"""The application in memory: its real functions over ports in memory, and a bucket with notifications."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Notify = Callable[[str], None]
 
 
 class BucketOfMemory:
-    """A bucket whose objects live in `MemoryStorage`s, one for each run, and that tells of what is put."""
+    """A bucket with a `MemoryStorage` for each run, which notifies of every put."""
 
     def __init__(self, name: str, clock: HandClock, folder: Path | None = None):
         self.name = name
@@ -54,7 +54,7 @@ class BucketOfMemory:
 
     def run(self, prefix: str) -> Any:
         if prefix not in self._runs:
-            inside = self._folder and _TellingFolder(self, prefix, self._folder)
+            inside = self._folder and _NotifyingFolder(self, prefix, self._folder)
             self._runs[prefix] = inside or _Telling(self, prefix)
         return self._runs[prefix]
 
@@ -120,8 +120,8 @@ class _Telling(MemoryStorage):
         self._bucket.note(self._place, key)
 
 
-class _TellingFolder(FolderStorage):
-    """The same in a folder, which other processes can read."""
+class _NotifyingFolder(FolderStorage):
+    """The same in a folder, for other processes to read."""
 
     def __init__(self, bucket: BucketOfMemory, prefix: str, folder: Path):
         super().__init__(folder / prefix)
@@ -180,11 +180,11 @@ class SmallWorld:
         return self.world.index
 
     def place(self, name: str = "mnist") -> Any:
-        """Where a run saves."""
+        """Return the storage of a run."""
         return self.bucket.run(name)
 
     def deliver(self, *, order: Callable[[list[str]], list[str]] = list, batch: int = 10) -> None:
-        """Hand the notifications so far to ingest, in batches."""
+        """Deliver the notifications so far to ingest, in batches."""
         bodies, self.bucket.notifications = order(self.bucket.notifications), []
         for at in range(0, len(bodies), batch):
             arrivals = [
@@ -211,7 +211,7 @@ class SmallWorld:
                 self._until_done(partial(finish_run, self.world, request["run"]))
 
     def evaluate_custom(self, world: World, run: str, group: str, step: int) -> dict[str, Any]:
-        """Claim, run and commit; what they tell each other goes through JSON."""
+        """Claim, run and commit; their payloads pass through JSON."""
         handed = _through_json(claim(world, run, group, step))
         if "function" not in handed:
             return handed
@@ -232,7 +232,7 @@ class SmallWorld:
             more = said["more"]
 
     def settle(self) -> None:
-        """Everything that is on its way arrives, and everything that was started ends."""
+        """Deliver everything pending, and run everything that was started."""
         for _ in range(50):
             self.deliver()
             self.execute()
@@ -276,7 +276,7 @@ class SmallWorld:
         return missed
 
     def details(self, detail_type: str) -> list[dict[str, Any]]:
-        """What was published of that type."""
+        """Return the details of the published events of that type."""
         return [
             json.loads(event["Detail"])
             for event in self.events

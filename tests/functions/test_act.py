@@ -1,4 +1,4 @@
-"""A finding that asks for something: it is done once, and what became of it is kept and told."""
+"""The actions of a finding: each is carried out once, and its outcome is stored and published."""
 
 import json
 
@@ -31,7 +31,7 @@ def event(*actions, **detail):
 
 @pytest.fixture
 def aws(deployed, monkeypatch):
-    """What `deployed` has, and a topic with a subscriber."""
+    """The resources of `deployed`, and a topic with a subscriber."""
     import boto3
 
     sns = boto3.client("sns")
@@ -86,7 +86,7 @@ def test_the_same_finding_twice_is_acted_upon_once(aws):
     assert len(outcome_details(aws)) == 2
 
 
-def test_a_message_goes_to_the_one_who_is_named(aws):
+def test_a_message_is_sent_to_its_named_recipient(aws):
     act.handler(event(MAIL), None)
     (message,) = messages(aws, aws.inbox)
     assert message["Subject"].startswith("fc-gradients (VanishingGradient) detected an issue")
@@ -108,7 +108,7 @@ def test_the_job_of_the_run_is_stopped_besides():
     assert memory.done[:2] == [("write", "runs/mnist-1"), ("stop", "mnist-1")]
 
 
-def test_a_job_that_is_not_there_is_an_outcome_and_the_rest_is_done():
+def test_a_missing_job_is_an_outcome_and_the_other_actions_are_done():
     memory = Memory()
     memory.trouble = {"stop": NotDone("there is no such job")}
     carry_out(memory.ports(), event(STOP, MAIL, job="gone")["detail"])
@@ -179,7 +179,7 @@ def test_what_cannot_be_done_for_now_is_tried_again_and_the_rest_is_not():
     (outcome,) = carry_out(memory.ports(), detail)
     assert outcome["done"]
     assert memory.done[2:] == [("write", "runs/mnist-1"), ("check", "runs/mnist-1")]
-    # Told twice: that it failed, and that it was done.
+    # Reported twice: the failure, and the success.
     assert len(memory.outbox) == 3
     assert carry_out(memory.ports(), detail) == []
 
@@ -200,7 +200,7 @@ def test_of_two_concurrent_invocations_one_acts_and_the_other_retries():
 
 
 class Died(BaseException):
-    """The process is gone."""
+    """The process has died."""
 
 
 def test_the_claim_of_a_dead_invocation_is_taken_over_by_its_repetition_or_after_a_while():
@@ -262,7 +262,7 @@ def test_one_claim_holds_until_it_runs_out(aws, where):
 
 def test_of_two_that_take_over_the_same_claim_one_gets_it():
     class Racing(MemoryItems):
-        """Somebody else takes it over just before."""
+        """Another invocation takes it over just before."""
 
         def update(self, pk, sk, *, only=None, **more):
             if only is not None and more["set"]["by"] == "second":
@@ -325,5 +325,5 @@ def test_the_run_publishes_the_actions_of_a_removed_lane():
     entry = {"e": {"detail_type": "x", "detail": "{}"}}
     OutcomesInIndex(store).record_action("runs/mnist-1", "lane-gone", "r", kept, entry)
     assert index.run("runs/mnist-1").outbox == entry
-    # Who read the run before cannot overwrite that unawares.
+    # A process with an older record cannot overwrite this.
     assert index.change_run(before, before) is None

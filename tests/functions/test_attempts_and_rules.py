@@ -1,4 +1,4 @@
-"""A training that is resumed, and rules that change: what the simulation found, told one by one."""
+"""Resumed trainings and changing rules: the cases that the simulation found."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_attempt_that_ended_before_it_was_noted_is_finished():
     assert small.index.run(RUN).state.value == "Finished"
 
 
-def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir(monkeypatch):
+def test_the_search_for_the_files_of_a_resumed_training_is_repeated_after_a_crash(monkeypatch):
     from functions.arrivals import collections_file
 
     small = SmallWorld(NO_DEFAULTS)
@@ -157,7 +157,7 @@ def test_who_died_before_looking_for_the_files_of_a_resumed_training_has_an_heir
     again = resumed(small)
     older = held_back(small)
     again.save(1, FAILING)
-    held_back(small)  # was noted as of the first attempt, by somebody who knew of no other
+    held_back(small)  # was recorded as of the first attempt, by a process that knew no other
     small.bucket.release(older)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(collections_file, "note_listed_files", _dies)
@@ -171,7 +171,7 @@ def _dies(*arguments: object) -> int:
     raise KeyboardInterrupt
 
 
-def test_who_read_of_the_run_before_it_was_resumed_evaluates_nothing_of_the_first_attempt(
+def test_an_evaluation_with_an_outdated_record_evaluates_nothing_of_the_first_attempt(
     monkeypatch,
 ):
     small = SmallWorld(NO_DEFAULTS)

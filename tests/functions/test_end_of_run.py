@@ -1,4 +1,4 @@
-"""Rules that judge several steps together are asked once more when the run has ended."""
+"""Rules that judge several steps together are evaluated once more when the run has ended."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_is_found_at_the_end_and_the_last_status_are_committed_together():
     assert not any("Rule Evaluation Condition Met" in types for types in finishing[1:])
 
 
-def test_a_run_that_goes_on_after_its_end_is_judged_as_if_it_had_not_ended():
+def test_a_run_that_continues_after_its_end_is_judged_as_if_it_had_not_ended():
     """What was judged at the end is half a block; the whole one counts once."""
     losses = [(TRAIN, 1), (EVAL, 5), (EVAL, 5), (TRAIN, 1), (EVAL, 1), (TRAIN, 1), (EVAL, 5)]
     parameters = {"patience": "2", "tensor_regex": "loss"}
@@ -132,7 +132,7 @@ def test_a_rule_that_is_attached_to_a_finished_run_is_asked_about_its_end():
 
 
 class Death(BaseException):
-    """The process is gone."""
+    """The process has died."""
 
 
 def test_a_function_that_dies_at_the_end_makes_the_rule_an_error(monkeypatch):
@@ -143,7 +143,7 @@ def test_a_function_that_dies_at_the_end_makes_the_rule_an_error(monkeypatch):
 
     monkeypatch.setattr(Overfit, "invoke_at_end", die)
     saver.end()
-    small.broken.add("builtin")  # nobody has evaluated it yet
+    small.broken.add("builtin")  # it is not evaluated yet
     small.settle()
     small.pass_time(200)
     small.broken.clear()
@@ -226,7 +226,7 @@ def test_a_rule_that_fails_at_the_end_is_an_error(tmp_path, body, reason):
     assert watched.small.index.run(RUN).state.value == "Finished"
 
 
-def test_a_run_that_goes_on_while_its_end_is_judged_has_not_ended_yet(tmp_path):
+def test_a_run_that_continues_while_its_end_is_judged_has_not_ended_yet(tmp_path):
     watched = Watched(tmp_path, SUMS % "", "Sums")
     watched.save(0, 1)
     watched.settle()

@@ -14,8 +14,8 @@ from tests.functions.decisions.test_messages import notification
 from tests.functions.saver import FAILING, HEALTHY, Saver
 
 
-def tell_of_everything(s3, run: str) -> dict:
-    """The notifications of all that lies below a run, in one batch."""
+def notifications_of(s3, run: str) -> dict:
+    """Return notifications of all files of a run, in one batch."""
     objects = s3.list_objects_v2(Bucket="runs", Prefix=run)["Contents"]
     return {
         "Records": [
@@ -42,7 +42,7 @@ def test_a_batch_of_s3_events_becomes_a_finding(deployed):
     worker = Saver(open_storage("s3://runs/mnist")).begin()
     worker.save(0, HEALTHY)
     worker.save(1, FAILING)
-    answer = ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    answer = ingest.handler(notifications_of(deployed.s3, "mnist"), None)
     assert answer == {"batchItemFailures": []}
     (request,) = started(deployed)
     assert request["run"] == "runs/mnist"
@@ -67,7 +67,7 @@ def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
     worker = Saver(open_storage("s3://runs/mnist")).begin()
     worker.save(0, HEALTHY)
     worker.end()
-    ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    ingest.handler(notifications_of(deployed.s3, "mnist"), None)
     reminder = {
         "messageId": "r",
         "body": '{"finish": "runs/mnist"}',
@@ -84,7 +84,7 @@ def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
 def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeypatch):
     worker = Saver(open_storage("s3://runs/mnist")).begin()
     worker.save(0, HEALTHY)
-    ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    ingest.handler(notifications_of(deployed.s3, "mnist"), None)
     evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
     worker.save(1, FAILING)
     now = wiring.world(IngestEnvironment).clock.now()
@@ -107,7 +107,7 @@ def test_a_claim_whose_next_step_waits_leaves_a_check(deployed, monkeypatch):
     worker = Saver(storage).begin()
     worker.save(0, HEALTHY)
     worker.save(1, HEALTHY)
-    event = tell_of_everything(deployed.s3, "mnist")
+    event = notifications_of(deployed.s3, "mnist")
     event["Records"] = [
         record for record in event["Records"] if "000000000000_worker_0" not in record["body"]
     ]
@@ -132,7 +132,7 @@ def test_a_claim_whose_next_step_waits_leaves_a_check(deployed, monkeypatch):
 
 def test_only_the_poisoned_message_is_redelivered(deployed):
     Saver(open_storage("s3://runs/mnist")).begin().save(0, HEALTHY)
-    event = tell_of_everything(deployed.s3, "mnist")
+    event = notifications_of(deployed.s3, "mnist")
     poison = {"messageId": "poison", "body": "{", "attributes": {}}
     event["Records"].insert(1, poison)
     answer = ingest.handler(event, None)

@@ -1,4 +1,4 @@
-"""What is worth a message becomes one that a person can read."""
+"""Events that are worth a message become one that a person can read."""
 
 import json
 from types import SimpleNamespace
@@ -88,7 +88,7 @@ def tell(writer, kind, delivery):
     [
         ("found", True),
         ("resolved", True),
-        ("issues found", False),  # the finding has been told
+        ("issues found", False),  # the finding was reported
         ("no issues found", False),
         ("error", True),
         ("silent", True),
@@ -119,7 +119,7 @@ def test_a_finding_becomes_an_e_mail_with_its_evidence(inbox):
     assert "  gradient/fc2_weight: the mean of |gradient| is 3.1e-09" in message["Message"]
 
 
-def test_what_is_not_worth_a_message_is_none(inbox):
+def test_an_event_not_worth_a_message_sends_none(inbox):
     notify.handler(event("issues found"), None)
     assert inbox() == []
 

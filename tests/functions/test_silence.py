@@ -1,4 +1,4 @@
-"""A training that stalls is told of while it does, and can be stopped."""
+"""A stalled training is reported while it stalls, and can be stopped."""
 
 from __future__ import annotations
 

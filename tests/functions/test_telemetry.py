@@ -1,4 +1,4 @@
-"""What the functions say: lines that the logs can be searched by, and numbers that alarms look at."""
+"""Log lines that can be searched by fields, and metrics for alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that tells of a finished run: what is on it, and what it may take."""
+"""The report of a finished run: its contents, and its limits of time and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functions.followup.run_report import write_report as written
 from functions.handlers import evaluate, finish_run, ingest, write_report
 from smdebug.storage import open_storage
 from tests.functions.saver import FAILING, HEALTHY, Saver
-from tests.functions.test_handlers import tell_of_everything
+from tests.functions.test_handlers import notifications_of
 
 RUN = "runs/mnist"
 
@@ -22,7 +22,7 @@ RUN = "runs/mnist"
 @dataclass
 class Context:
     milliseconds: float = 300_000
-    memory_limit_in_mb: str = "1024"  # Lambda tells it as text
+    memory_limit_in_mb: str = "1024"  # Lambda gives it as text
 
     def get_remaining_time_in_millis(self) -> float:
         return self.milliseconds
@@ -36,7 +36,7 @@ def event(deployed):
     for step, tensors in enumerate([HEALTHY, FAILING, HEALTHY]):
         worker.save(step, {**tensors, "gradient/wide": np.ones(1000, np.float32)})
     worker.end()
-    ingest.handler(tell_of_everything(deployed.s3, "mnist"), None)
+    ingest.handler(notifications_of(deployed.s3, "mnist"), None)
     reminder = {
         "messageId": "r",
         "body": json.dumps({"finish": RUN}),

@@ -56,7 +56,7 @@ def test_a_last_block_that_was_judged_is_not_judged_again():
     assert 4 not in findings_by_step(Overfit(trial))
 
 
-def test_a_run_that_goes_on_after_its_end_is_judged_as_if_it_had_not_ended():
+def test_a_run_that_continues_after_its_end_is_judged_as_if_it_had_not_ended():
     run = MadeRun()
     for step, mode, loss in ((0, TRAIN, 1), (1, EVAL, 5)):
         run.save(step, {"loss": np.float32(loss)}, mode=mode)

@@ -19,7 +19,7 @@ def test_an_object_is_read_and_listed_behind_a_key(deployed):
     assert listed.modified > 1_700_000_000
 
 
-def test_answers_of_s3_become_our_types(deployed):
+def test_errors_of_s3_become_our_exceptions(deployed):
     objects = wiring.world(IngestEnvironment).objects
     with pytest.raises(ObjectMissing, match="s3://runs/none"):
         objects.read("runs", "none")

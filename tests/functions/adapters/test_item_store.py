@@ -76,7 +76,7 @@ def test_what_is_put_is_got_back_as_it_was(store, pk):
     assert [type(got["whole"]), type(got["fraction"])] == [int, float]
 
 
-def test_what_is_not_there_is_none(store, pk):
+def test_a_missing_item_is_none(store, pk):
     assert store.get(pk, "s") is None
     assert store.query(pk) == []
     store.delete(pk, "s")
@@ -116,7 +116,7 @@ def test_a_long_range_is_returned_whole(store, pk):
     assert len(store.query(pk, limit=30)) == 30
 
 
-def test_an_item_is_put_only_where_there_is_none_yet(store, pk):
+def test_an_item_is_put_only_if_it_is_absent(store, pk):
     store.put({"pk": pk, "sk": "s", "by": "first"}, Only(absent=True))
     with pytest.raises(Refused):
         store.put({"pk": pk, "sk": "s", "by": "second"}, Only(absent=True))
@@ -135,7 +135,7 @@ def test_what_is_set_once_stays(store, pk):
     assert store.update(pk, "s", set_once={"since": 2})["since"] == 1
 
 
-def test_entries_of_a_map_come_and_go_without_the_others(store, pk):
+def test_entries_of_a_map_change_independently(store, pk):
     store.put({"pk": pk, "sk": "s", "outbox": {}})
     store.update(pk, "s", put_in={"outbox": {"a-1.x": {"n": 1}, "b": {"n": 2}}})
     store.update(pk, "s", remove_from={"outbox": ["a-1.x", "never there"]})

@@ -46,7 +46,7 @@ def test_another_run_is_compared_up_to_its_last_step(tmp_path, known):
     assert watched.status == "InProgress"
 
 
-def test_a_rule_that_takes_one_other_trial_is_given_it(tmp_path):
+def test_a_rule_with_one_other_trial_gets_it(tmp_path):
     source = """
 class Mine(Rule):
     def __init__(self, base_trial, other_trial, factor="1"):

@@ -236,7 +236,7 @@ def test_a_state_that_is_too_large_is_reported(tmp_path):
     assert "64 MB" in answer["state"]["problem"]
 
 
-def test_what_is_no_plain_data_is_not_remembered_and_named(tmp_path):
+def test_attributes_that_are_not_plain_data_are_left_out_and_named(tmp_path):
     answer = asked(tmp_path, "self.lock = os; return False")
     assert answer["left_out"] == ["lock"]
 

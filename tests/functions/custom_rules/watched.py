@@ -1,4 +1,4 @@
-"""A run that is watched by a rule somebody wrote, whose code is run in a process of its own."""
+"""A run watched by a custom rule, whose code runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class Watched:
 
     @property
     def found(self) -> list[int]:
-        """The steps of which a finding was published."""
+        """The steps with a published finding."""
         return [detail["step"] for detail in self.small.details("Rule Evaluation Condition Met")]
 
     def attributes(self) -> dict[str, Any]:
-        """What the rule remembers."""
+        """Return the attributes in the rule's state."""
         from smdebug.rules.state import read_state
 
         rule = self.rule

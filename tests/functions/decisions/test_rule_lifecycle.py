@@ -165,7 +165,7 @@ def test_a_rule_that_never_had_data_reports_it_at_the_end():
     assert events[0].detail["reason"] == rule.reason
 
 
-def test_a_run_that_goes_on_has_its_finished_rules_look_again():
+def test_finished_rules_are_evaluated_again_when_the_run_continues():
     finished = finish(after(Clear())[0], CONFIGURATION, at(1)).rule
     rule, events = reopen(finished, CONFIGURATION, at(1))
     assert (rule.status, types(events)) == (RuleStatus.IN_PROGRESS, [STATUS_CHANGE])

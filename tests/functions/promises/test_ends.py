@@ -35,7 +35,7 @@ def test_a_silent_run_is_reported_and_finally_ended(small):
     assert states == ["Running", "Silent", "Finished"]
 
 
-def test_a_silent_run_that_goes_on_is_running_again(small):
+def test_a_silent_run_that_continues_is_running_again(small):
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
     small.settle()

@@ -12,7 +12,7 @@ from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
 
-def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_go_on():
+def test_a_rule_that_cannot_be_made_is_an_error_and_the_others_continue():
     small = SmallWorld()
     small.place().write(
         "rules.json",
@@ -41,7 +41,7 @@ def test_an_unreadable_rules_file_is_reported_and_default_rules_watch(small):
     assert any("rules.json" in trouble for trouble in troubles)
 
 
-def test_a_rule_that_cannot_be_read_takes_no_other_with_it():
+def test_a_rule_that_cannot_be_read_affects_no_other():
     small = SmallWorld()
     small.place().write(
         "rules.json",
@@ -105,7 +105,7 @@ def test_a_missing_collections_file_is_reported(small):
     assert "no collections file has arrived" in troubles[0]
 
 
-def test_a_rule_that_is_changed_while_the_run_goes_on_is_stopped_and_begins_anew():
+def test_a_rule_that_is_changed_during_the_run_is_stopped_and_begins_again():
     small = SmallWorld()
 
     def want(threshold: str) -> None:

@@ -97,7 +97,7 @@ def test_executions_that_fail_leave_no_more_checks_than_there_were():
     assert max(waiting[1:]) <= 2
 
 
-def test_a_run_that_waits_for_one_that_goes_on_is_not_given_up():
+def test_a_run_that_waits_for_a_live_run_is_not_given_up():
     small, worker, other = ahead_of_compared_run()
     worker.end()
     small.settle()

@@ -29,7 +29,7 @@ def test_a_removed_group_has_nothing_to_publish(small):
     assert evaluate(small.world, RUN, "lane-gone", 0)["outbox"] == []
 
 
-def test_who_lost_the_lease_commits_nothing(small):
+def test_an_evaluation_that_lost_its_lease_commits_nothing(small):
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
     small.deliver()
