@@ -30,6 +30,7 @@ ARROWS = {
     },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
     "analysis": {"trials", "logger"},
+    "diagnosis": set(),
     "rules": {
         *("trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"),
         "service.records",  # the names of the actions
@@ -74,6 +75,7 @@ PURE = [
     "config/reduction_config.py",
     "config/collection.py",
     "config/collection_manager.py",
+    "diagnosis",
     "trials/progress.py",
     "saving/step_clock.py",
     "saving/save_plan.py",

@@ -20,8 +20,8 @@ MOST_FINDINGS = 100
 LONGEST_TEXT = 2_000
 MOST_VALUES = 2_000  # in all findings of a step
 _DEEPEST = 6
-_TEXTS = ("tensor", "statistic", "worker", "message")
-_FIELDS = frozenset((*_TEXTS, "value", "threshold", "step", "details"))
+_TEXTS = ("tensor", "statistic", "worker", "message", "cause")
+_FIELDS = frozenset((*_TEXTS, "value", "threshold", "step", "since", "details"))
 
 
 class AnswerRefused(SMDebugValueError):
@@ -143,9 +143,10 @@ def _finding(finding: Mapping[str, Any], room: list[int]) -> dict[str, Any]:
     for name in _TEXTS:
         if finding.get(name) is not None:
             _text(finding[name], f"The {name} of a finding", LONGEST_TEXT)
-    step = finding.get("step")
-    if step is not None and not (type(step) is int and 0 <= step < 10**12):
-        raise AnswerRefused("The step of a finding is not a valid step")
+    for name in ("step", "since"):
+        step = finding.get(name)
+        if step is not None and not (type(step) is int and 0 <= step < 10**12):
+            raise AnswerRefused(f"The {name} of a finding is not a valid step")
     if not isinstance(finding.get("details", {}), dict):
         raise AnswerRefused("The details of a finding are not a mapping")
     for name in ("value", "threshold", "details"):

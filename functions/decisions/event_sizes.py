@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
-from smdebug.rules.findings import plain
+from smdebug.rules.findings import Finding, plain
 
 WORST = 20  # findings in the event itself
 MOST_KEPT = 10_000  # and in the object that it refers to
@@ -15,6 +16,7 @@ MAX_DETAIL = 100_000  # bytes of one detail
 MAX_STATUS_DETAILS = 1024  # of SageMaker's StatusDetails
 MAX_TEXT = 512
 _MAX_DETAILS = 1000
+_FINDING_FIELDS = tuple(field.name for field in fields(Finding) if field.name != "details")
 
 
 def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
@@ -25,9 +27,7 @@ def worst(findings: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str,
 def bounded_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     """Return a finding that fits in an event: long texts are cut and end in an ellipsis."""
     bounded = {
-        key: _small(plain(finding[key]))
-        for key in ("tensor", "statistic", "value", "threshold", "worker", "message", "step")
-        if finding.get(key) is not None
+        key: _small(plain(finding[key])) for key in _FINDING_FIELDS if finding.get(key) is not None
     }
     details = plain(finding.get("details") or {})
     if details:

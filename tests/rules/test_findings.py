@@ -53,3 +53,17 @@ def test_no_findings_are_none():
 def test_what_is_no_finding_is_refused(nonsense):
     with pytest.raises(SMDebugTypeError, match=r"7|None"):
         as_findings(nonsense)
+
+
+def test_a_finding_says_its_cause_and_since_when_if_it_knows():
+    finding = Finding("w", cause="learning rate", since=np.int64(720))
+    assert finding.to_dict() == {
+        "tensor": "w",
+        "message": "w",
+        "cause": "learning rate",
+        "since": 720,
+    }
+    assert as_findings({"tensor": "w", "cause": "learning rate", "since": 720}) == [
+        Finding("w", cause="learning rate", since=720)
+    ]
+    assert {"cause", "since"}.isdisjoint(Finding("w").to_dict())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -203,3 +204,21 @@ def test_required_tensors_may_be_declared_under_both_documented_names(trial, nam
         with pytest.raises(RuleEvaluationConditionMet):
             rule.invoke(step)
         assert rule.req_tensors.get_tensor_steps("gradient/w") == [step]
+
+
+class NeedsALearningRate(Rule):
+    advice: ClassVar = {"": ("Save a learning rate.",)}
+
+    def invoke_at_step(self, step):
+        if step == 0:
+            self.not_checked = "no learning rate was saved"
+        return False
+
+
+def test_a_rule_that_lacks_what_it_needs_has_not_passed(trial):
+    rule = NeedsALearningRate(trial)
+    rule.invoke(0)
+    assert (rule.looked, rule.not_checked) == (False, "no learning rate was saved")
+    rule.invoke(10)
+    assert (rule.looked, rule.not_checked) == (None, None)
+    assert Above.advice == {}

@@ -16,7 +16,9 @@ class Finding:
     """The evidence for one problem that a rule found: put a list of these in `self.findings`.
 
     Every field is optional. `message` is the sentence for a human; without it, the sentence is made from
-    the other fields. `details` holds anything else worth keeping, as plain data.
+    the other fields. `cause` is the kind of problem, such as those of `smdebug.diagnosis.causes`, and
+    `since` the first step at which it was visible. `details` holds anything else worth keeping, as plain
+    data.
     """
 
     tensor: str | None = None
@@ -26,6 +28,8 @@ class Finding:
     worker: str | None = None
     message: str = ""
     step: int | None = None
+    cause: str = ""
+    since: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -35,6 +39,8 @@ class Finding:
         """Return the finding as JSON: numpy numbers as numbers, "NaN" and "Infinity" as text."""
         payload = {name: plain(getattr(self, name)) for name in _FIELDS}
         payload["message"] = str(self)
+        if not self.cause:
+            del payload["cause"]
         return {name: value for name, value in payload.items() if value is not None and value != {}}
 
 
@@ -58,7 +64,8 @@ def as_finding(
         rest = {str(key): value for key, value in evidence.items() if key not in _FIELDS}
         details = known.pop("details", None)
         rest = {**details, **rest} if isinstance(details, Mapping) else rest
-        known["message"] = str(known.get("message") or "")
+        for text in ("message", "cause"):
+            known[text] = str(known.get(text) or "")
         return Finding(**known, details=rest)
     raise SMDebugTypeError(
         f"A finding must be a Finding, a string or a mapping, not {type(evidence).__name__}: "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from smdebug.analysis.utils import no_refresh
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError, SMDebugTypeError
@@ -34,10 +35,14 @@ class Rule(ABC):
 
     `self.findings` is the evidence, empty before each step. Set `self.looked` to False at a step that has
     nothing to check, so that it does not count as passed; `self.skipped` maps the names of skipped tensors
-    to the reason. Other attributes that hold plain data are kept from step to step
-    (`smdebug.rules.state`). A rule that evaluates several steps together may implement `invoke_at_end`,
-    for those that the end of the run cuts off.
+    to the reason. If the run lacks what the rule needs, set `self.not_checked` to a sentence that says
+    what is missing. `advice` holds sentences on what to try, by the cause of a finding. Other attributes
+    that hold plain data are kept from step to step (`smdebug.rules.state`). A rule that evaluates several
+    steps together may implement `invoke_at_end`, for those that the end of the run cuts off.
     """
+
+    advice: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """What to try, by the `cause` of a finding; "" is for any cause."""
 
     base_trial: Trial
     other_trials: list[Trial] | None
@@ -63,6 +68,7 @@ class Rule(ABC):
         self.rule_name = type(self).__name__
         self.findings: list[Any] = []
         self.looked: bool | None = None
+        self.not_checked: str | None = None
         self.skipped: dict[str, str] = {}
         self.report: dict[str, Any] = {
             "RuleTriggered": 0,
@@ -108,6 +114,8 @@ class Rule(ABC):
             findings = self._normalised_findings(step) if met else ()
         if met:
             self._raise_met(step, findings)
+        if self.not_checked is not None:
+            self.looked = False
 
     def invoke_end(self, step: int) -> None:
         """Evaluate the rule at the end of a run; `step` is the last step that it was invoked at.
@@ -133,6 +141,7 @@ class Rule(ABC):
     def _begin_evidence(self) -> None:
         self.findings = []
         self.looked = None
+        self.not_checked = None
         self.skipped = {}
 
     def _raise_met(self, step: int, findings: tuple[Finding, ...]) -> None:

@@ -42,6 +42,7 @@ BASE_ATTRIBUTES = frozenset(
         "report",
         "findings",
         "looked",
+        "not_checked",
         "skipped",
         "_actions",
     )

@@ -1,0 +1,40 @@
+"""The causes that a finding can name, with a sentence for each.
+
+A custom rule may name causes of its own; these are those of the built-in rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CAUSES: Mapping[str, str] = {
+    "lost update": "a parameter with a gradient does not change",
+    "gradients not reset": "gradients of earlier steps are added to those of later ones",
+    "no gradient": "a part of the model that should learn gets no gradient",
+    "vanishing gradient": "gradients shrink from layer to layer",
+    "exploding": "values or gradients grow without bound",
+    "dead activation": "a layer returns zeros for nearly every input",
+    "saturated activation": "a layer returns its extreme values for nearly every input",
+    "bad initialisation": "weights are far too large or small, or equal, at the start",
+    "learning rate": "the learning rate is far too large or small, jumped, or vanished",
+    "not learning": "the loss does not fall",
+    "overfitting": "validation gets worse while training gets better",
+    "memorising": "training succeeds and validation stays at chance",
+    "imbalance": "nearly all labels are of one class",
+    "mode mismatch": "modules are in training mode in evaluation, or the other way round",
+    "repeated input": "the same rows are repeated within a batch, or step after step",
+    "unscaled input": "inputs have a scale that the model is not made for",
+    "padding": "nearly all of the input is padding",
+    "loss input": "the loss gets values of a kind that it is not made for",
+    "constant output": "the model returns the same output for every input",
+    "accumulation scale": "the loss of micro-batches is added up, not averaged",
+    "corruption": "single values changed in a way that no computation explains",
+    "spike": "the loss or an update jumps at one step",
+    "scaler": "the loss scale collapses, or updates are skipped",
+    "precision": "a layer does not compute in the declared precision",
+    "batch shape": "inputs and labels differ in their number",
+    "replicas differ": "parameters that should be equal differ between ranks",
+    "ranks alike": "inputs or noise that should differ are equal on all ranks",
+    "missing rank": "a rank does not take part in a step",
+    "leaked label": "one feature reveals the label",
+}
