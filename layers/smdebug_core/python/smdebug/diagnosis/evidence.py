@@ -1,0 +1,129 @@
+"""The findings of one rule over a run, grouped by their cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smdebug.diagnosis.places import layer_of
+
+MOST_REASONS = 3
+MOST_ADVICE = 3
+_MOST_PLACES = 1000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One cause as one rule found it: what, where, since when, and by which numbers."""
+
+    cause: str
+    """"" if the rule names none."""
+    rule: str
+    what: str
+    since: int
+    last: int
+    steps: int = 1
+    """The number of steps with such findings."""
+    reasons: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    """Layers, or other named things, in the order in which they were found."""
+    workers: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    docs: str = ""
+
+
+def evidence_of(
+    rule: str,
+    found: Iterable[tuple[int, Sequence[Mapping[str, Any]]]],
+    *,
+    advice: Mapping[str, Sequence[str]] | None = None,
+    docs: str = "",
+    cause: str = "",
+) -> list[Evidence]:
+    """Return the evidence in a rule's findings, one for each cause, in the order of their onset.
+
+    `found` has the findings of each step, worst first, as `Finding.to_dict` returns them; `cause` is that
+    of findings that name none.
+    """
+    groups: dict[str, _Group] = {}
+    for step, findings in found:
+        for finding in findings or ({},):
+            named = str(finding.get("cause") or cause)
+            groups.setdefault(named, _Group(named)).add(step, finding)
+    known = advice or {}
+    collected = [
+        group.evidence(rule, tuple(known.get(group.cause) or known.get("") or ()), docs)
+        for group in groups.values()
+    ]
+    return sorted(collected, key=lambda evidence: evidence.since)
+
+
+class _Group:
+    """The findings of one cause, while they are collected."""
+
+    def __init__(self, cause: str):
+        self.cause = cause
+        self.steps: dict[int, None] = {}
+        self.first: list[Mapping[str, Any]] = []  # of the first step
+        self.since: int | None = None
+        self.places: dict[str, None] = {}
+        self.workers: dict[str, None] = {}
+
+    def add(self, step: int, finding: Mapping[str, Any]) -> None:
+        self.steps[step] = None
+        if len(self.steps) == 1:
+            self.first.append(finding)
+        since = onset_of(finding, step)
+        self.since = since if self.since is None else min(self.since, since)
+        if len(self.places) < _MOST_PLACES and finding.get("tensor"):
+            self.places[layer_of(str(finding["tensor"]))] = None
+        if finding.get("worker"):
+            self.workers[str(finding["worker"])] = None
+
+    def evidence(self, rule: str, advice: tuple[str, ...], docs: str) -> Evidence:
+        what = message_of(self.first[0])
+        # Numbers that the first sentence does not have already.
+        numbers = [*map(_numbers_of, self.first), *map(message_of, self.first[1:])]
+        reasons = [text for text in dict.fromkeys(numbers) if text and text not in what]
+        return Evidence(
+            cause=self.cause,
+            rule=rule,
+            what=what,
+            since=self.since or 0,
+            last=max(self.steps),
+            steps=len(self.steps),
+            reasons=tuple(reasons[:MOST_REASONS]),
+            places=tuple(self.places),
+            workers=tuple(sorted(self.workers)),
+            advice=advice[:MOST_ADVICE],
+            docs=docs,
+        )
+
+
+def onset_of(finding: Mapping[str, Any], step: int) -> int:
+    """Return the first step at which the finding was visible, as far as it knows."""
+    details = finding.get("details")
+    earlier = details.get("found_since") if isinstance(details, Mapping) else None
+    for since in (finding.get("since"), earlier):
+        if type(since) is int:
+            return min(since, step)
+    return step
+
+
+def message_of(finding: Mapping[str, Any]) -> str:
+    return str(finding.get("message") or finding.get("tensor") or "the condition is met")
+
+
+def _numbers_of(finding: Mapping[str, Any]) -> str:
+    value, limit = finding.get("value"), finding.get("threshold")
+    message = message_of(finding)
+    if value is None or _short(value) in message:
+        return ""
+    place = f"{finding['tensor']}: " if finding.get("tensor") else ""
+    text = f"{place}{finding.get('statistic') or 'value'} {_short(value)}"
+    return text if limit is None else f"{text} (limit {_short(limit)})"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)[:80]

@@ -1,0 +1,105 @@
+"""The problems of a run as a person reads them: the cause, its evidence, its symptoms, what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """A problem that another one explains."""
+
+    cause: str
+    what: str
+    since: int
+    last: int
+    where: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    because: str = ""
+    """How the cause leads to it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**vars(self), "where": list(self.where), "rules": list(self.rules)}
+
+    @classmethod
+    def from_dict(cls, payload: Mapping[str, Any]) -> Symptom:
+        return cls(
+            cause=str(payload.get("cause") or ""),
+            what=str(payload.get("what") or ""),
+            since=int(payload.get("since") or 0),
+            last=int(payload.get("last") or 0),
+            where=_texts(payload.get("where")),
+            rules=_texts(payload.get("rules")),
+            because=str(payload.get("because") or ""),
+        )
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One problem of a run: the root cause, and the symptoms that it explains."""
+
+    cause: str
+    """One of `CAUSES`, or a custom rule's own; "" if its rules name none."""
+    what: str
+    """The sentence of its first finding."""
+    since: int
+    last: int
+    where: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    """The numbers."""
+    advice: tuple[str, ...] = ()
+    """What to try."""
+    rules: tuple[str, ...] = ()
+    docs: str = ""
+    symptoms: tuple[Symptom, ...] = ()
+
+    @property
+    def all_rules(self) -> tuple[str, ...]:
+        """The rules that found the cause, and those that found its symptoms."""
+        symptoms = (rule for symptom in self.symptoms for rule in symptom.rules)
+        return tuple(dict.fromkeys((*self.rules, *symptoms)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON and events have it."""
+        return {
+            "cause": self.cause,
+            "what": self.what,
+            "since": self.since,
+            "last": self.last,
+            "where": list(self.where),
+            "workers": list(self.workers),
+            "why": list(self.why),
+            "try": list(self.advice),
+            "rules": list(self.rules),
+            "docs": self.docs,
+            "symptoms": [symptom.to_dict() for symptom in self.symptoms],
+        }
+
+    @classmethod
+    def from_dict(cls, payload: Mapping[str, Any]) -> Issue:
+        """Return the issue in JSON, as `to_dict` wrote it; unknown fields are ignored."""
+        return cls(
+            cause=str(payload.get("cause") or ""),
+            what=str(payload.get("what") or ""),
+            since=int(payload.get("since") or 0),
+            last=int(payload.get("last") or 0),
+            where=_texts(payload.get("where")),
+            workers=_texts(payload.get("workers")),
+            why=_texts(payload.get("why")),
+            advice=_texts(payload.get("try")),
+            rules=_texts(payload.get("rules")),
+            docs=str(payload.get("docs") or ""),
+            symptoms=tuple(
+                Symptom.from_dict(symptom)
+                for symptom in payload.get("symptoms") or ()
+                if isinstance(symptom, Mapping)
+            ),
+        )
+
+
+def _texts(values: Iterable[Any] | None) -> tuple[str, ...]:
+    return tuple(map(str, values or ()))

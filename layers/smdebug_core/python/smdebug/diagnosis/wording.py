@@ -1,0 +1,107 @@
+"""An issue in words, the same in the terminal, in the report, in e-mails and in events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from smdebug.diagnosis.issues import Issue, Symptom
+
+MOST_NAMED = 5  # places or workers
+MOST_SYMPTOMS = 6
+_INDENT = "    "
+
+
+class Part(NamedTuple):
+    """A labelled part of a diagnosis."""
+
+    label: str
+    texts: tuple[str, ...]
+
+
+def headline(issue: Issue) -> str:
+    """Return the cause and its onset: `Learning rate, since step 720`."""
+    return f"{title_of(issue)}, {_span(issue)}"
+
+
+def in_a_line(issue: Issue) -> str:
+    """Return the issue in one line: the cause, its onset, the fact, and the number of symptoms."""
+    count = len(issue.symptoms)
+    more = f" ({count} symptom{'s' * (count != 1)})" if count else ""
+    return f"{headline(issue)}: {issue.what.rstrip('.')}{more}"
+
+
+def title_of(problem: Issue | Symptom) -> str:
+    """Return the cause, or else the rule that found it."""
+    text = problem.cause or ", ".join(problem.rules)
+    return text[:1].upper() + text[1:]
+
+
+def parts(issue: Issue) -> list[Part]:
+    """Return where, why, symptoms, what to try and where to read more; empty ones are left out."""
+    found = (
+        Part("Where", _joined(named(issue.where), _workers(issue.workers))),
+        Part("Why", (sentence("; ".join(issue.why)),) if issue.why else ()),
+        Part("Symptoms", _symptoms(issue.symptoms)),
+        Part("Try", issue.advice),
+        Part("Rule", (", ".join(issue.rules),) if issue.cause else ()),
+        Part("More", (issue.docs,) if issue.docs else ()),
+    )
+    return [part for part in found if part.texts]
+
+
+def as_text(issue: Issue, *, indent: str = _INDENT) -> list[str]:
+    """Return the issue as lines of text, the headline first."""
+    lines = [headline(issue), indent + sentence(issue.what)]
+    for label, texts in parts(issue):
+        for at, text in enumerate(texts):
+            lines.append(f"{indent}{label if at == 0 else '':<9} {text}")
+    return lines
+
+
+def symptom_in_words(symptom: Symptom) -> str:
+    """Return a symptom in a sentence: what, since when, and why it follows from the cause."""
+    because = f" ({symptom.because})" if symptom.because else ""
+    return f"{title_of(symptom)}, since step {symptom.since}: {symptom.what.rstrip('.')}{because}"
+
+
+def summary(issues: Sequence[Issue]) -> str:
+    """Return all issues in a sentence."""
+    if not issues:
+        return "No problem detected."
+    names = ", ".join(f"{title_of(issue).lower()} since step {issue.since}" for issue in issues[:3])
+    more = f" and {len(issues) - 3} more" if len(issues) > 3 else ""
+    return f"{len(issues)} problem{'s' * (len(issues) != 1)} detected: {names}{more}."
+
+
+def named(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def sentence(text: str) -> str:
+    """Return the text with a capital, unless it begins with a name, and a full stop."""
+    first, _, _ = text.partition(" ")
+    if first.isalpha() and first.islower():
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) or not text else f"{text}."
+
+
+def _span(issue: Issue) -> str:
+    return f"since step {issue.since}" if issue.last != issue.since else f"at step {issue.since}"
+
+
+def _workers(workers: Sequence[str]) -> str:
+    return "" if len(workers) < 2 else f"workers {named(workers)}"
+
+
+def _joined(*texts: str) -> tuple[str, ...]:
+    text = "; ".join(text for text in texts if text)
+    return (text,) if text else ()
+
+
+def _symptoms(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
+    shown: Iterable[str] = map(symptom_in_words, symptoms[:MOST_SYMPTOMS])
+    rest = len(symptoms) - MOST_SYMPTOMS
+    return (*shown, *([f"and {rest} more"] if rest > 0 else []))
