@@ -40,10 +40,21 @@ class Fault:
     place: str
     """A pattern: what a right diagnosis names has to match it (tensor, layer, input, worker)."""
     visible_from: int
-    """The first step at which it can be seen, if that step is saved."""
+    """The first step of its mode at which it can be seen, if that step is saved."""
     source: str
     """Where it was met."""
     ranks: int = 1
+    visible_in: str = "TRAIN"
+    """The mode in which it shows."""
+    onset: int = 0
+    """The step of that mode at which it begins, not later than it is visible."""
+    also: tuple[str, ...] = ()
+    """Other causes that are right names for it as well."""
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Every cause that names it rightly."""
+        return (self.cause, *self.also)
 
 
 PROGRAMS: list[Program] = []
@@ -71,10 +82,17 @@ def fault(
     held_out: bool,
     framework: str = "pytorch",
     ranks: int = 1,
+    visible_in: str = "TRAIN",
+    onset: int | None = None,
+    also: tuple[str, ...] = (),
 ) -> Callable[[FaultyTraining], FaultyTraining]:
-    """Register a fault under the name of its function."""
-    if cause not in CAUSES:
-        raise ValueError(f"{cause!r} is no cause: add it to CAUSES, with its sentence")
+    """Register a fault under the name of its function.
+
+    A fault begins with the training unless it is visible only at step 10 or later: then it begins there.
+    """
+    for name in (cause, *also):
+        if name not in CAUSES:
+            raise ValueError(f"{name!r} is no cause: add it to CAUSES, with its sentence")
 
     def register(train: FaultyTraining) -> FaultyTraining:
         FAULTS.append(
@@ -88,6 +106,9 @@ def fault(
                 visible_from,
                 source,
                 ranks,
+                visible_in,
+                (visible_from if visible_from >= 10 else 0) if onset is None else onset,
+                also,
             )
         )
         return train

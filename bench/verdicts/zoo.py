@@ -1,0 +1,53 @@
+"""Every program and fault there is, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from bench.verdicts.cases import FAULTS, PROGRAMS, Fault, Program
+
+MODULES = ("healthy_torch", "faults_torch")
+SEEDS = {"healthy": 5, "faulty": 3, "twin": 3}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One kind of training of a program or fault: `healthy`, `faulty`, or the fault's healthy `twin`."""
+
+    case: Program | Fault
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.case.name} ({self.kind})"
+
+    def train(self, seed: int) -> object:
+        """Train it in this process."""
+        if isinstance(self.case, Program):
+            return self.case.train(seed)
+        return self.case.train(seed, self.kind == "faulty")
+
+
+def load() -> None:
+    """Import the modules in which programs and faults are registered."""
+    for module in MODULES:
+        import_module(f"bench.verdicts.{module}")
+
+
+def trainings(half: str | None = None, only: str | None = None) -> Iterator[Trained]:
+    """The trainings of one half (`tuning` or `held out`) or of both, whose names contain `only`."""
+    load()
+    for case in (*PROGRAMS, *FAULTS):
+        if half is not None and case.held_out != (half == "held out"):
+            continue
+        if only is not None and only.lower() not in f"{case.framework} {case.name}".lower():
+            continue
+        for kind in ("healthy",) if isinstance(case, Program) else ("faulty", "twin"):
+            yield Trained(case, kind)
+
+
+def find(name: str, kind: str) -> Trained:
+    """The training with that name and kind."""
+    return next(each for each in trainings() if (each.case.name, each.kind) == (name, kind))

@@ -1,0 +1,138 @@
+import pytest
+
+from bench.verdicts.cases import Fault, Program
+from bench.verdicts.judging import Alarm, Judged, alarms_of
+from bench.verdicts.page import blame, missed, summary
+from bench.verdicts.scores import NONE, Scores, Share, Verdict, visible_steps
+from smdebug.runs.rule_results import RuleResult, StepFindings
+from smdebug.service.records import RuleStatus
+
+STEPS = tuple((step, "TRAIN", step) for step in (*range(10), *range(10, 101, 10)))
+
+
+def fault(**changes):
+    given = {"cause": "corruption", "place": r"\b3\.weight", "visible_from": 60, "onset": 60}
+    return Fault(
+        "a fault", "pytorch", False, lambda seed, faulty: None, source="x", **given | changes
+    )
+
+
+def program(name="a program", held_out=False):
+    return Program(name, "pytorch", held_out, lambda seed: None)
+
+
+def alarm(**changes):
+    given = {"rule": "Corruption", "cause": "corruption", "places": ("3.weight",), "message": "x"}
+    return Alarm(**given | {"step": 60, "since": 60} | changes)
+
+
+def verdict(*alarms, case=None, kind="faulty", seed=0):
+    return Verdict(case or fault(), kind, seed, Judged(alarms, STEPS))
+
+
+def test_a_fault_is_named_right_by_its_cause_and_its_place():
+    assert verdict(alarm()).right
+    assert not verdict(alarm(cause="spike")).right
+    assert not verdict(alarm(places=("0.weight", "worker_0"))).right
+    assert verdict(alarm(cause="spike"), case=fault(also=("spike",))).right
+
+
+def test_any_alarm_of_a_faulty_run_finds_the_fault_but_does_not_name_it():
+    wrong = verdict(alarm(cause="spike"))
+    assert wrong.is_found
+    assert not wrong.right
+    assert wrong.named == "spike"
+    assert verdict().named == NONE
+
+
+def test_an_alarm_without_a_cause_is_named_by_its_rule():
+    assert verdict(alarm(cause="", rule="Overfit")).named == "Overfit"
+
+
+@pytest.mark.parametrize(("since", "is_prompt"), [(60, True), (51, True), (50, False), (70, False)])
+def test_the_first_visible_step_is_named_within_no_saved_step(since, is_prompt):
+    assert verdict(alarm(since=since)).is_prompt is is_prompt
+
+
+def test_a_step_between_two_saved_ones_counts_as_the_next_saved_one():
+    between = fault(visible_from=63, onset=63)
+    assert visible_steps(between, STEPS) == (61, 70)
+
+
+def test_a_fault_there_from_the_start_may_be_dated_to_its_start():
+    from_start = fault(visible_from=5, onset=0)
+    assert visible_steps(from_start, STEPS) == (0, 5)
+
+
+def test_no_step_is_right_if_none_was_saved_at_which_the_fault_shows():
+    late = fault(visible_from=200, onset=200)
+    assert not verdict(alarm(since=100), case=late).is_prompt
+
+
+def test_a_step_counts_in_the_mode_in_which_the_fault_shows():
+    steps = ((0, "TRAIN", 0), (22, "TRAIN", 22), (23, "EVAL", 0), (24, "TRAIN", 23))
+    assert visible_steps(fault(visible_in="EVAL", visible_from=0, onset=0), steps) == (0, 23)
+
+
+def test_only_alarms_of_healthy_runs_are_false():
+    scores = Scores(
+        (
+            verdict(alarm(), case=program(), kind="healthy"),
+            verdict(case=program(), kind="healthy", seed=1),
+            verdict(alarm(), kind="twin"),
+            verdict(alarm()),
+        )
+    )
+    assert (scores.false_alarms.count, scores.false_alarms.total) == (1, 2)
+    assert (scores.twins.count, scores.twins.total) == (1, 1)
+    assert scores.blamed == {("Corruption", "corruption"): 2}
+    assert any("Corruption" in line for line in blame(scores))
+
+
+def test_a_fault_missed_with_one_seed_is_listed():
+    scores = Scores((verdict(alarm()), verdict(seed=1), verdict(alarm(), seed=2)))
+    assert (scores.found.count, scores.found.total) == (2, 3)
+    assert any("a fault" in line and "1/3" in line and NONE in line for line in missed(scores))
+
+
+def test_the_two_halves_are_counted_apart():
+    scores = Scores(
+        (
+            verdict(alarm(), case=program(), kind="healthy"),
+            verdict(case=program(held_out=True), kind="healthy"),
+        )
+    )
+    assert scores.of_half("tuning").false_alarms.count == 1
+    assert scores.of_half("held out").false_alarms.count == 0
+    assert "1/2 (50 %)" in "\n".join(summary(scores))
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "bound"),
+    [(0, 240, 0.0124), (0, 10, 0.2589), (1, 240, 0.0196), (5, 50, 0.1991), (3, 3, 1.0)],
+)
+def test_the_bound_is_that_of_clopper_and_pearson(count, total, bound):
+    assert Share(count, total).upper_bound == pytest.approx(bound, abs=1e-3)
+
+
+def test_a_rule_gives_one_alarm_for_each_cause_as_it_was_first_found():
+    def at(step, *findings):
+        return StepFindings(step, "TRAIN", step, len(findings), findings)
+
+    result = RuleResult(
+        "R",
+        "R",
+        {},
+        RuleStatus.ISSUES_FOUND,
+        found=(
+            at(10, {"cause": "spike", "tensor": "a", "message": "m", "since": 7}),
+            at(
+                20,
+                {"cause": "spike", "tensor": "b", "message": "n"},
+                {"cause": "corruption", "tensor": "c", "worker": "worker_1", "message": "o"},
+            ),
+        ),
+    )
+    spike, corruption = alarms_of(result)
+    assert (spike.cause, spike.places, spike.step, spike.since) == ("spike", ("a",), 10, 7)
+    assert (corruption.places, corruption.since) == (("c", "worker_1"), 20)
