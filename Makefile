@@ -163,6 +163,9 @@ site: $(READY) ## build docs/ as a book in build/site/, and fail on a broken lin
 rules-report: $(READY) ## train small failing models and report which rules detect it (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)
 
+verdicts: $(FRAMEWORKS_READY) ## measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1")
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m bench.verdicts $(ARGS)
+
 bench-report: $(READY) ## time the report of a long run: 10,000 steps of 200 tensors
 	@$(BIN)/python -m bench.report $(ARGS)
 
@@ -213,4 +216,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report bench-cold wheel wheel-check release synth deploy layer layer-check lock clean
+.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report verdicts bench-cold wheel wheel-check release synth deploy layer layer-check lock clean
