@@ -69,6 +69,7 @@ def test_other_tensors_are_measured_and_not_saved(place):
     assert dict(zip(statistics.names, statistics.kinds, strict=True)) == {
         "dense/weight": "parameters",
         "gradient/dense/weight": "gradients",
+        "dense_input_0": "inputs",
         "dense_output_0": "outputs",
     }
     assert statistics.row("gradient/dense/weight")["mean"] == 3
@@ -86,6 +87,12 @@ def test_other_tensors_are_measured_and_not_saved(place):
         ("fc_input_12", "inputs"),
         ("fc_output_0", "outputs"),
         ("fc_output_layer", "parameters"),
+        ("outputs/kernel", "parameters"),
+        ("dense/outputs", "outputs"),
+        ("dense/outputs_1", "outputs"),
+        ("predictions", "outputs"),
+        ("inputs_0", "inputs"),
+        ("labels", "inputs"),
     ],
 )
 def test_the_kind_of_a_tensor_follows_from_its_name(name, kind):
@@ -99,6 +106,22 @@ def test_of_each_block_of_validation_the_first_step_is_saved(place):
     trial = read(place)
     assert trial.steps(modes.EVAL) == [0, 4, 8, 11]  # with the last one come the scalars since
     assert trial.series("loss").of(modes.EVAL).values.tolist() == [5, 6, 7, 8] * 3
+
+
+def test_inputs_of_layers_are_left_out_where_one_of_them_has_the_batch(place):
+    hook = observing(place)
+    with hook, hook.step(modes.TRAIN):
+        hook.observe_inputs_of("net")
+        hook.record("net_input_0", np.ones(2))
+        hook.record("dense_input_0", np.ones(2))
+    assert read(place).statistics(0).names == ["net_input_0"]
+
+
+def test_a_kind_that_the_name_does_not_show_can_be_said(place):
+    with observing(place) as hook, hook.step(modes.TRAIN):
+        hook.observe_as("outputs/0", "outputs")
+        hook.record("outputs/0", np.ones(2))
+    assert read(place).statistics(0).kinds == ("outputs",)
 
 
 def test_modes_that_are_set_by_name_make_blocks_too(place):

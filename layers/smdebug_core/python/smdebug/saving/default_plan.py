@@ -38,7 +38,8 @@ _OBSERVED = Wanted(
     is_metric=False,
     observed=True,
 )
-_OF_LAYER = re.compile(r"_(input|output)_\d+$")
+_OUTPUT = re.compile(r"_output_\d+$|(^|/)(outputs|predictions)(_\d+)?$")
+_BATCH = re.compile(r"_input_\d+$|(^|/)(inputs|labels)(_\d+)?$")
 _INPUT = re.compile(r"(.*)_input_\d+$", re.DOTALL)
 
 
@@ -53,10 +54,9 @@ def kind_of(name: str) -> str:
         return GRADIENTS
     if name.startswith("update/"):
         return UPDATES
-    of_layer = _OF_LAYER.search(name)
-    if of_layer is None:
-        return PARAMETERS
-    return INPUTS if of_layer[1] == "input" else OUTPUTS
+    if _OUTPUT.search(name):
+        return OUTPUTS
+    return INPUTS if _BATCH.search(name) else PARAMETERS
 
 
 class DefaultPlan(SavePlan):
@@ -77,14 +77,17 @@ class DefaultPlan(SavePlan):
             self._blocks[mode].first = first
 
     def observe_inputs_of(self, layer: str) -> None:
-        """Observe the inputs of this layer, which are the batch: those of others are outputs already."""
+        """Observe the inputs of this layer, which are the batch: those of others are outputs already.
+
+        Without such a layer all inputs that are recorded are observed.
+        """
         self._inputs_of.add(layer)
 
     def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
         found = super().wanted(tensor_name, due)
         if found is not None or not due:
             return found
-        given = _INPUT.match(tensor_name)
+        given = _INPUT.match(tensor_name) if self._inputs_of else None
         return None if given is not None and given[1] not in self._inputs_of else _OBSERVED
 
 

@@ -17,6 +17,7 @@ from smdebug.files.names import file_name_of, worker_in
 from smdebug.saving.adapter import NamedTensors
 from smdebug.saving.base_hook import BaseHook, ScalarCache
 from smdebug.saving.default_plan import DefaultPlan
+from smdebug.saving.observing import StepObservations
 from smdebug.saving.options import HookOptions, takes, with_options_of
 from smdebug.saving.recorder_states import State
 from smdebug.saving.save_plan import Members
@@ -128,6 +129,18 @@ class CallbackHook(BaseHook):
         run = self.recorder.run
         if run is not None and isinstance(run.plan, DefaultPlan):
             run.plan.observe_inputs_of(layer)
+
+    def observe_as(self, tensor_name: str, kind: str) -> None:
+        """Observe this tensor as one of that kind, if the default plan is in force."""
+        observer = self.recorder.capture.observer
+        if observer is not None:
+            observer.kinds[tensor_name] = kind
+
+    @property
+    def observations(self) -> StepObservations | None:
+        """What is observed under the default plan; None if it is not in force, or before the first step."""
+        observer = self.recorder.capture.observer
+        return None if observer is None else observer.observations
 
     def names_with_outputs(self) -> list[str]:
         """Return the names under which outputs were recorded at the step that runs."""

@@ -23,6 +23,8 @@ class Observer:
         self.observations = StepObservations()
         self.is_carrying_for_long = False
         """Whether scalars have waited so long that the next step has to write them."""
+        self.kinds: dict[str, str] = {}
+        """The kinds of tensors whose names do not show them."""
         self._adapter = adapter
         self._carried_until = time.monotonic() + CARRIED_SECONDS
 
@@ -40,7 +42,7 @@ class Observer:
 
     def observe(self, name: str, value: Any) -> bool:
         """Keep what is measured of a tensor; return whether it has anything to measure."""
-        kind = kind_of(name)
+        kind = self.kinds.get(name) or kind_of(name)
         measured = self._adapter.measure(value, digest=kind in DIGESTED)
         if measured is None:
             return False
