@@ -19,7 +19,8 @@ LOCAL_AWS = ROOT / "local_aws"
 ARROWS = {
     "exceptions": set(),
     "mode_keys": set(),
-    "logger": set(),
+    "plain_text": set(),
+    "logger": {"plain_text"},
     "files": set(),
     "numbers": set(),
     "storage": {"files.names"},
@@ -37,7 +38,7 @@ ARROWS = {
     },
     "profiler": {"config", "logger"},
     "service": {
-        *("files", "storage", "logger", "trials.utils"),
+        *("files", "storage", "logger", "trials.utils", "plain_text"),
         "config.json_config",  # an imported job is held to what a hook takes
     },
     "runs": {
@@ -49,7 +50,7 @@ ARROWS = {
     "plots": {"numbers", "trials", "runs"},
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
-        "migrating",
+        *("migrating", "plain_text"),
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},

@@ -7,7 +7,8 @@ import sys
 import click
 import pytest
 
-from smdebug.cli.output import Styled, good, print_table
+from smdebug.cli.colours import good
+from smdebug.cli.output import Styled, print_table
 from smdebug.cli.table_layout import lay_out, width_of, wrapped
 from tests.cli.conftest import failing_run
 from tests.cli.test_deployed import stock

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+
+import numpy as np
 
 import smdebug
 from smdebug.cli import commands, progress
@@ -49,6 +52,28 @@ def test_what_a_run_holds_cannot_command_the_terminal(capsys):
     output = capsys.readouterr().out
     assert "\x1b" not in output.splitlines()[1]
     assert len(output.splitlines()) == 2
+
+
+def test_every_command_shows_escape_sequences_in_a_name_as_text(tmp_path):
+    evil = "evil\x1b]0;title\x07\x1b[31mred\x1b[2J\u202e"
+    with smdebug.Hook(str(tmp_path / "run"), save_all=True) as hook:
+        for _ in range(2):
+            with hook.step():
+                hook.record_all({evil: np.array([np.nan]), "loss": np.array([1.0])})
+    path = str(tmp_path / "run")
+    for words in (
+        ("inspect", path),
+        ("tensor", path, evil),
+        ("evaluate", path, "--rule", "ExplodingTensor"),
+        ("tensor", path, evil + "?"),
+        ("plot", path, "--tensor", evil + "?", "-o", str(tmp_path / "plot.png")),
+    ):
+        result = in_a_shell(*words, FORCE_COLOR="1")
+        output = result.stdout + result.stderr
+        assert "\x1b[31mred" not in output, words
+        assert r"evil\x1b]0;title\x07\x1b[31mred\x1b[2J\u202e" in output, words
+        rest = re.sub(r"\x1b\[(0|1|2|31|32)m", "", output)
+        assert not set("\x1b\x07\u202e") & set(rest), words
 
 
 def test_wide_letters_keep_the_columns(capsys):

@@ -41,7 +41,7 @@ def test_a_cell_is_one_line_and_not_too_long():
 
 
 def test_nothing_in_a_table_commands_a_terminal():
-    assert cell("\x1b[31mred\x1b[0m\x07") == "?[31mred?[0m?"
+    assert cell("\x1b[31mred\x1b[0m\x07") == r"\x1b[31mred\x1b[0m\x07"
 
 
 def test_values_are_shown_as_a_person_would_write_them():

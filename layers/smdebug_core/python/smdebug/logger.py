@@ -7,6 +7,8 @@ import os
 import sys
 from collections import Counter
 
+from smdebug.plain_text import escaped
+
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -61,7 +63,7 @@ def get_logger(name: str = "smdebug") -> logging.Logger:
 def _set_up(logger: logging.Logger) -> None:
     level = LEVELS.get(os.environ.get("SMDEBUG_LOG_LEVEL", "info").strip().lower(), logging.INFO)
     context = os.environ.get("SMDEBUG_LOG_CONTEXT", f"{os.uname().nodename}:{os.getpid()}")
-    form = logging.Formatter(
+    form = _SafeFormatter(
         f"[%(asctime)s.%(msecs)03d {context.replace('%', '%%')} %(levelname)s "
         "%(filename)s:%(lineno)d] %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",
@@ -85,6 +87,13 @@ def _handlers() -> list[logging.Handler]:
     if path := os.environ.get("SMDEBUG_LOG_PATH"):
         handlers.append(logging.FileHandler(path, delay=True))
     return handlers
+
+
+class _SafeFormatter(logging.Formatter):
+    """Escapes control characters: a message may hold a name that was read from a file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record), keep="\n\t")
 
 
 class _CurrentStream(logging.StreamHandler):  # type: ignore[type-arg]

@@ -15,6 +15,7 @@ except ImportError:  # a layer, or a copy of the sources: the library without it
 
 from smdebug.cli import exit_codes
 from smdebug.cli.error_messages import ErrorMessage, message_for, message_for_usage
+from smdebug.plain_text import escaped
 
 # In the order of the help. Each is a module of this package, loaded when called.
 COMMANDS = {
@@ -219,12 +220,13 @@ def _print_error(message: ErrorMessage, options: CommonOptions, error: BaseExcep
         click.echo(json.dumps(payload, ensure_ascii=False), err=True)
         return
     click.echo(
-        click.style("error: ", fg="red", bold=True) + message.sentence,
+        click.style("error: ", fg="red", bold=True) + escaped(message.sentence),
         err=True,
         color=_use_colour(),
     )
     if message.hint:
-        click.echo(click.style("hint: ", bold=True) + message.hint, err=True, color=_use_colour())
+        hint = click.style("hint: ", bold=True) + escaped(message.hint)
+        click.echo(hint, err=True, color=_use_colour())
 
 
 def _interrupted() -> int:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import open_path
 from smdebug.cli.output import (
-    bad,
-    faint,
-    good,
     number,
     output_options,
     plural,

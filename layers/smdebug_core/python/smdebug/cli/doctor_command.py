@@ -5,16 +5,8 @@ from __future__ import annotations
 import click
 
 from smdebug.cli import exit_codes
-from smdebug.cli.output import (
-    Styled,
-    bad,
-    faint,
-    good,
-    output_options,
-    print_json,
-    print_line,
-    print_table,
-)
+from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.output import Styled, output_options, print_json, print_line, print_table
 
 
 @click.command("doctor")

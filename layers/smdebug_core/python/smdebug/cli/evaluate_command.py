@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.inputs import open_path, read_file
-from smdebug.cli.output import bad, faint, good, output_options, print_json, print_line
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import Progress
 

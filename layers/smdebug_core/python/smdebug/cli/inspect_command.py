@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli.colours import bad, faint, strong
 from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import open_path
 from smdebug.cli.output import (
-    bad,
-    faint,
     moment,
     number,
     output_options,
@@ -100,7 +99,7 @@ def _print(run: Overview, most: int | None) -> None:
     workers = plural(run.num_workers, "worker")
     if len(run.workers) != run.num_workers:
         workers += f" ({len(run.workers)} of them saved something)"
-    print_line(click.style(run.path, bold=True))
+    print_line(strong(run.path))
     print_line(
         f"{state}, {workers}, {plural(run.num_steps, 'step')}, {plural(len(run.tensors), 'tensor')}, "
         f"{size(run.bytes)} in {plural(run.index_files, 'event file')}"

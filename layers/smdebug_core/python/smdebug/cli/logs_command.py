@@ -6,7 +6,8 @@ import re
 
 import click
 
-from smdebug.cli.output import bad, faint, moment, output_options, print_json, print_line
+from smdebug.cli.colours import bad, faint
+from smdebug.cli.output import moment, output_options, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.service.tables import cell
 

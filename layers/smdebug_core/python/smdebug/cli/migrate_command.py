@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_folder, complete_place
 from smdebug.cli.new_files import configuration_warnings, write_new_files
-from smdebug.cli.output import (
-    bad,
-    faint,
-    good,
-    output_options,
-    plural,
-    print_heading,
-    print_json,
-    print_line,
-)
+from smdebug.cli.output import output_options, plural, print_heading, print_json, print_line
 
 if TYPE_CHECKING:
     from smdebug.migrating import Conversion, Finding, Scan

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from smdebug.cli.colours import faint, strong, with_colours
 from smdebug.cli.table_layout import lay_out
 from smdebug.service.tables import cell, plain
 
@@ -69,24 +70,12 @@ def print_line(text: str = "") -> None:
 
 def print_heading(text: str) -> None:
     click.echo()
-    click.secho(_printable(text), bold=True)
+    print_line(strong(text))
 
 
 def print_note(text: str) -> None:
     """Print a remark beside the answer, on stderr."""
-    click.secho(_printable(text), dim=True, err=True)
-
-
-def good(text: str) -> str:
-    return click.style(text, fg="green")
-
-
-def bad(text: str) -> str:
-    return click.style(text, fg="red", bold=True)
-
-
-def faint(text: str) -> str:
-    return click.style(text, dim=True)
+    click.echo(_printable(faint(text)), err=True)
 
 
 def print_table(
@@ -101,9 +90,9 @@ def print_table(
     shown = shown[: len(shown) - left_out]
     head, lines = lay_out(columns, shown, _terminal_width(), mark=_printable("…"))
     if head is not None:
-        click.echo(faint(_printable(head)))
+        print_line(faint(head))
     for line in lines:
-        click.echo(_printable(line))
+        print_line(line)
     if left_out:
         print_line(faint(f"… and {left_out} more"))
 
@@ -157,7 +146,8 @@ def moment(value: datetime | None) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text with characters that stdout's encoding lacks replaced."""
+    """Return the text as a terminal may get it, characters that stdout's encoding lacks replaced."""
+    text = with_colours(text)
     if _can_be_encoded(text):
         return text
     encoding = _encoding()

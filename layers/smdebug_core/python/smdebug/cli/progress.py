@@ -14,6 +14,7 @@ from typing import TypeVar
 import click
 
 from smdebug.cli.table_layout import width_of
+from smdebug.plain_text import escaped
 
 T = TypeVar("T")
 
@@ -111,7 +112,7 @@ def _overwrite(text: str) -> None:
     room = max(2, shutil.get_terminal_size().columns - 1)
     while width_of(text) > room:
         text = f"…{text[2:]}"
-    click.echo(f"\r\033[K{text}", nl=False, err=True, color=True)
+    click.echo(f"\r\033[K{escaped(text)}", nl=False, err=True, color=True)
 
 
 def _erase() -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.inputs import open_path
-from smdebug.cli.output import bad, faint, good, output_options, print_json, print_line, size
+from smdebug.cli.output import output_options, print_json, print_line, size
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings, warn_of_unread_files
 from smdebug.cli.progress import Progress, progress
 from smdebug.cli.service_options import stack_option

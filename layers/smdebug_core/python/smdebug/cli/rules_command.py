@@ -6,15 +6,9 @@ from typing import Any
 
 import click
 
+from smdebug.cli.colours import faint, strong
 from smdebug.cli.completers import complete_rule
-from smdebug.cli.output import (
-    faint,
-    output_options,
-    print_heading,
-    print_json,
-    print_line,
-    print_table,
-)
+from smdebug.cli.output import output_options, print_heading, print_json, print_line, print_table
 
 
 @click.command("rules")
@@ -43,7 +37,7 @@ def command(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(_entry(rule))
         return
-    print_line(click.style(rule.name, bold=True))
+    print_line(strong(rule.name))
     print_line(rule.sentence)
     if rule.collections:
         print_line(f"Collections: {', '.join(rule.collections)}.")

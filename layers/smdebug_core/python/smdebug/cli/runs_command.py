@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from smdebug.cli.output import bad, moment, output_options, print_json, print_line, print_table
+from smdebug.cli.colours import bad
+from smdebug.cli.output import moment, output_options, print_json, print_line, print_table
 from smdebug.cli.service_options import debugger_at, stack_option
 from smdebug.service.tables import cell
 

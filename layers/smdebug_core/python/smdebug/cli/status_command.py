@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, good, strong
 from smdebug.cli.output import (
     Styled,
-    bad,
-    good,
     output_options,
     print_json,
     print_json_line,
@@ -83,7 +82,7 @@ def _code(seen: RunSnapshot) -> int:
 def _print(seen: RunSnapshot) -> None:
     from smdebug.service.run_status import headline
 
-    print_line(click.style(headline(seen.summary), bold=True))
+    print_line(strong(headline(seen.summary)))
     if not seen.statuses:
         print_line("No rules.")
         return

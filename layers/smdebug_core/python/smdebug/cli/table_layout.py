@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import click
+from smdebug.cli.colours import is_styled, without_markers
 
 _GAP = "  "
 _MIN_TEXT = 24  # columns of a text below which rows are folded
@@ -35,7 +35,7 @@ def lay_out(
     if room is None:
         return _side_by_side(names, rows, widths, numeric)
     may_shrink = [
-        not numeric[at] and not any("\x1b" in row[at] for row in rows) for at in range(len(names))
+        not numeric[at] and not any(is_styled(row[at]) for row in rows) for at in range(len(names))
     ]
     fitting = _fitting(widths, may_shrink, room)
     if fitting is None:
@@ -106,7 +106,7 @@ def _indented(text: str, room: int) -> Iterator[str]:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Return the text in lines of at most `width` columns, split at spaces if possible."""
-    if width_of(text) <= width or "\x1b" in text:
+    if width_of(text) <= width or is_styled(text):
         return [text]
     lines = []
     while width_of(text) > width:
@@ -120,7 +120,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def cut(text: str, width: int, mark: str = "…") -> str:
     """Return the text cut to `width` columns, ending with a mark if it was cut."""
-    if width_of(text) <= width or "\x1b" in text:
+    if width_of(text) <= width or is_styled(text):
         return text
     return text[: _fits(text, width - width_of(mark))] + mark
 
@@ -137,7 +137,7 @@ def _fits(text: str, width: int) -> int:
 
 def width_of(text: str) -> int:
     """Return the width of the text on a terminal, in columns."""
-    text = click.unstyle(text)
+    text = without_markers(text)
     return len(text) if text.isascii() else sum(map(_width_of_letter, text))
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli.colours import faint, strong
 from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import open_path
-from smdebug.cli.output import faint, output_options, print_json, print_line, print_table
+from smdebug.cli.output import output_options, print_json, print_line, print_table
 from smdebug.cli.partial_reads import warn_of_unread_files
 from smdebug.cli.progress import progress
 
@@ -97,7 +98,7 @@ def _print_statistics(
         ]
         print_json({"tensor": tensor.name, "mode": mode.name, "steps": lines, "left_out": gaps})
         return
-    print_line(click.style(tensor.name, bold=True))
+    print_line(strong(tensor.name))
     means = [seen.mean if seen.mean is not None else float("nan") for _, _, seen, _ in rows if seen]
     if len(means) > 1:
         print_line(f"mean {sparkline(means, 60)}")
@@ -159,7 +160,7 @@ def _print_value(
         payload = {"tensor": tensor.name, "step": step, "mode": mode.name}
         print_json({**payload, **seen.to_dict(), "value": numbers.tolist()})
         return
-    print_line(f"{click.style(tensor.name, bold=True)} at step {step}, {seen.dtype} {value.shape}")
+    print_line(f"{strong(tensor.name)} at step {step}, {seen.dtype} {value.shape}")
     with np.printoptions(linewidth=100, threshold=200, edgeitems=4):
         print_line(str(value))
 

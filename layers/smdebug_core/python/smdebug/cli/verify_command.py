@@ -5,17 +5,9 @@ from __future__ import annotations
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_place
-from smdebug.cli.output import (
-    bad,
-    faint,
-    good,
-    output_options,
-    plural,
-    print_json,
-    print_line,
-    size,
-)
+from smdebug.cli.output import output_options, plural, print_json, print_line, size
 from smdebug.cli.progress import progress
 
 

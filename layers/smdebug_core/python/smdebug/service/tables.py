@@ -9,6 +9,8 @@ from enum import Enum
 from html import escape
 from typing import Any, TypeVar
 
+from smdebug.plain_text import escaped
+
 T = TypeVar("T")
 
 _WIDEST = 60
@@ -88,9 +90,7 @@ def cell(value: Any) -> str:
             return ", ".join(f"{cell(content)} {cell(key)}" for key, content in value.items())
         case list() | tuple() | frozenset():
             return ", ".join(map(cell, value))
-    return "".join(
-        letter if letter.isprintable() else "?" for letter in " ".join(str(value).split())
-    )
+    return escaped(" ".join(str(value).split()))
 
 
 def plain(value: Any) -> Any:
