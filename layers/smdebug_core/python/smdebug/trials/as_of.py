@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from smdebug.exceptions import (
     SMDebugError,
     SMDebugNotImplementedError,
+    SMDebugTypeError,
     StepNotYetAvailable,
     StepUnavailable,
 )
@@ -145,6 +146,11 @@ class AsOfTrial(Trial):
         raise SMDebugNotImplementedError(
             "A view of a run as of a step has no index_reader, which lists all its steps. Use "
             "trial.tensor(name) for values, shapes and steps."
+        )
+
+    def __reduce__(self) -> Any:
+        raise SMDebugTypeError(
+            "A view of a run as of a step cannot be copied or pickled: open the run with create_trial"
         )
 
     def __repr__(self) -> str:

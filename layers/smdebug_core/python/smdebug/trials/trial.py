@@ -398,6 +398,14 @@ class Trial(Observed):
 
     # As a value
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to open the run again: a copy, here or in another process, reads it anew."""
+        opened = (type(self), self.name, self.storage, self.path, self.range_steps)
+        return _reopened, opened, (self._collections_given, self.dynamic_refresh)
+
+    def __setstate__(self, state: tuple[dict[str, Collection], bool]) -> None:
+        self._collections_given, self.dynamic_refresh = state
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trial):
             return NotImplemented
@@ -416,6 +424,14 @@ class Trial(Observed):
             f"    tensor_names={list(self.index.tensor_names())},\n"
             ")"
         )
+
+
+def _reopened(
+    kind: type[Trial], name: str, storage: Storage, path: str, range_steps: StepRange | None
+) -> Trial:
+    trial = kind.__new__(kind)
+    Trial.__init__(trial, name, storage, path=path, range_steps=range_steps)
+    return trial
 
 
 def _number_at_the_end(name: str) -> tuple[int, str]:
