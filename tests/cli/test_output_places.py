@@ -24,6 +24,34 @@ def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, failin
     assert ask("report", odd, "-o", tmp_path / "page.html").code == 1
 
 
+def test_a_folder_that_does_not_exist_is_not_made_for_an_output(ask, failing, tmp_path):
+    there = tmp_path / "missing" / "folder"
+    for words, name in (
+        (("report", failing), "page.html"),
+        (("export", "npz", failing), "run.npz"),
+        (("plot", failing, "--tensor", "loss"), "loss.png"),
+    ):
+        answer = ask(*words, "-o", there / name)
+        assert (answer.code, f"mkdir -p {there}" in answer.err) == (2, True), words
+    assert not (tmp_path / "missing").exists()
+
+
+def test_reading_a_run_that_does_not_exist_makes_no_folder(ask, tmp_path):
+    missing = tmp_path / "missing"
+    for words in (
+        ("inspect", missing),
+        ("evaluate", missing, "--rule", "AllZero"),
+        ("report", missing),
+        ("verify", missing),
+        ("tensor", missing, "loss"),
+        ("compare", missing, missing),
+        ("plot", missing, "--tensor", "loss", "-o", tmp_path / "loss.png"),
+        ("stop", missing),
+    ):
+        assert ask(*words).code in (2, 3), words
+    assert not missing.exists()
+
+
 def test_a_report_without_rules_that_names_one_is_refused(ask, failing, tmp_path):
     answer = ask("report", failing, "--no-rules", "--rule", "AllZero", "-o", tmp_path / "page.html")
     assert (answer.code, "--no-rules" in answer.err) == (2, True)

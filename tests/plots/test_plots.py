@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import smdebug
 from smdebug import plots
 from smdebug.cli import progress
 from smdebug.cli.main import main
 from smdebug.exceptions import SMDebugValueError
+from smdebug.files.observations import FACTS, SERIES, json_array
+from smdebug.mode_keys import ModeKeys
 from tests.cli.conftest import failing_run
 from tests.rules.made_runs import made_run
 
@@ -29,6 +32,41 @@ def test_a_curve_has_the_numbers_of_the_run():
     assert np.allclose(curve.get_ydata(), [2 - step / 100 for step in range(0, 100, 10)])
     (axis,) = plots.line(trial(), "gradient", statistic="l2").figure.axes
     assert axis.get_lines()[0].get_ydata()[0] == pytest.approx(np.sqrt(6))
+
+
+def run_with_series(place: Path, name: str, values: list[float]) -> str:
+    """A run that kept a scalar of every step and saved three of them."""
+    saved_at = np.array_split(np.arange(len(values)), 3)
+    with smdebug.Hook(str(place), save_all=True) as hook:
+        hook.save_config = smdebug.SaveConfig(save_steps=[int(steps[-1]) for steps in saved_at])
+        for step in range(len(values)):
+            with hook.step():
+                for steps in saved_at:
+                    if step == steps[-1]:
+                        rows = [(at, ModeKeys.TRAIN.value, at, values[at]) for at in steps]
+                        hook.record(f"{SERIES}{name}", np.array(rows, np.float64))
+                        hook.record(FACTS, json_array({"layout": 0}))
+    return str(place)
+
+
+def test_a_scalar_that_was_kept_at_every_step_is_drawn_whole(tmp_path):
+    """A single spike among 3,000 steps, of which 3 were saved, is in the curve."""
+    values = [1.0] * 3000
+    values[1234] = 50.0
+    (axis,) = plots.line(run_with_series(tmp_path / "run", "loss", values), "^loss$").figure.axes
+    (curve,) = axis.get_lines()
+    assert (len(curve.get_xdata()), curve.get_ydata()[1234]) == (3000, 50.0)
+
+
+def test_the_command_draws_curves_of_scalars_and_hills_of_tensors(tmp_path, capsys):
+    failing_run(tmp_path / "run")
+    picture = tmp_path / "loss.svg"
+    for tensor, curves in (("^loss$", True), ("^gradient", False)):
+        assert main(["plot", str(tmp_path / "run"), "--tensor", tensor, "-o", str(picture)]) == 0
+        assert (
+            "line2d" in picture.read_text() and "FillBetween" not in picture.read_text()
+        ) == curves
+    capsys.readouterr()
 
 
 def test_bars_hold_all_values_and_the_first_step_is_outlined():
@@ -50,6 +88,11 @@ def test_a_heat_map_has_a_column_for_each_step():
 def test_a_ridge_has_a_hill_for_some_of_the_steps():
     (axis,) = plots.ridge(trial(), "fc.weight", most_steps=5).figure.axes
     assert len(axis.collections) == 5
+
+
+def test_a_single_step_can_be_asked_for():
+    values = plots.values_of(trial(), "^loss$", most_steps=1)
+    assert list(values["loss"]) == [0]
 
 
 def test_two_runs_are_side_by_side():

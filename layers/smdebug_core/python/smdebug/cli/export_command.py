@@ -6,7 +6,7 @@ import click
 
 from smdebug.cli import exit_codes
 from smdebug.cli.completers import complete_place
-from smdebug.cli.inputs import open_path
+from smdebug.cli.inputs import in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, plural, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import progress
@@ -20,6 +20,7 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 @click.option(
     "-o",
     "--output",
+    callback=in_an_existing_folder,
     shell_complete=complete_place,
     metavar="PLACE",
     help="The output file; for TensorBoard, the folder.",

@@ -26,6 +26,20 @@ def read_file(file: str) -> bytes:
         raise click.UsageError(f"{file} cannot be read: {error.strerror}") from None
 
 
+def in_an_existing_folder(
+    _ctx: click.Context, _parameter: click.Parameter, place: str | None
+) -> str | None:
+    """Refuse an output file in a folder that does not exist: the name may be misspelt."""
+    if place is not None:
+        folder = Path(place).expanduser().parent
+        if not folder.exists():
+            raise click.UsageError(
+                f"There is no folder {folder} to write {Path(place).name} to. "
+                f"Create it first: mkdir -p {folder}"
+            )
+    return place
+
+
 def open_path(path: str) -> Trial:
     """Open the run at that path; a long run takes a while."""
     from smdebug.runs.opening import open_run

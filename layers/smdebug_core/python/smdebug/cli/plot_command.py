@@ -9,7 +9,7 @@ import click
 
 from smdebug.cli import exit_codes
 from smdebug.cli.completers import complete_place
-from smdebug.cli.inputs import open_path
+from smdebug.cli.inputs import in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import Progress, waiting
@@ -32,14 +32,13 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     type=click.Choice(["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]),
-    default="ridge",
-    show_default=True,
     help="Distributions (histogram, ridge, heatmap), a statistic (line), the variance across layers, "
-    "or the share of dead units.",
+    "or the share of dead units. Default: line for scalars such as a loss, ridge for other tensors.",
 )
 @click.option(
     "-o",
     "--output",
+    callback=in_an_existing_folder,
     shell_complete=complete_place,
     required=True,
     metavar="FILE",
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
 def command(
     run: str,
     regexes: tuple[str, ...],
-    kind: str,
+    kind: str | None,
     output: str,
     statistic: str,
     saturated_at: float | None,
@@ -84,7 +83,7 @@ def command(
     \b
     Examples:
       smdebug plot ./my-run --tensor '^gradient/.*weight' --kind ridge -o gradients.png
-      smdebug plot ./my-run --tensor loss --kind line -o loss.svg
+      smdebug plot ./my-run --tensor loss -o loss.svg
       smdebug plot ./my-run --tensor '^gradient' --kind histogram -o gradients.gif
       smdebug plot ./bad --with ./good --tensor '^gradient' --kind variance -o variance.png
     """
@@ -95,7 +94,7 @@ def command(
     from smdebug.plots.picture import form_of
 
     form = form_of(output)
-    if form == "gif" and kind != "histogram":
+    if form == "gif" and kind not in (None, "histogram"):
         raise click.UsageError("A .gif is an animation of histograms: use --kind histogram")
     if saturated_at is not None and kind != "dead-units":
         raise click.UsageError("--saturated-at requires --kind dead-units")
@@ -125,6 +124,7 @@ def command(
             "dead-units": partial(plots.dead_units, saturated_at=saturated_at),
         }
         try:
+            kind = kind or ("line" if plots.are_scalars(where, regex, worker) else "ridge")
             picture = draw[kind](where, regex, **chosen)
         finally:
             reading.clear()

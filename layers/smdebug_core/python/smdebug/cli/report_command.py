@@ -11,7 +11,7 @@ from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.evaluate_command import wanted_rules
-from smdebug.cli.inputs import open_path
+from smdebug.cli.inputs import in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings, warn_of_unread_files
 from smdebug.cli.progress import Progress, progress
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
+    callback=in_an_existing_folder,
     shell_complete=complete_place,
     metavar="FILE",
     help="Output file (default: NAME-report.html).",

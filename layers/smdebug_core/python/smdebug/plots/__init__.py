@@ -17,10 +17,11 @@ from smdebug.plots.drawing import (
     variance_across_layers,
 )
 from smdebug.plots.picture import Picture
-from smdebug.plots.values import values_of
+from smdebug.plots.values import are_scalars, values_of
 
 __all__ = [
     "Picture",
+    "are_scalars",
     "create_interactive_matplotlib_histogram",
     "dead_units",
     "heatmap",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -35,14 +36,20 @@ def values_of(
 ) -> Values:
     """Return `{tensor: {step: value}}`; with several runs, names begin with the run's.
 
-    There are at most `most_tensors` tensors with `most_steps` evenly spread steps each. Raise
-    `SMDebugValueError` if nothing matches. `progress` is called with 1 for each value.
+    There are at most `most_tensors` tensors with `most_steps` evenly spread steps each; a scalar that was
+    kept at every step is returned whole, so that no spike is lost. Raise `SMDebugValueError` if nothing
+    matches. `progress` is called with 1 for each value.
     """
     found: Values = {}
     for label, run in named(runs).items():
         trial = run if isinstance(run, Trial) else open_run(run)
-        for name in trial.tensor_names(regex=regex)[:most_tensors]:
-            over_steps = _over_steps(trial, name, steps, most_steps, worker, progress)
+        every_step = _series_matching(trial, regex)
+        names = sorted({*every_step, *trial.tensor_names(regex=regex)})
+        for name in names[:most_tensors]:
+            if name in every_step:
+                over_steps = _over_every_step(trial, name, steps, worker)
+            else:
+                over_steps = _over_steps(trial, name, steps, most_steps, worker, progress)
             if over_steps:
                 found[f"{label}: {name}" if label else name] = over_steps
     if not found:
@@ -50,6 +57,12 @@ def values_of(
     if len(named(runs)) > 1:  # tensors of the same name side by side
         found = dict(sorted(found.items(), key=lambda item: item[0].split(": ", 1)[1]))
     return found
+
+
+def are_scalars(runs: Runs, regex: str | list[str], worker: str | None = None) -> bool:
+    """Whether each tensor that matches has a single value wherever it was saved."""
+    values = values_of(runs, regex, most_steps=2, worker=worker)
+    return all(value.size == 1 for over_steps in values.values() for value in over_steps.values())
 
 
 def named(runs: Runs) -> dict[str, Run]:
@@ -78,6 +91,29 @@ def edges_of(numbers: Iterable[NDArray[Any]], bins: int) -> NDArray[np.float64]:
         reach = 0.5 * abs(high) or 0.5
         low, high = low - reach, high + reach
     return np.linspace(low, high, bins + 1)
+
+
+def _series_matching(trial: Trial, regex: str | list[str]) -> list[str]:
+    if not trial.observations.exist:
+        return []
+    patterns = [regex] if isinstance(regex, str) else regex
+    return [
+        name
+        for name in trial.observations.series_names()
+        if any(re.search(pattern, name) for pattern in patterns)
+    ]
+
+
+def _over_every_step(
+    trial: Trial, name: str, steps: list[int] | None, worker: str | None
+) -> dict[int, NDArray[Any]]:
+    series = trial.series(name, worker)
+    wanted = None if steps is None else set(steps)
+    return {
+        step: np.asarray(value)
+        for step, value in zip(series.steps.tolist(), series.values, strict=True)
+        if wanted is None or step in wanted
+    }
 
 
 def _over_steps(

@@ -275,6 +275,8 @@ def thinned(steps: list[int], most: int) -> list[int]:
     """Return at most `most` of the steps, evenly spread, including the first and the last."""
     if len(steps) <= most:
         return steps
+    if most < 2:
+        return steps[:most]
     last = len(steps) - 1
     return [steps[round(at * last / (most - 1))] for at in range(most)]
 
