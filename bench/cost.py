@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import idle
+from bench import idle, plan_cost
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
@@ -60,6 +60,7 @@ _OF_TENSORS = [
     for rule in ("AllZero", "UnchangedTensor")
     for tensor in ("weight", "gradient")
 ]
+DIGESTS = {"smdebug/digests/parameters": np.ones((8, 2), np.int64)}
 RULES = [*_TINY, *_OTHERS, *_OF_TENSORS]
 
 
@@ -202,14 +203,20 @@ class BilledWorld(SmallWorld):
         self.checks.waiting = []
 
 
-def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bill, int]:
-    """Return the bill of `steps` steps of a run in progress, and the most writes of one key per step."""
+def measure(
+    workers: int, steps: int, rules: int, *, first: int = 0, replicas: bool = False
+) -> tuple[Bill, int]:
+    """Return the bill of `steps` steps of a run in progress, and the most writes of one key per step.
+
+    Of `replicas` the first worker saves tensors and the others digests.
+    """
     chance = random.Random(workers)
     world = BilledWorld()
     place = world.place("experiments/2026-11-21/mnist")
     chosen = [RULES[n % len(RULES)] | {"name": f"rule {n}"} for n in range(rules)]
     place.write("rules.json", json.dumps({"version": 1, "rules": chosen}).encode())
-    savers = [Saver(place, f"worker_{n}", num_workers=workers) for n in range(workers)]
+    who = {"replicas": workers} if replicas and workers > 1 else {"num_workers": workers}
+    savers = [Saver(place, f"worker_{n}", **who) for n in range(workers)]
     for saver in savers[:1] if workers > 100 else savers:
         saver.begin()
     world.settle()
@@ -227,7 +234,7 @@ def measure(workers: int, steps: int, rules: int, *, first: int = 0) -> tuple[Bi
         for name, value in tensors.items():
             tensors[name] = value * 0.99
         for saver in savers:
-            saver.save(first + step, tensors)
+            saver.save(first + step, DIGESTS if replicas and saver is not savers[0] else tensors)
         world.ingest(cut(world.bucket.notifications, workers, chance))
         world.evaluate()
         hottest = max(hottest, *world.bill.writes_by_key.values())
@@ -359,6 +366,7 @@ def main() -> None:
         "batch window each message comes alone (1 worker) or ten at a time (8),\n"
         f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
     )
+    plan_cost.report(arguments.rules, measure)
     failed += idle.report()
     for problem in failed:
         print(f"NOT HELD: {problem}")

@@ -21,6 +21,7 @@ from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
 from smdebug.files.names import END_MARKER
+from smdebug.files.replicas import Replicas
 from smdebug.service.items import shard_of
 from smdebug.service.records import RunRecord, RunState
 
@@ -46,6 +47,9 @@ def record_collections(
     except SMDebugError as problem:
         return in_trouble(world, record, _COLLECTIONS_FILE, str(problem))
     meta = content["_meta"]
+    replicas = Replicas.of_run(meta)
+    if replicas is not None and replicas.chief != arrival.worker:
+        return record  # the chief's file lists what the run holds
     world.index.put_collections(record.run, content, arrival.sequencer)
     if record.num_workers is None:  # this may complete steps that nothing else will report
         leave_check(world, record)
@@ -75,6 +79,7 @@ def _with_collections(
     training_run = number if type(number) is int and 0 <= number < 9999 else 0
     workers = meta["num_workers"]
     assert isinstance(workers, int)
+    replicas = Replicas.of_run(meta)
     base = record.training_base
     if record.run_id is not None and run_id is not None and run_id != record.run_id:
         if not record.has_ended:
@@ -89,6 +94,7 @@ def _with_collections(
     return replace(
         record,
         num_workers=workers,
+        chief=replicas.chief if replicas is not None else "",
         run_id=run_id or record.run_id,
         training_base=base,
         training_run=max(record.training_run, base + training_run),

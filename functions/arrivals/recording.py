@@ -26,7 +26,7 @@ def record_arrivals(
     record = world.index.run(run) or begin(world, run)
     for arrival in _latest(arrivals, Kind.RULES):
         record = record_rules(world, record, arrival)
-    for arrival in _latest(arrivals, Kind.COLLECTIONS, record.collections_worker):
+    for arrival in _collections_files(arrivals, record.collections_worker):
         record = record_collections(world, record, arrival, attempt)
     written = [arrival for arrival in arrivals if arrival.kind in (Kind.EVENT, Kind.INDEX)]
     started = bool(written) and record_steps(world, record, written, attempt)
@@ -37,8 +37,19 @@ def record_arrivals(
             announce_end(world, run, "the end marker is there")
 
 
-def _latest(arrivals: Iterable[Arrival], kind: Kind, worker: str = "") -> list[Arrival]:
-    """Return the newest arrival of that kind, if any; the worker's own if it has one."""
+def _collections_files(arrivals: Iterable[Arrival], worker: str) -> list[Arrival]:
+    """Return the newest collections file of that worker; while none is known, of each worker."""
+    found = [arrival for arrival in arrivals if arrival.kind is Kind.COLLECTIONS]
+    own = [arrival for arrival in found if arrival.worker == worker]
+    if worker:
+        return _latest(own or found, Kind.COLLECTIONS)
+    by_worker: dict[str, list[Arrival]] = {}
+    for arrival in found:
+        by_worker.setdefault(arrival.worker, []).append(arrival)
+    return [_latest(of_worker, Kind.COLLECTIONS)[0] for of_worker in by_worker.values()]
+
+
+def _latest(arrivals: Iterable[Arrival], kind: Kind) -> list[Arrival]:
+    """Return the newest arrival of that kind, if any."""
     found = [arrival for arrival in arrivals if arrival.kind is kind]
-    found = [arrival for arrival in found if arrival.worker == worker] or found
     return [max(found, key=lambda arrival: comparable(arrival.sequencer))] if found else []

@@ -28,7 +28,7 @@ def record_steps(world: World, record: RunRecord, written: Sequence[Arrival], at
         if again is None or again.num_workers is None:
             return False
         return start_complete_steps(world, again, attempt)
-    complete = [step.step for step in steps if step.is_complete(record.num_workers)]
+    complete = [step.step for step in steps if record.is_whole(step)]
     if complete:
         start_evaluation(world, record.run, max(complete), attempt=attempt)
     return bool(complete)
@@ -79,7 +79,7 @@ def is_noted(arrival: Arrival, known: dict[int, StepRecord]) -> bool:
 def start_complete_steps(world: World, record: RunRecord, attempt: str) -> bool:
     """Start an evaluation if a step is complete that the rules have not seen; return whether one is."""
     steps = unseen_steps(world, record)
-    complete = [step.step for step in steps if step.is_complete(record.num_workers)]
+    complete = [step.step for step in steps if record.is_whole(step)]
     if complete:
         start_evaluation(world, record.run, max(complete), attempt=attempt)
     return bool(complete)

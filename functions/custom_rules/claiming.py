@@ -258,5 +258,5 @@ def _other_run(world: World, place: str) -> tuple[dict[str, Any], RunRecord | No
 
 def _last_complete_step(world: World, record: RunRecord) -> int:
     newest = world.index.steps(record.run, record.training_run, limit=50, newest_first=True)
-    complete = (step.step for step in newest if step.is_complete(record.num_workers))
+    complete = (step.step for step in newest if record.is_whole(step))
     return next(complete, -1)

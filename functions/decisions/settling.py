@@ -31,6 +31,7 @@ class Settling:
     ended: bool  # nothing more will arrive
     timeout: float
     now: float
+    chief: str = ""  # the worker whose files complete a step, if the others save digests alone
 
 
 class Ready(NamedTuple):
@@ -61,7 +62,9 @@ def next_step(
     """
     known = {step.step: step for step in steps if step.step > settling.cursor}
     complete = sorted(
-        number for number, step in known.items() if step.is_complete(settling.num_workers)
+        number
+        for number, step in known.items()
+        if step.is_complete(settling.num_workers, settling.chief)
     )
     if not complete:
         return None
@@ -81,7 +84,9 @@ def _between(
     missing: set[int] = set()
     if not settling.records_previous_steps:
         return frozenset(), frozenset()
-    for worker in sorted(step.complete_workers):
+    # Where there is a chief, no other worker saves a step that it does not save.
+    followed = {settling.chief} if settling.chief else step.complete_workers
+    for worker in sorted(followed):
         at = previous(step.step, worker)
         while at is not None and settling.cursor < at < step.step:
             between.add(at)
@@ -105,7 +110,9 @@ def late_steps(
     """Return the steps up to the cursor that became complete after the cursor had passed them."""
     late = []
     for step in sorted(steps, key=lambda record: record.step):
-        if step.step > settling.cursor or not step.is_complete(settling.num_workers):
+        if step.step > settling.cursor or not step.is_complete(
+            settling.num_workers, settling.chief
+        ):
             continue
         if step.step in group.late_done:
             continue
@@ -119,7 +126,12 @@ def late_steps(
 
 
 def never_came(
-    steps: Collection[StepRecord], num_workers: int | None, *, timeout: float, now: float
+    steps: Collection[StepRecord],
+    num_workers: int | None,
+    *,
+    timeout: float,
+    now: float,
+    chief: str = "",
 ) -> str:
     """Return the problem of a run whose first incomplete step has timed out, or "".
 
@@ -128,7 +140,7 @@ def never_came(
     waiting = [
         step
         for step in sorted(steps, key=lambda record: record.step)
-        if not step.is_complete(num_workers) and now - step.indexed >= timeout
+        if not step.is_complete(num_workers, chief) and now - step.indexed >= timeout
     ]
     if not waiting:
         return ""
@@ -139,6 +151,11 @@ def never_came(
             "workers: no rule can be evaluated. Does the training write collections/?"
         )
     there = first.complete_workers
+    if chief:
+        return (
+            f"Step {first.step} has digests of {len(there)} workers, and for {timeout:.0f} s nothing of "
+            f"{chief}, which saves all the rest. A step is evaluated when {chief} has saved it."
+        )
     names = [f"worker_{number}" for number in range(num_workers)]
     missing = [name for name in names if name not in there]
     if there - set(names):  # devices have names of their own

@@ -212,7 +212,7 @@ class _OtherRun:
         if record.has_ended:
             return True
         later = self._world.index.steps(record.run, record.training_run, first=step, limit=5)
-        return any(later_step.is_complete(record.num_workers) for later_step in later)
+        return any(record.is_whole(later_step) for later_step in later)
 
 
 class _View:

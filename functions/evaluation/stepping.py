@@ -106,6 +106,7 @@ class StepWalk:
             ended=leased.record.has_ended,
             timeout=leased.world.settings.incomplete_step_timeout,
             now=leased.world.clock.now(),
+            chief=leased.record.chief,
         )
 
     def _late(self, hinted_step: int) -> list[StepRecord]:

@@ -49,7 +49,7 @@ def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> boo
     record = _report_missing_files(world, record, steps)
     groups = world.index.groups.of_run(record)
     _measure(world, record, steps)
-    complete = (step.step for step in steps if step.is_complete(record.num_workers))
+    complete = (step.step for step in steps if record.is_whole(step))
     newest = max(complete, default=None)
     unfinished = record.has_ended and bool(unfinished_of(record, groups))
     if (
@@ -85,6 +85,7 @@ def _report_missing_files(world: World, record: RunRecord, steps: list[StepRecor
         record.num_workers,
         timeout=world.settings.incomplete_step_timeout,
         now=world.clock.now(),
+        chief=record.chief,
     )
     if not problem and record.has_ended:  # what was missing at the end stays missing
         return record
@@ -131,6 +132,6 @@ def _is_behind(record: RunRecord, groups: list[GroupRecord]) -> bool:
 
 
 def _measure(world: World, record: RunRecord, steps: list[StepRecord]) -> None:
-    waiting = [step.indexed for step in steps if step.is_complete(record.num_workers)]
+    waiting = [step.indexed for step in steps if record.is_whole(step)]
     age = world.clock.now() - min(waiting) if waiting else 0.0
     metrics({"OldestUnevaluatedStep": (round(age, 1), "Seconds")})

@@ -70,7 +70,7 @@ def _publish_summary(world: World, record: RunRecord, groups: list[GroupRecord])
         for rule in group.rules
     ]
     steps = world.index.steps(record.run, record.training_run)
-    complete = sum(step.is_complete(record.num_workers) for step in steps)
+    complete = sum(record.is_whole(step) for step in steps)
     summary = summary_of(
         rules,
         steps=complete,

@@ -28,10 +28,12 @@ class Saver:
         num_workers: int = 1,
         run_id: str | None = "run-1",
         training_run: int = 0,
+        replicas: int = 0,
     ):
         self.place = place
         self.worker = worker
         self.num_workers = num_workers
+        self._replicas = {"chief": "worker_0", "workers": replicas} if replicas else None
         self._attempt: dict[str, Any] = {}
         if run_id is not None:
             self._attempt = {"run_id": run_id, "training_run": training_run}
@@ -48,6 +50,8 @@ class Saver:
             "save_histogram": True,
         }
         meta = {"num_workers": self.num_workers, **self._attempt}
+        if self._replicas is not None:
+            meta["replicas"] = self._replicas
         content = {"collections": {"gradients": gradients}, "_meta": meta}
         self.place.write(collections_key(self.worker), encode_collections(content))
         return self

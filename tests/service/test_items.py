@@ -71,6 +71,7 @@ RUN_RECORDS = built(
     RunRecord,
     run=RUNS,
     num_workers=st.none() | st.integers(1, 10**5),
+    chief=TEXT,
     wide=st.booleans(),
     run_id=st.none() | TEXT,
     training_run=st.integers(0, 9999),

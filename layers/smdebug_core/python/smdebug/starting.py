@@ -29,19 +29,19 @@ _is_watching = False
 class Watched:
     """The trainings watched since `start`. Leaving it as a context manager, or `stop`, ends their runs."""
 
-    def __init__(self, out_dir: str, rules: Any, include_workers: str):
+    def __init__(self, out_dir: str, rules: Any, include_workers: str | None):
         self.out_dir = out_dir
         self.runs: list[str] = []
         """The places of the runs saved so far: one per training of its own, `out_dir`, `out_dir-2` …"""
         self._rules = rules
-        self._include_workers = include_workers
+        self._workers = {} if include_workers is None else {"include_workers": include_workers}
         self._hooks: list[Any] = []
 
     def make_hook(self, hook_class: Any) -> Any:
         """Make the hook of a training that has begun."""
         number = len(self._hooks) + 1
         place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
-        hook = hook_class(place, include_workers=self._include_workers, rules=self._rules)
+        hook = hook_class(place, rules=self._rules, **self._workers)
         hook.observes = _framework(hook_class) == "PyTorch"
         self._hooks.append(hook)
         self.runs.append(place)
@@ -79,12 +79,14 @@ def start(
     out_dir: str | os.PathLike[str] | None = None,
     *,
     rules: Any = None,
-    include_workers: str = "one",
+    include_workers: str | None = None,
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
 
     `out_dir` is a folder or `s3://bucket/prefix`. Runs that an earlier `start` watches end here. Models whose
-    optimizer exists already are watched as well. With several processes, give each the same `out_dir`.
+    optimizer exists already are watched as well. With several processes, give each the same `out_dir`: the
+    first saves everything and the others digests of their parameters, unless `include_workers` says
+    otherwise ("one" or "all").
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:

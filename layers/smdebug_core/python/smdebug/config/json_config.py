@@ -45,7 +45,7 @@ from smdebug.config.environment import (
     config_file_path,
     tensorboard_config_file_path,
 )
-from smdebug.config.parsing import json_object, patterns, truth, whole_numbers
+from smdebug.config.parsing import Default, json_object, patterns, truth, whole_numbers
 from smdebug.config.patterns import searcher
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
@@ -91,7 +91,7 @@ def create_hook_from_json_config(
         save_config=_save_config(with_defaults),
         include_regex=parameters.get(CONFIG_INCLUDE_REGEX_KEY),
         include_collections=get_include_collections(described) or None,
-        include_workers=parameters.get(CONFIG_INCLUDE_WORKERS_KEY, "one"),
+        include_workers=parameters.get(CONFIG_INCLUDE_WORKERS_KEY, Default("one")),
         save_all=parameters.get(CONFIG_SAVE_ALL_KEY, False),
     )
     add_collections_to_manager(hook.collection_manager, described, parameters)

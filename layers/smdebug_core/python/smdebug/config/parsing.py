@@ -9,6 +9,13 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 
+
+class Default(str):
+    """The default of a text option, which differs from the same text given by the user."""
+
+    __slots__ = ()
+
+
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 

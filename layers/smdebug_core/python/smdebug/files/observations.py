@@ -7,6 +7,9 @@
     smdebug/facts               uint8, JSON                     what is true of the step
     smdebug/layout              uint8, JSON                     the names of the rows, where they change
 
+The `meta` of an index file holds `root_digests`: one digest over all digests of each kind, so that copies
+of a model are compared without reading a tensor (`files.replicas`).
+
 A reader of the old library sees tensors like any others. The facts of a step name the step its layout was
 written at, so names are stored once and any step can be read without those between.
 """

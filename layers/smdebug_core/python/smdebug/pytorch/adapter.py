@@ -82,6 +82,13 @@ class TorchAdapter(FrameworkAdapter):
         value = value.detach()
         return value.item() if value.is_cpu else value  # which waits for a GPU later
 
+    def is_whole(self, value: Any) -> bool:
+        if not isinstance(value, torch.Tensor):
+            return True
+        return not (
+            is_sharded(value) or (isinstance(value, torch.nn.Parameter) and is_flattened(value))
+        )
+
     def rank_and_size(self) -> tuple[int, int]:
         return rank_and_size()
 

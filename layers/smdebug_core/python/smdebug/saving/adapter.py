@@ -70,6 +70,10 @@ class FrameworkAdapter:
         """Return what the user should know about the saved value, if anything."""
         return None
 
+    def is_whole(self, value: Any) -> bool:
+        """Return whether the value is more than this process's part of a tensor sharded over several."""
+        return True
+
     def rank_and_size(self) -> tuple[int, int]:
         """Return this process's rank among those that train together, and their number."""
         return ALONE

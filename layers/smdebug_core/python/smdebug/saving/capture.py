@@ -51,9 +51,9 @@ class Capture:
             self._warn_of(name, error)
             return None
 
-    def observe(self) -> None:
+    def observe(self, *, digests_only: bool = False) -> None:
         """Observe the run from now on."""
-        self.observer = Observer(self._adapter)
+        self.observer = Observer(self._adapter, digests_only=digests_only)
 
     def take(
         self, name: str, value: Any, wanted: Wanted, plan: SavePlan, step: Callable[[], OpenStep]

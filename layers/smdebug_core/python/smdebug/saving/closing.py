@@ -10,6 +10,7 @@ from typing import Protocol
 from smdebug.config.environment import is_sagemaker_job
 from smdebug.exceptions import SMDebugError, StorageError
 from smdebug.files.names import END_MARKER
+from smdebug.files.replicas import Replicas
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.deadline import within
@@ -81,16 +82,19 @@ def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:
     background = writer.background
     background.close()
     num_workers = writer.collections.get_num_workers()
-    if num_workers > 1:
+    replicas = Replicas.of_run(writer.collections.meta)
+    has_others = num_workers > 1 or replicas is not None
+    if has_others:
         writer.collections.update_meta({CLOSED: True})
     last: list[Callable[[], object]] = [writer.export_collections]
     if ended and is_chief and not is_sagemaker_job():
-        if num_workers > 1 and not background.failed:
+        if has_others and not background.failed:
             write_all(last, writer, writer.patience)
             last = []
             # Workers of this process may close only after this one.
-            elsewhere = num_workers - writer.access.count_in_this_process()
-            wait_for_workers(writer.storage, writer.attempt, elsewhere + 1)
+            others_here = writer.access.count_in_this_process() - 1
+            how_many = num_workers - others_here if replicas is None else None
+            wait_for_workers(writer.storage, writer.attempt, how_many, except_for=others_here)
         last.append(lambda: writer.storage.write(END_MARKER, b""))
     last.append(writer.access.release_claim)
     # A storage that failed may have recovered: readers would wait forever for a missing end marker.

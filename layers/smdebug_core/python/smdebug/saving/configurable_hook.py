@@ -17,6 +17,7 @@ from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.keys import CollectionKeys
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError
+from smdebug.files.replicas import REPLICAS, Replicas
 from smdebug.logger import get_logger
 from smdebug.saving import default_plan, singleton
 from smdebug.saving.adapter import FrameworkAdapter
@@ -193,12 +194,16 @@ class ConfigurableHook(singleton.AnyHook):
         """Do what waits for the first step, because it may be configured until then."""
         self.worker = self._get_worker_name()
         num_workers = self._get_num_workers()
-        plan = self._plan()
+        is_chief = self.is_chief()
+        replicas = self._replicas(num_workers)
+        plan = self._plan(digests_only=replicas is not None and not is_chief)
         self.collection_manager.set_num_workers(num_workers if self.save_all_workers else 1)
-        if not (self.save_all_workers or self.is_chief()) or not self._may_write(num_workers):
+        if replicas is not None:
+            self.collection_manager.update_meta({REPLICAS: replicas._asdict()})
+        saves = self.save_all_workers or is_chief or replicas is not None
+        if not saves or not self._may_write(num_workers):
             return PreparedRun(plan, None, self._stop_check(None))
         writer = self._run_writer(num_workers)
-        is_chief = self.is_chief()
         if self._rules is not None and is_chief and not self.dry_run:
             writer.write_rules(self._rules)
         notes = None
@@ -216,20 +221,26 @@ class ConfigurableHook(singleton.AnyHook):
         is_untouched = not self.options.chooses_tensors and self._untouched == _state_of(self)
         return self.observes and is_untouched
 
-    def _default_plan(self) -> SavePlan:
+    def _replicas(self, num_workers: int) -> Replicas | None:
+        """The workers that save digests beside the chief; None if there are none."""
+        is_wanted = self.follows_default_plan and not self.options.chooses_workers
+        return Replicas(self.chief_worker, num_workers) if is_wanted and num_workers > 1 else None
+
+    def _default_plan(self, *, digests_only: bool) -> SavePlan:
         self.save_config = default_plan.save_config()
         self.collection_manager.get(default_plan.COLLECTION).include([default_plan.MEMBERS])
         collections = self.collection_manager.get_collections()
         for collection in collections.values():
             fill_in(collection, self.save_config, self.reduction_config)
         included = {*self.include_collections, default_plan.COLLECTION}
-        return default_plan.DefaultPlan(
+        plan = default_plan.ReplicaPlan if digests_only else default_plan.DefaultPlan
+        return plan(
             collection for collection in collections.values() if collection.name in included
         )
 
-    def _plan(self) -> SavePlan:
+    def _plan(self, *, digests_only: bool = False) -> SavePlan:
         if self.follows_default_plan:
-            return self._default_plan()
+            return self._default_plan(digests_only=digests_only)
         collections = self.collection_manager.get_collections()
         for collection in collections.values():
             fill_in(collection, self.save_config, self.reduction_config)
@@ -260,6 +271,7 @@ class ConfigurableHook(singleton.AnyHook):
             resumed=self._resumed,
         )
         self.training_run = attempt.training_run
+        saves_scalars = not self.dry_run and (self.save_all_workers or self.is_chief())
         self.collection_manager.update_meta(attempt._asdict())
         return RunWriter(
             self._storage,
@@ -271,7 +283,7 @@ class ConfigurableHook(singleton.AnyHook):
             checksum=self.options.checksum,
             patience=self.write_patience,
             queue_bytes=self._queue_bytes,
-            tensorboard_dir=None if self.dry_run else self.tensorboard_dir,
+            tensorboard_dir=self.tensorboard_dir if saves_scalars else None,
         )
 
     def _stop_check(self, attempt: Attempt | None) -> StopCheck | None:

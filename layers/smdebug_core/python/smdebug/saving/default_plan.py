@@ -3,6 +3,9 @@
 Losses and metrics are saved as they are, everything else as observations (`saving.observing`): at steps 0-9,
 every 10th to 1,000, and every 100th from there. In EVAL and PREDICT that is the first step after each change
 of mode, since validation comes in blocks.
+
+Of several workers the first one saves that. The others save digests of parameters and of the batch, at every
+tenth of these steps of training, unless `include_workers` says otherwise.
 """
 
 from __future__ import annotations
@@ -62,6 +65,9 @@ def kind_of(name: str) -> str:
 class DefaultPlan(SavePlan):
     """Saves losses and metrics as they are, and observes every other tensor."""
 
+    digests_only = False
+    """Whether nothing but digests is kept."""
+
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)
         self._inputs_of: set[str] = set()
@@ -89,6 +95,50 @@ class DefaultPlan(SavePlan):
             return found
         given = _INPUT.match(tensor_name) if self._inputs_of else None
         return None if given is not None and given[1] not in self._inputs_of else _OBSERVED
+
+
+class ReplicaPlan(DefaultPlan):
+    """Keeps digests of parameters and batches, to be compared with those of the first worker."""
+
+    digests_only = True
+
+    def __init__(self, collections: Iterable[Collection]):
+        super().__init__(collections)
+        for mode in ModeKeys:
+            if mode in _IN_BLOCKS:
+                self._modes[mode] = self._blocks[mode] = _FirstOfBlock(ModePlan(()))
+            else:
+                self._modes[mode] = _EveryTenth(self._modes[mode])
+
+    def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+        if kind_of(tensor_name) not in DIGESTED:
+            return None
+        found = super().wanted(tensor_name, due)
+        return found if found is not None and found.observed else None
+
+
+def due_before(step: int) -> int:
+    """How many steps of a mode the default plan saves before this one."""
+    frequent = min(step, 10)
+    tens = max(0, min(step, 1001) - 1) // 10
+    hundreds = max(0, step - 1) // 100 - 10 if step > 1001 else 0
+    return frequent + tens + hundreds
+
+
+class _EveryTenth(ModePlan):
+    """What is due in a mode of the default plan, at every tenth of its steps."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, plan: ModePlan):
+        super().__init__(())
+        self._whole = plan
+
+    def due(self, mode_step: int) -> Members:
+        return NOBODY if due_before(mode_step) % 10 else self._whole.due(mode_step)
+
+    def idle_after(self, mode_step: int) -> int:
+        return self._whole.idle_after(mode_step)
 
 
 class _FirstOfBlock(ModePlan):

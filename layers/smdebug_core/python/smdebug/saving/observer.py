@@ -9,7 +9,7 @@ from typing import Any
 from smdebug.files.observations import ObservedTensor
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.default_plan import DIGESTED, kind_of
-from smdebug.saving.observing import Later, StepObservations
+from smdebug.saving.observing import Handed, StepObservations
 from smdebug.saving.step_clock import StepClock
 
 CARRIED_SECONDS = 60.0
@@ -19,8 +19,9 @@ CARRIED_SECONDS = 60.0
 class Observer:
     """Measures what it is given with the framework's adapter, and keeps it until a step is written."""
 
-    def __init__(self, adapter: FrameworkAdapter):
-        self.observations = StepObservations()
+    def __init__(self, adapter: FrameworkAdapter, *, digests_only: bool = False):
+        self.observations = StepObservations(digests_only=digests_only)
+        self._digests_only = digests_only
         self.is_carrying_for_long = False
         """Whether scalars have waited so long that the next step has to write them."""
         self.kinds: dict[str, str] = {}
@@ -35,7 +36,7 @@ class Observer:
 
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
         """Keep a value of one number for the series of that name; other values are ignored."""
-        number = self._adapter.number(value)
+        number = None if self._digests_only else self._adapter.number(value)
         if number is not None:
             self.observations.carry(name, number, clock)
             self.is_carrying_for_long = time.monotonic() > self._carried_until
@@ -43,14 +44,18 @@ class Observer:
     def observe(self, name: str, value: Any) -> bool:
         """Keep what is measured of a tensor; return whether it has anything to measure."""
         kind = self.kinds.get(name) or kind_of(name)
-        measured = self._adapter.measure(value, digest=kind in DIGESTED)
+        # The parts of a sharded tensor differ from worker to worker, and are no copies to be compared.
+        has_digest = kind in DIGESTED and self._adapter.is_whole(value)
+        if self._digests_only and not has_digest:
+            return False
+        measured = self._adapter.measure(value, digest=has_digest)
         if measured is None:
             return False
         tensor = ObservedTensor(name, *self._adapter.form(value))
         self.observations.observe(kind, tensor, measured)
         return True
 
-    def hand_over(self, clock: StepClock) -> Iterator[tuple[str, Later]]:
+    def hand_over(self, clock: StepClock) -> Iterator[Handed]:
         """Return the tensors of a step, each with what computes it; what was gathered begins anew."""
         self.is_carrying_for_long = False
         self._carried_until = time.monotonic() + CARRIED_SECONDS

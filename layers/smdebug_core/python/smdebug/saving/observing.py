@@ -62,6 +62,22 @@ def measure(array: Array, *, digest: bool = False) -> Measured:
     return Measured(np.array(measured(array)), sample_of(array, SAMPLE_SIZE), halves)
 
 
+class Digested(NamedTuple):
+    """Which tensors the rows of a matrix of digests belong to."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
+class Handed(NamedTuple):
+    """A tensor of observations, with what computes it behind the training."""
+
+    name: str
+    make: Later
+    digested: Digested | None = None
+    """Set for a matrix of digests."""
+
+
 class _Row(NamedTuple):
     place: int
     measured: Measured
@@ -78,7 +94,8 @@ class _Kind:
 class StepObservations:
     """Gathers observations, and hands those of a step over when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, digests_only: bool = False) -> None:
+        self._digests_only = digests_only
         self.left_out = 0
         """How many tensors were left out because there were too many."""
         self._kinds: dict[str, _Kind] = {}
@@ -120,30 +137,36 @@ class StepObservations:
         if place is not None:
             self._rows.setdefault(kind, []).append(_Row(place, measured))
 
-    def hand_over(self, step: int) -> Iterator[tuple[str, Later]]:
+    def hand_over(self, step: int) -> Iterator[Handed]:
         """The step's tensors, each with what computes it; what was gathered begins anew."""
         series, observed, facts = self._carried, self._rows, self._facts
         self._carried, self._rows, self._facts = {}, {}, {}
         for name, values in series.items():
-            yield f"{SERIES}{name}", partial(_series, values)
+            yield Handed(f"{SERIES}{name}", partial(_series, values))
         if not observed and not facts:
             return
         if self._layout_step is None:
             self._layout_step = step
             layout = self._layout()
-            yield LAYOUT, layout.to_array
-        yield FACTS, partial(_facts, {**facts, "layout": self._layout_step})
+            yield Handed(LAYOUT, layout.to_array)
+        yield Handed(FACTS, partial(_facts, {**facts, "layout": self._layout_step}))
         tensors = sum(map(len, observed.values()))
         matrices = [
             _Matrices(kind, rows, len(self._kinds[kind].places), sample_size(tensors))
             for kind, rows in observed.items()
         ]
         for matrix in matrices:
-            yield f"{STATISTICS}{matrix.kind}", matrix.statistics
+            if not self._digests_only:
+                yield Handed(f"{STATISTICS}{matrix.kind}", matrix.statistics)
             if matrix.has_digests:
-                yield f"{DIGESTS}{matrix.kind}", matrix.digests
+                names = tuple(self._kinds[matrix.kind].places)
+                yield Handed(
+                    f"{DIGESTS}{matrix.kind}", matrix.digests, Digested(matrix.kind, names)
+                )
+        if self._digests_only:
+            return
         for matrix in matrices:  # last, because readers of statistics do not need them
-            yield f"{SAMPLES}{matrix.kind}", matrix.samples
+            yield Handed(f"{SAMPLES}{matrix.kind}", matrix.samples)
 
     def _layout(self) -> Layout:
         tensors = {kind: tuple(known.tensors.values()) for kind, known in self._kinds.items()}

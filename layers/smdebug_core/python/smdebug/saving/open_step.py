@@ -10,8 +10,10 @@ import numpy as np
 
 from smdebug.config.reduction_config import Reduction
 from smdebug.files.framing import Checksum
+from smdebug.files.replicas import ROOTS, root_digest
 from smdebug.numbers.reductions import compute_reductions, get_reduction_tensor_name
 from smdebug.saving.copies import CopyMemory
+from smdebug.saving.observing import Digested
 from smdebug.saving.save_plan import Wanted
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.step_recording import StepJob, StepRecording
@@ -52,6 +54,7 @@ class OpenStep(StepRecording):
         self._saved_at = 0.0
         self._keep_colon_index = keep_colon_index
         self._board = board
+        self._roots: dict[str, str] = {}
         self._copies = None if memory is None else memory.for_a_step()
         self.has_records = False
 
@@ -94,10 +97,22 @@ class OpenStep(StepRecording):
         if self._board is not None:
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
 
-    def write_later(self, name: str, make: Callable[[], np.ndarray[Any, Any]]) -> None:
-        """Write an array that is computed behind the training. One that cannot be is left out."""
+    def write_later(
+        self, name: str, make: Callable[[], np.ndarray[Any, Any]], digested: Digested | None = None
+    ) -> None:
+        """Write an array that is computed behind the training. One that cannot be is left out.
+
+        The index file holds the root of a matrix of digests.
+        """
         now = time.time()
-        self._calls.append(lambda writer: writer.write_tensor(name, make(), now))
+
+        def compute_and_write(writer: StepWriter) -> None:
+            array = make()
+            writer.write_tensor(name, array, now)
+            if digested is not None:
+                self._roots[digested.kind] = root_digest(digested.names, array.tolist())
+
+        self._calls.append(compute_and_write)
         self.has_records = True
 
     def write_tensor(self, *args: Any, **kwargs: Any) -> None:
@@ -135,7 +150,8 @@ class OpenStep(StepRecording):
 
     def _extras(self) -> Mapping[str, Any]:
         interrupted = {"interrupted": True} if self.interrupted else {}
-        return {**self._more_extras(), "saved_at": self._saved_at, **interrupted}
+        roots = {ROOTS: self._roots} if self._roots else {}
+        return {**self._more_extras(), "saved_at": self._saved_at, **roots, **interrupted}
 
     def _record_reductions(
         self,

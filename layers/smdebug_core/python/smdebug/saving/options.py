@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from smdebug.config.parsing import patterns, truth, words
+from smdebug.config.parsing import Default, patterns, truth, words
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
@@ -48,7 +48,7 @@ class HookOptions:
     include_regex: str | Iterable[str] | None = None
     include_collections: str | Iterable[str] | None = None
     save_all: bool = False
-    include_workers: str = "one"
+    include_workers: str = Default("one")
     _: KW_ONLY
     run_id: str | None = None
     checksum: Checksum = "constant"
@@ -96,6 +96,11 @@ class HookOptions:
     def save_all_workers(self) -> bool:
         """Whether every worker saves, or the chief alone."""
         return str(self.include_workers).strip().lower() == "all"
+
+    @property
+    def chooses_workers(self) -> bool:
+        """Whether `include_workers` was given, be it with its default value."""
+        return not isinstance(self.include_workers, Default)
 
     @property
     def chooses_tensors(self) -> bool:

@@ -21,37 +21,54 @@ WAITS_FOR = 10.0
 _CHECK_EVERY = 0.2
 
 
-def wait_for_workers(storage: Storage, attempt: Attempt, how_many: int) -> bool:
-    """Wait until that many workers have closed; return False if it takes too long or is unknown."""
+def wait_for_workers(
+    storage: Storage, attempt: Attempt, how_many: int | None, *, except_for: int = 0
+) -> bool:
+    """Wait until that many workers have closed; return False if it takes too long or is unknown.
+
+    None means those that have saved something, `except_for` some of them: a script may make its hook in one
+    process alone.
+    """
     try:
-        return within(lambda: _wait(storage, attempt, how_many), storage.location, 2 * WAITS_FOR)
+        return within(
+            lambda: _wait(storage, attempt, how_many, except_for), storage.location, 2 * WAITS_FOR
+        )
     except StorageError as error:
         get_logger().warning("Other workers may still be saving: %s", error)
         return False
 
 
-def _wait(storage: Storage, attempt: Attempt, how_many: int) -> bool:
+def _wait(storage: Storage, attempt: Attempt, how_many: int | None, except_for: int) -> bool:
     deadline = time.monotonic() + WAITS_FOR
     closed: set[str] = set()
+    begun: set[str] = set()
     while True:
         for key in storage.list(COLLECTIONS_FOLDER):
-            is_open = key not in closed and collections_worker(key) is not None
-            if is_open and _has_closed(storage.read(key), attempt):
+            if key in closed or collections_worker(key) is None:
+                continue
+            has_closed = _has_closed(storage.read(key), attempt)
+            if has_closed is not None:
+                begun.add(key)
+            if has_closed:
                 closed.add(key)
-        if len(closed) >= how_many:
+        expected = len(begun) - except_for if how_many is None else how_many
+        if len(closed) >= expected:
             return True
         if time.monotonic() >= deadline:
             get_logger().warning(
                 "The run ends with %d of %d workers closed: the others had %g s to finish",
-                *(len(closed), how_many, WAITS_FOR),
+                *(len(closed), expected, WAITS_FOR),
             )
             return False
         time.sleep(_CHECK_EVERY)
 
 
-def _has_closed(collections_file: bytes, attempt: Attempt) -> bool:
+def _has_closed(collections_file: bytes, attempt: Attempt) -> bool | None:
+    """Return whether the file's worker has closed; None if the file is not of this attempt."""
     try:
         meta = json.loads(collections_file)["_meta"]
-        return bool(meta[CLOSED]) and meta["training_run"] == attempt.training_run
+        if meta["training_run"] != attempt.training_run:
+            return None
+        return bool(meta.get(CLOSED))
     except (ValueError, KeyError, TypeError):
-        return False
+        return None

@@ -176,7 +176,7 @@ class Recorder:
             self.run = self._prepare()
             if self.run.records:
                 if isinstance(self.run.plan, DefaultPlan):
-                    self.capture.observe()
+                    self.capture.observe(digests_only=self.run.plan.digests_only)
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 self._mode_plan = self.run.plan.of_mode(self.clock.mode)
             else:
@@ -220,7 +220,7 @@ class Recorder:
     ) -> None:
         """Save a value of the user's, with the step that runs or ran last, whatever is due."""
         offer = _ROWS[self.state].save
-        if offer is Offer.IGNORE:
+        if offer is Offer.IGNORE or self._saves_digests_only():
             return
         if offer is Offer.WAIT:
             self._waiting.append(_Waiting(name, array, timestamp, is_scalar))
@@ -258,6 +258,10 @@ class Recorder:
             assert step is not None
             self.open = run.writer.open_step(step)
         return self.open
+
+    def _saves_digests_only(self) -> bool:
+        plan = None if self.run is None else self.run.plan
+        return isinstance(plan, DefaultPlan) and plan.digests_only
 
     def _save_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -311,11 +315,11 @@ class Recorder:
             return
         if self.open is None and not (also_alone and observer.carries_series):
             return
-        for name, make in observer.hand_over(step):
+        for handed in observer.hand_over(step):
             if self._is_handed_over():
-                self._late_tensors().add(name, make(), None)
+                self._late_tensors().add(handed.name, handed.make(), None)
             else:
-                self.open_step().write_later(name, make)
+                self.open_step().write_later(*handed)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything saved is written or lost; return False if `timeout` seconds were too few."""

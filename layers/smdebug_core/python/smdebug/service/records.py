@@ -106,6 +106,7 @@ class RunRecord:
 
     run: str  # bucket/prefix
     num_workers: int | None = None  # None until a collections file arrives
+    chief: str = ""  # the worker whose files complete a step, if the others save digests alone
     wide: bool = False  # more workers than one item of a step holds
     run_id: str | None = None  # runs of the old library have none
     training_run: int = 0  # 1, 2, … after resuming from a checkpoint
@@ -148,6 +149,10 @@ class RunRecord:
         """Whether each index file names the step that its worker saved before."""
         return self.run_id is not None
 
+    def is_whole(self, step: StepRecord) -> bool:
+        """Whether all has arrived that the step waits for."""
+        return step.is_complete(self.num_workers, self.chief)
+
     @property
     def has_ended(self) -> bool:
         return self.state in (RunState.ENDED, RunState.FINISHED)
@@ -172,8 +177,10 @@ class StepRecord:
     def complete_workers(self) -> frozenset[str]:
         return self.with_event & self.with_index
 
-    def is_complete(self, num_workers: int | None) -> bool:
-        """Whether every worker has written both its files."""
+    def is_complete(self, num_workers: int | None, chief: str = "") -> bool:
+        """Whether every worker has written both its files; where there is a chief, whether it has."""
+        if chief and num_workers is not None:
+            return chief in self.complete_workers
         return num_workers is not None and len(self.complete_workers) >= num_workers
 
 

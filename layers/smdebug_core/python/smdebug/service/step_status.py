@@ -44,7 +44,8 @@ class StepStatus(PlainData):
 def step_statuses(run: RunSnapshot, steps: Collection[StepRecord]) -> Rows[StepStatus]:
     """The status of each step."""
     seen = frozenset().union(*(step.with_event | step.with_index for step in steps))
-    workers = _all_workers(run.record.num_workers, seen)
+    chief = run.record.chief
+    workers = [chief] if chief else _all_workers(run.record.num_workers, seen)
     statuses = (_step_status(run, step, workers) for step in steps)
     return Rows(statuses, StepStatus.columns, "No step of this run has arrived yet.")
 
@@ -57,7 +58,7 @@ def _step_status(run: RunSnapshot, step: StepRecord, workers: Collection[str]) -
     passed = any(cursor_of(run.record, group) >= step.step for group in groups)
     if num_workers is None:
         state, missing = StepState.UNKNOWN, []
-    elif step.is_complete(num_workers):
+    elif run.record.is_whole(step):
         state, missing = StepState.COMPLETE, []
     elif passed or run.record.has_ended:
         state = StepState.GIVEN_UP

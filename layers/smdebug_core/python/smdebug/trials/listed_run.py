@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
 
 GLOBAL = ModeKeys.GLOBAL
+_REPLICA_STEPS_LATE = 24
+"""How many steps of the chief digests of other workers may come behind, and are still found."""
 
 
 class ListedRun:
@@ -43,6 +46,7 @@ class ListedRun:
         self.collections: CollectionManager = opened.collections
         self.progress = RunProgress(
             num_workers=opened.num_workers,
+            chief=opened.chief,
             workers_by_step=self.index.workers_by_step,
             wait_window=wait_limits.incomplete_steps,
         )
@@ -118,10 +122,20 @@ class ListedRun:
         settled = self.progress.settled_through
         if settled < 0:
             return
+        if self.progress.chief is not None:
+            settled = self._late_replicas_may_follow(settled)
+            if settled < 0:
+                return
         last_worker = max(self.index.workers.union(self.announced_workers), key=file_name_of)
         self.last_index_token = token = index_key(settled, last_worker)
         if self._read_behind_token:
             self._read_behind_token = {key for key in self._read_behind_token if key > token}
+
+    def _late_replicas_may_follow(self, settled: int) -> int:
+        """Return the step up to which files are not listed again: digests may come after the chief's step."""
+        steps = self.index.steps(GLOBAL)
+        at = bisect_right(steps, settled) - _REPLICA_STEPS_LATE
+        return steps[at] if at >= 0 else -1
 
     def _refresh_collections(self) -> None:
         opened = read_collections(self._storage)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,14 @@ from smdebug.files.observations import (
     json_object,
     matrix,
 )
+from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.trials.replicas import Difference, absent, differences
+
+if TYPE_CHECKING:
+    from smdebug.config.collection_manager import CollectionManager
+    from smdebug.trials.known_steps import KnownSteps
 
 Floats = NDArray[np.float32]
 GLOBAL = ModeKeys.GLOBAL
@@ -48,6 +54,13 @@ class Readable(Protocol):
     def tensor(self, tname: str) -> Any: ...
     def has_tensor(self, tname: str) -> bool: ...
     def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None: ...
+    def steps(
+        self, mode: ModeKeys | None = ..., show_incomplete_steps: bool = ...
+    ) -> list[int]: ...
+    @property
+    def index(self) -> KnownSteps: ...
+    @property
+    def collection_manager(self) -> CollectionManager: ...
 
 
 class ObservationsUnavailable(TensorUnavailable):
@@ -224,6 +237,52 @@ class Observations:
             tensor.name: (first, second)
             for tensor, (first, second) in zip(rows, halves.tolist(), strict=True)
         }
+
+    @property
+    def expected_workers(self) -> int:
+        """How many workers save digests of their copies of the model; 1 if their copies are not compared."""
+        meta = self._trial.collection_manager.meta
+        replicas = Replicas.of_run(meta)
+        return int(meta.get("num_workers", 1)) if replicas is None else replicas.workers
+
+    def replica_steps(self, mode: ModeKeys = GLOBAL) -> list[int]:
+        """The steps at which several workers have saved digests."""
+        index, found = self._trial.index, []
+        for step in self._trial.steps(mode):
+            number = self._trial.global_step(mode, step)
+            if number is not None and len(index.workers_by_step.get(number, ())) > 1:
+                found.append(step)
+        return [step for step in found if len(self.roots(step, mode)) > 1]
+
+    def roots(self, step: int, mode: ModeKeys = GLOBAL) -> dict[str, Mapping[str, str]]:
+        """The root digests of each worker at the step, by kind, from index files alone.
+
+        Equal roots mean equal tensors. Digests of other workers may arrive after the step is complete.
+        """
+        written = self._trial.index.workers_at(step, mode) or {}
+        return {worker: each.root_digests for worker, each in written.items() if each.root_digests}
+
+    def differing(
+        self, step: int, mode: ModeKeys = GLOBAL, kind: str = "parameters"
+    ) -> list[Difference]:
+        """The tensors of that kind that differ between workers at the step, and in which workers."""
+        roots = {
+            worker: of_worker[kind]
+            for worker, of_worker in self.roots(step, mode).items()
+            if kind in of_worker
+        }
+        return differences(roots, lambda worker: self._present_digests(kind, step, mode, worker))
+
+    def absent_workers(self, step: int, mode: ModeKeys = GLOBAL) -> list[str]:
+        """The workers `worker_<rank>` that have saved no digests at the step, where others have."""
+        present = self.roots(step, mode)
+        return absent(present, self.expected_workers) if len(present) > 1 else []
+
+    def _present_digests(
+        self, kind: str, step: int, mode: ModeKeys, worker: str
+    ) -> Mapping[str, tuple[int, int]]:
+        digests = self.digests(kind, step, mode, worker)
+        return {name: digest for name, digest in digests.items() if any(digest)}
 
     def series(self, name: str, worker: str | None = None) -> Series:
         """The scalar at every step so far, in the order of steps."""

@@ -23,6 +23,7 @@ from smdebug.files.names import (
     FIRST_FORMAT_MARKER,
     collections_worker,
 )
+from smdebug.files.replicas import Replicas
 from smdebug.storage import Storage
 from smdebug.trials.waiting import TRIAL_WAIT_SECONDS_KEY, Clock
 
@@ -38,6 +39,12 @@ class Opened(NamedTuple):
     @property
     def num_workers(self) -> int:
         return max(1, self.collections.get_num_workers())
+
+    @property
+    def chief(self) -> str | None:
+        """The worker that saves everything, where the others save digests alone."""
+        replicas = Replicas.of_run(self.collections.meta)
+        return None if replicas is None else replicas.chief
 
 
 def read_collections(storage: Storage) -> Opened | None:
@@ -88,7 +95,9 @@ def wait_for_run(storage: Storage, seconds: float, clock: Clock, logger: logging
 
 
 def _complete(run: Opened | None) -> Opened | None:
-    return run if run and len(run.workers) >= run.num_workers else None
+    if run is None or len(run.workers) < run.num_workers:
+        return None
+    return run if run.chief is None or run.chief in run.workers else None
 
 
 _FIRST_FORMAT = (

@@ -1,6 +1,7 @@
 """Which steps of a run can be read, might still arrive, or were skipped for good.
 
-A step is *complete* when every worker has written it. It is *settled* when no later arrival can change
+A step is *complete* when every worker has written it; where all but one save digests alone, when that one
+has. It is *settled* when no later arrival can change
 what is known of it. Workers write in order and a listing misses nothing, so a complete step settles every
 earlier one.
 """
@@ -33,6 +34,8 @@ class RunProgress:
     """
 
     num_workers: int = 1
+    #: The worker whose file completes a step, where the others save digests alone.
+    chief: str | None = None
     workers_by_step: Mapping[int, Set[str]] = field(default_factory=dict)
     ended: bool = False
     #: How many incomplete steps to wait for, before the earlier half of a window counts as lost.
@@ -43,7 +46,9 @@ class RunProgress:
     open_steps: tuple[int, ...] = ()
 
     def is_complete(self, step: int) -> bool:
-        """Return True if all workers have written `step`."""
+        """Return True if all workers have written `step`, or the chief has where there is one."""
+        if self.chief is not None:
+            return self.chief in self.workers_by_step.get(step, ())
         return len(self.workers_by_step.get(step, ())) >= self.num_workers
 
     def is_settled(self, step: int) -> bool:

@@ -15,6 +15,7 @@ from operator import add
 from typing import NamedTuple, TypeVar
 
 from smdebug.files.index import IndexFile, ShapeRecord
+from smdebug.files.replicas import root_digests
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
 
@@ -75,6 +76,7 @@ class WorkerStep:
         "mode_step",
         "places",
         "previous_step",
+        "root_digests",
         "saved_at",
         "shape_records",
         "shapes",
@@ -105,6 +107,8 @@ class WorkerStep:
         #: The step that this worker saved before, and the time of this one. Old runs have neither.
         self.previous_step = _whole_number(file.meta.extras.get("previous_step"))
         self.saved_at = _seconds(file.meta.extras.get("saved_at"))
+        #: One digest over the content of all tensors of a kind, where the worker has saved digests.
+        self.root_digests = root_digests(file.meta.extras)
         self.shapes = shapes
         self.shape_records = shape_records
 
