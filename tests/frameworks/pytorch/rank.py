@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import distributed, nn
 
+import smdebug
 import smdebug.pytorch as smd
 from smdebug.exceptions import TrainingStopped
 from tests.frameworks.pytorch.training import EVERY_STEP, Net
@@ -113,6 +114,23 @@ def shards(run: str) -> None:
 
 def flat_shards(run: str) -> None:
     train(run, flattened, include_workers="all")
+
+
+def compared(run: str) -> None:
+    """Watched from outside: gradients are averaged over ranks."""
+    with smdebug.start(run):
+        train(run, ddp, steps=12, hook=False)
+
+
+def not_synchronised(run: str) -> None:
+    """The same without averaging, so that each rank trains a model of its own."""
+    with smdebug.start(run):
+        train(run, lambda model: model, steps=12, hook=False)
+
+
+def compared_shards(run: str) -> None:
+    with smdebug.start(run):
+        train(run, sharded, steps=2, hook=False)
 
 
 def main(story: str, run: str) -> None:

@@ -129,6 +129,36 @@ def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
     assert said.count("FullyShardedDataParallel): each saves") == 2  # each rank once
 
 
+def test_copies_that_are_synchronised_agree_and_train_on_batches_of_their_own(run):
+    two_ranks("compared", run)
+    trial = smd.create_trial(str(run))
+    observed = trial.observations
+    assert trial.steps() == [*range(11), 11]  # the last step holds the losses since
+    assert observed.replica_steps() == [0, 10]
+    assert observed.expected_workers == 2
+    assert observed.differing(0) == observed.differing(10) == []
+    assert [found.workers for found in observed.differing(10, kind="inputs")] == [("worker_1",)]
+    assert trial.loaded_all_steps
+
+
+def test_copies_that_nobody_synchronises_differ_from_the_second_step_on(run):
+    two_ranks("not_synchronised", run)
+    observed = smd.create_trial(str(run)).observations
+    assert observed.differing(0) == []
+    drifted = {found.name for found in observed.differing(10)}
+    assert drifted == {
+        f"Net_{layer}.{part}" for layer in ("fc1", "fc2") for part in ("weight", "bias")
+    }
+
+
+@since("2.6", "fully_shard() for everybody")
+def test_shards_are_no_copies_to_be_compared(run):
+    two_ranks("compared_shards", run)
+    observed = smd.create_trial(str(run)).observations
+    assert {tuple(roots) for roots in observed.roots(0).values()} == {("inputs",)}
+    assert observed.differing(0) == []
+
+
 def test_data_parallel_models_keep_their_names(run):
     model = nn.DataParallel(Net())
     with hook_in(run) as hook:
