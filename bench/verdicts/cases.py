@@ -7,6 +7,7 @@ no rule may be tuned on those.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from smdebug.diagnosis.causes import CAUSES
@@ -56,6 +57,9 @@ class Fault:
         """Every cause that names it rightly."""
         return (self.cause, *self.also)
 
+
+PLACE: ContextVar[str] = ContextVar("place")
+"""Where a program saves that has a hook of its own, as those of JAX do."""
 
 PROGRAMS: list[Program] = []
 FAULTS: list[Fault] = []
