@@ -1,12 +1,16 @@
-"""The default rules' verdict on a recorded run, as `smdebug evaluate RUN` gives it."""
+"""The default rules' verdict on a recorded run: its issues, as `smdebug evaluate RUN` shows them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from smdebug.diagnosis.evidence import evidence_of
+from smdebug.diagnosis.folding import fold
+from smdebug.diagnosis.issues import Issue
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
 from smdebug.runs.evaluating import evaluate
@@ -14,24 +18,25 @@ from smdebug.runs.opening import open_run
 from smdebug.runs.rule_results import RuleResult
 from smdebug.trials import Trial
 
+MOST_PLACES = 3
+"""A right alarm has the place among the first ones that it names: to name everything is to name nothing."""
+
 
 @dataclass(frozen=True)
 class Alarm:
-    """What a rule reports of a run: the cause that it names, where, and since when."""
+    """An issue of a run: the cause that it names, where, and since when."""
 
     rule: str
     cause: str
     places: tuple[str, ...]
-    """The tensors, layers, inputs and workers that are named."""
+    """The first of the tensors, layers, inputs and workers that are named."""
     step: int
     """The step at which it was found."""
     since: int
-    """The step at which it began, as the finding says."""
+    """The step at which it began, as the issue says."""
     message: str
-
-    @classmethod
-    def from_dict(cls, payload: Mapping[str, Any]) -> Alarm:
-        return cls(**{**payload, "places": tuple(payload["places"])})
+    symptoms: tuple[str, ...] = ()
+    """The causes that are shown as its symptoms."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +51,29 @@ class Judged:
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
         return asdict(self)
 
 
 def judge(place: str) -> Judged:
-    """Evaluate the default rules on the run at that place."""
+    """Evaluate the default rules on the run at that place, and fold their findings into issues."""
     get_logger().setLevel(logging.ERROR)
+    begun = time.perf_counter()
     try:
         trial = open_run(place)
         results = evaluate(trial, default_rules(trial), jobs=1)
     except SMDebugError as error:
         return Judged((), (), (f"the run cannot be read: {error}",))
+    evidence = [
+        item
+        for result in results
+        for item in evidence_of(result.rule, ((at.step, at.findings) for at in result.found))
+    ]
     return Judged(
-        tuple(alarm for result in results for alarm in alarms_of(result)),
+        tuple(as_alarm(issue, results) for issue in fold(evidence)),
         tuple(saved_steps(trial)),
         tuple(f"{result.name}: {result.error}" for result in results if result.error),
-        sum(result.seconds for result in results),
+        time.perf_counter() - begun,
     )
 
 
@@ -76,31 +88,34 @@ def default_rules(trial: Trial) -> list[Any]:
     return list(CATALOG)
 
 
-def alarms_of(result: RuleResult) -> Iterable[Alarm]:
-    """One alarm for each cause that a rule names, as it was first found."""
-    first: dict[str, list[Mapping[str, Any]]] = {}
-    steps: dict[str, int] = {}
-    for found in result.found:
-        for finding in found.findings or ({"message": "the condition is met"},):
-            cause = str(finding.get("cause") or "")
-            if steps.setdefault(cause, found.step) == found.step:
-                first.setdefault(cause, []).append(finding)
-    for cause, findings in first.items():
-        since = [finding["since"] for finding in findings if finding.get("since") is not None]
-        yield Alarm(
-            result.rule,
-            cause,
-            tuple(place for finding in findings for place in places_of(finding)),
-            steps[cause],
-            min(since, default=steps[cause]),
-            str(findings[0]["message"]),
-        )
-
-
-def places_of(finding: Mapping[str, Any]) -> list[str]:
-    """What a finding names: its tensor, its worker, or else its message."""
-    named = [str(finding[key]) for key in ("tensor", "worker") if finding.get(key) is not None]
-    return named or [str(finding["message"])]
+def as_alarm(issue: Issue, results: Sequence[RuleResult]) -> Alarm:
+    """The issue with the first places that its rules name, and the step at which it was found."""
+    found = [
+        (at.step, finding)
+        for result in results
+        if result.rule in issue.rules
+        for at in result.found
+        for finding in at.findings
+        if str(finding.get("cause") or "") == issue.cause
+    ]
+    step = min((step for step, _ in found), default=issue.since)
+    named = [
+        str(finding[key])
+        for key in ("tensor", "worker")
+        for at, finding in found
+        if at == step and finding.get(key) is not None
+    ]
+    tensors, layers = list(dict.fromkeys(named)), [*issue.where]
+    places = [*tensors[:MOST_PLACES], *layers[:MOST_PLACES], *issue.workers[:MOST_PLACES]]
+    return Alarm(
+        rule=issue.rules[0],
+        cause=issue.cause,
+        places=tuple(dict.fromkeys(places)) or (issue.what,),
+        step=step,
+        since=issue.since,
+        message=issue.what,
+        symptoms=tuple(symptom.cause for symptom in issue.symptoms),
+    )
 
 
 def saved_steps(trial: Trial) -> Iterable[tuple[int, str, int]]:

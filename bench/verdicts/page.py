@@ -99,6 +99,7 @@ def alarms(verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield (
                 f"{mark}: {verdict.case.name} ({verdict.kind}, seed {verdict.seed}): {alarm.rule} "
                 f"[{alarm.cause or 'no cause'}] since {alarm.since}, found at {alarm.step}: {alarm.message}"
+                + (f" (symptoms: {', '.join(alarm.symptoms)})" if alarm.symptoms else "")
             )
         for error in verdict.judged.errors:
             yield f"failed: {verdict.case.name} ({verdict.kind}, seed {verdict.seed}): {error}"

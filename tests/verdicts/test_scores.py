@@ -1,9 +1,10 @@
 import pytest
 
 from bench.verdicts.cases import Fault, Program
-from bench.verdicts.judging import Alarm, Judged, alarms_of
+from bench.verdicts.judging import Alarm, Judged, as_alarm
 from bench.verdicts.page import blame, missed, summary
 from bench.verdicts.scores import NONE, Scores, Share, Verdict, visible_steps
+from smdebug.diagnosis.issues import Issue, Symptom
 from smdebug.runs.rule_results import RuleResult, StepFindings
 from smdebug.service.records import RuleStatus
 
@@ -115,24 +116,31 @@ def test_the_bound_is_that_of_clopper_and_pearson(count, total, bound):
     assert Share(count, total).upper_bound == pytest.approx(bound, abs=1e-3)
 
 
-def test_a_rule_gives_one_alarm_for_each_cause_as_it_was_first_found():
+def test_an_issue_names_the_places_of_its_first_findings_and_keeps_its_symptoms():
     def at(step, *findings):
         return StepFindings(step, "TRAIN", step, len(findings), findings)
 
-    result = RuleResult(
-        "R",
-        "R",
-        {},
-        RuleStatus.ISSUES_FOUND,
-        found=(
-            at(10, {"cause": "spike", "tensor": "a", "message": "m", "since": 7}),
-            at(
-                20,
-                {"cause": "spike", "tensor": "b", "message": "n"},
-                {"cause": "corruption", "tensor": "c", "worker": "worker_1", "message": "o"},
-            ),
+    found = (
+        at(
+            10, *({"cause": "spike", "tensor": name, "message": "m", "since": 7} for name in "abcd")
         ),
+        at(20, {"cause": "spike", "tensor": "e", "worker": "worker_1", "message": "n"}),
     )
-    spike, corruption = alarms_of(result)
-    assert (spike.cause, spike.places, spike.step, spike.since) == ("spike", ("a",), 10, 7)
-    assert (corruption.places, corruption.since) == (("c", "worker_1"), 20)
+    result = RuleResult("R", "R", {}, RuleStatus.ISSUES_FOUND, found=found)
+    issue = Issue(
+        "spike",
+        "what",
+        7,
+        20,
+        workers=("worker_1",),
+        rules=("R",),
+        symptoms=(Symptom("exploding", "", 8, 9),),
+    )
+    alarm = as_alarm(issue, [result])
+    assert (alarm.step, alarm.since, alarm.symptoms) == (10, 7, ("exploding",))
+    assert alarm.places == ("a", "b", "c", "worker_1")
+
+
+def test_an_issue_that_names_no_place_is_searched_by_its_sentence():
+    issue = Issue("imbalance", "97 % of the labels are of class 0", 3, 3, rules=("R",))
+    assert as_alarm(issue, []).places == ("97 % of the labels are of class 0",)
