@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -28,9 +28,8 @@ class LeaseLost(SMDebugRuntimeError):
 class RuleGroups:
     """The records of all groups, over a store of items."""
 
-    def __init__(self, store: ItemStore, expires: Callable[[], dict[str, int]]):
+    def __init__(self, store: ItemStore):
         self._store = store
-        self._expires = expires
 
     def get(self, run: str, group: str) -> GroupRecord | None:
         """Return the group, or None if there is no such group."""
@@ -51,7 +50,7 @@ class RuleGroups:
     def begin(self, run: str, record: GroupRecord) -> bool:
         """Add a group; return False if it exists."""
         try:
-            self._store.put(items.item_of_group(run, record) | self._expires(), Only(absent=True))
+            self._store.put(items.item_of_group(run, record), Only(absent=True))
         except Refused:
             return False
         return True
@@ -62,7 +61,7 @@ class RuleGroups:
             return
         never_leased = Only(equal={"token": 0})
         with suppress(Refused):
-            self._store.put(items.item_of_group(run, record) | self._expires(), never_leased)
+            self._store.put(items.item_of_group(run, record), never_leased)
 
     def lease(self, run: str, group: str, *, now: float, seconds: float) -> GroupRecord:
         """Lease the group; `GroupBusy` if another process holds it, `GroupGone` if it does not exist.
@@ -92,7 +91,6 @@ class RuleGroups:
         """
         changed = {
             **items.progress_of_group(record),
-            **self._expires(),
             "lease": 0,
             "deaths": 0,
             "alone": [],

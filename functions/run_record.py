@@ -40,3 +40,11 @@ def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> Run
 def with_news(record: RunRecord, cause: str, now: float) -> RunRecord:
     """Return the run with an event about its state in its outbox."""
     return replace(record, outbox={**record.outbox, **dict([run_entry(record, cause, now)])})
+
+
+def list_again(world: World, record: RunRecord) -> None:
+    """Put the run on the list of watched runs, and keep its items until it is finished."""
+    world.index.list_run(record.run, world.clock.now())
+    known = world.index.run(record.run)
+    if known is not None and known.expires is not None:
+        world.index.keep(known)

@@ -41,7 +41,7 @@ class StepIndex:
         self._store = store
         self._now = now
         self._kept_for = kept_for
-        self.groups = RuleGroups(store, self._expires)
+        self.groups = RuleGroups(store)
 
     def _expires(self) -> dict[str, int]:
         """Return the attribute with the time at which the table may delete the item."""
@@ -54,16 +54,14 @@ class StepIndex:
         return None if item is None else items.run_of(item)
 
     def list_run(self, run: str, now: float) -> None:
-        """Add the run to the list of watched runs."""
-        self._store.update(
-            items.RUNS, run, set_once={"since": now}, add={"listings": 1}, set=self._expires()
-        )
+        """Add the run to the list of watched runs. It is kept for as long as it is on it."""
+        self._store.update(items.RUNS, run, set_once={"since": now}, add={"listings": 1})
         self._store.delete(items.PAST_RUNS, run)
 
     def begin_run(self, record: RunRecord) -> bool:
         """Add a run; return False if it is known already."""
         try:
-            self._store.put(items.item_of_run(record) | self._expires(), Only(absent=True))
+            self._store.put(items.item_of_run(record), Only(absent=True))
         except Refused:
             return False
         return True
@@ -77,7 +75,7 @@ class StepIndex:
             self._store.update(
                 items.run_pk(before.run),
                 items.RUN,
-                set=item | self._expires(),
+                set=item,
                 only=Only(equal={"version": before.version}),
             )
         except Refused:
@@ -89,7 +87,7 @@ class StepIndex:
         self._store.update(
             items.run_pk(run),
             items.RUN,
-            set={"check_until": until, **self._expires()},
+            set={"check_until": until},
             only=_PRESENT,
         )
 
@@ -111,8 +109,43 @@ class StepIndex:
             return False
         return True
 
+    # What the table may delete
+
+    def let_expire(self, record: RunRecord) -> None:
+        """Give the items of a finished run an age, in a number of writes independent of its steps."""
+        expires = self._expires()
+        for pk, sk in self._kept_items(record):
+            with suppress(Refused):
+                self._store.update(pk, sk, set=expires, only=_PRESENT)
+
+    def keep(self, record: RunRecord) -> None:
+        """Keep the items of a run that was finished and continues."""
+        for pk, sk in self._kept_items(record):
+            with suppress(Refused):
+                self._store.update(pk, sk, remove=["expires"], only=_PRESENT)
+
+    def may_lack_steps(self, record: RunRecord) -> bool:
+        """Whether the run is so old that its first steps may have expired."""
+        return self._now() - record.first_seen >= self._kept_for
+
+    def is_abandoned(self, record: RunRecord) -> bool:
+        """Whether nothing has arrived for as long as steps are kept."""
+        if not self.may_lack_steps(record):
+            return False
+        newest = self.steps(record.run, record.training_run, limit=1, newest_first=True)
+        return not newest or self._now() - newest[0].indexed >= self._kept_for
+
+    def _kept_items(self, record: RunRecord) -> list[tuple[str, str]]:
+        """Return the keys of what a run has once, and not for each of its steps or findings."""
+        pk = items.run_pk(record.run)
+        layouts = map(items.layout_sk, self.layouts(record.run))
+        groups = (items.group_sk(group.group) for group in self.groups.all_of(record.run))
+        own = [items.RUN, items.RULES, items.COLLECTIONS, *groups, *layouts]
+        job = [(items.job_pk(record.job), record.run)] if record.job else []
+        return [*((pk, sk) for sk in own), *job]
+
     def note_job(self, job: str, run: str) -> None:
-        self._store.put({"pk": items.job_pk(job), "sk": run, **self._expires()})
+        self._store.put({"pk": items.job_pk(job), "sk": run})
 
     def runs_of_job(self, job: str) -> list[str]:
         return [item["sk"] for item in self._store.query(items.job_pk(job))]
@@ -129,7 +162,7 @@ class StepIndex:
 
     def put_rules(self, run: str, rules: RulesOfRun, version: str) -> bool:
         """Store the rules; return False if the same or a newer version is stored."""
-        item = items.item_of_rules(run, rules, version) | self._expires()
+        item = items.item_of_rules(run, rules, version)
         try:
             self._store.put(item, Only(below={"version": version}))
         except Refused:
@@ -146,7 +179,7 @@ class StepIndex:
         kept = len(body) <= 300_000
         content_item = {"version": version, "body": body if kept else items.packed(None)}
         item = {"pk": items.run_pk(run), "sk": items.COLLECTIONS, **content_item}
-        self._store.put(item | self._expires())
+        self._store.put(item)
         return kept
 
     def layouts(self, run: str) -> dict[str, Layout]:
@@ -158,7 +191,7 @@ class StepIndex:
     def put_layout(self, run: str, layout: Layout) -> None:
         """Store a new layout, with the names of its tensors; an existing one is kept."""
         with suppress(Refused):
-            self._store.put(items.item_of_layout(run, layout) | self._expires(), Only(absent=True))
+            self._store.put(items.item_of_layout(run, layout), Only(absent=True))
 
     # Steps
 

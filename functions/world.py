@@ -41,6 +41,8 @@ class Settings:
     checks_in_vain: int = 24  # of an ended run, before rules without progress are given up
     largest_outbox: int = 100_000
     longest_backlog: int = 50  # steps read at a time
+    longest_gap: int = 10_000  # incomplete steps read in search of a complete one
+    page: int = 500  # steps read at a time where no files of theirs are read
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def record_collections(
     # A process that recorded them before may have died before starting what follows.
     is_repeated = arrival.sequencer == before.collections_version
     if record.training_run:
-        watch_again(world, record.run)
+        watch_again(world, record)
         note_listed_files(world, record)
         _announce_existing_end(world, record)
     if before.num_workers is None or is_repeated or record.training_run:

@@ -7,6 +7,8 @@ from functions.arrivals.recording import record_arrivals
 from functions.arrivals.rules_file import RULES_FILE, rules_were_missed
 from functions.arrivals.steps import built_in_cursor, is_noted
 from functions.decisions.messages import Arrival, Kind, arrival_of, bucket_and_prefix
+from functions.lifecycle.ending import abandon
+from functions.step_index import Watched
 from functions.telemetry import metrics
 from functions.world import World
 from smdebug.files.names import END_MARKER, collections_key, index_key
@@ -26,14 +28,25 @@ def sweep(world: World) -> int:
             if world.clock.now() - watched.since > _NEVER_NOTED:
                 world.index.unlist_run(watched)
             continue
+        if record.state is not RunState.FINISHED and world.index.is_abandoned(record):
+            record = abandon(world, record)
         missed += _sweep_run(world, record)
         waits = world.clock.now() - (record.ended_at or 0.0)
         if record.state is RunState.ENDING and waits > _NEVER_FINISHED:
             world.checks.leave({"finish": record.run}, after_seconds=0)
         if record.state is RunState.FINISHED:
-            world.index.unlist_run(watched)
+            _unlist(world, watched, record)
+        elif record.expires is not None:  # the process died that let the run continue
+            world.index.keep(record)
     metrics({"MissedNotifications": (missed, "Count")})
     return missed
+
+
+def _unlist(world: World, watched: Watched, record: RunRecord) -> None:
+    """Take a finished run off the list, and let its items expire, unless it is listed again meanwhile."""
+    world.index.let_expire(record)
+    if not world.index.unlist_run(watched):
+        world.index.keep(record)
 
 
 def _sweep_run(world: World, record: RunRecord) -> int:

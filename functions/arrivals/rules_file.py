@@ -15,7 +15,7 @@ from functions.decisions.messages import (
 )
 from functions.decisions.silence import watches_silence
 from functions.lifecycle.silence import wake_in_time
-from functions.run_record import change, in_trouble
+from functions.run_record import change, in_trouble, list_again
 from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, RulesFileError
@@ -63,6 +63,8 @@ def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord
         return replace(with_version(known), groups=(*known.groups, *new))
 
     record = change(world, record, with_groups)
+    if record.expires is not None:  # it has been finished, and has items again that must expire
+        list_again(world, record)
     start_evaluation(world, record.run, 0, attempt=f"rules-{version}")
     return record
 

@@ -9,7 +9,7 @@ from functions.arrivals.attempts import by_attempt
 from functions.decisions.messages import Arrival, Kind, arrival_of, bucket_and_prefix
 from functions.lifecycle.ending import announce_end
 from functions.lifecycle.silence import end_silence
-from functions.run_record import change
+from functions.run_record import change, list_again
 from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.service.items import shard_of, token_of
@@ -110,7 +110,7 @@ def _reopened(world: World, record: RunRecord, written: Sequence[Arrival]) -> Ru
     newest = world.index.steps(record.run, record.training_run, limit=1, newest_first=True)
     if not newest or max(arrival.step for arrival in written) > newest[0].step:
         announce_end(world, record.run, "a step came after its end", again=True)
-        world.index.list_run(record.run, world.clock.now())
+        list_again(world, record)
         record = world.index.run(record.run) or record
     return record
 

@@ -80,19 +80,20 @@ class ClaimWalk(StepWalk):
         self._wanted = rule is not None and wants(self.leased.configuration(rule), step.step)
         return True
 
-    def advance(self, step: StepRecord, due: Ready | None) -> None:
+    def advance(self, ready: Ready) -> None:
         """Add the step to the claim."""
         claimed = _claimed(
             self.leased,
-            step,
-            passed=tuple(sorted(due.passed)) if due else (),
-            missing=due.missing if due else None,
-            late=due is None,
+            ready.step,
+            passed=tuple(sorted(ready.passed)),
+            lost=tuple(sorted(ready.lost)),
+            late=ready.late,
+            partly=ready.partly,
             asked=self._wanted,
         )
         self.steps.append(claimed)
         self._wanted = False
-        super().advance(step, due)
+        super().advance(ready)
 
 
 def _hand_over(
@@ -130,7 +131,7 @@ def _hand_over(
 
 def _active_rule(leased: LeasedGroup) -> RuleRecord | None:
     """Return the group's rule, if it is still evaluated."""
-    return next((rule for rule in leased.group.rules if not rule.status.is_final), None)
+    return next((rule for rule in leased.group.rules if not rule.is_over), None)
 
 
 def _has_end_to_evaluate(leased: LeasedGroup) -> bool:

@@ -30,8 +30,9 @@ class ClaimedStep:
 
     step: int
     passed: tuple[int, ...] = ()  # earlier steps that were given up
-    missing: int | None = None  # the steps given up below this one are unknown
+    lost: tuple[int, ...] = ()  # those of them that a worker has saved
     late: bool = False
+    partly: bool = False  # some workers have not saved it
     asked: bool = True  # the rule evaluates it
     mode: str | None = None
     mode_step: int | None = None
@@ -80,6 +81,7 @@ class Claimed:
                     "asked": False,
                     **{key: value for key, value in step.items() if key in known},
                     "passed": tuple(step.get("passed", ())),
+                    "lost": tuple(step.get("lost", ())),
                 }
             )
             for step in payload["steps"]

@@ -104,8 +104,8 @@ class _Judgement:
                 self._judge(outcome, step, late=noted.late)
                 if isinstance(outcome, Raised):
                     more = True
-            due = None if noted.late else Ready(step, frozenset(noted.passed), noted.missing)
-            advance(leased, step, due)
+            given_up, lost = frozenset(noted.passed), frozenset(noted.lost)
+            advance(leased, Ready(step, given_up, lost, noted.late, noted.partly))
         self._keep_state(answer)
         return more
 
@@ -138,7 +138,7 @@ class _Judgement:
     def _keep_state(self, answer: Answer) -> None:
         leased = self._leased
         rule = leased.rule(self._claimed.rule)
-        if rule is None or rule.status.is_final:
+        if rule is None or rule.is_over:
             return
         if answer.problem:
             self._fail(answer.problem)
@@ -160,7 +160,7 @@ class _Judgement:
         leased, claimed = self._leased, self._claimed
         rule = leased.rule(claimed.rule)
         step = claimed.asked[0] if death.step is None else death.step
-        if rule is None or rule.status.is_final:
+        if rule is None or rule.is_over:
             return True
         deaths = rule.deaths + 1 if rule.died_at == step else 1
         most = TRIES_TO_READ if death.later else DEATHS_BEFORE_ERROR

@@ -12,7 +12,7 @@ from typing import Any
 
 from functions.decisions import detail_types
 from smdebug.rules.findings import number
-from smdebug.service.records import STOP_TRAINING
+from smdebug.service.records import STOP_TRAINING, RunVerdict
 
 MAX_SUBJECT = 100  # of SNS, in ASCII
 MAX_SMS = 140
@@ -20,6 +20,13 @@ MAX_LINE = 1000
 MAX_LETTER = 60_000
 
 Detail = Mapping[str, Any]
+
+_VERDICTS: Mapping[str, str] = {
+    RunVerdict.NO_ISSUES_FOUND: "no issues found",
+    RunVerdict.ISSUES_FOUND: "issues found",
+    RunVerdict.ERROR: "rules failed",
+    RunVerdict.INCOMPLETE: "not fully evaluated",
+}
 
 
 ALARM = "CloudWatch Alarm State Change"
@@ -34,10 +41,8 @@ def is_worth_a_message(detail_type: str, detail: Detail) -> bool:
             return detail.get("status") == "Error"
         case detail_types.RUN_STATE_CHANGE:
             if detail.get("state") == "Finished":
-                return bool(
-                    {"IssuesFound", "Error"}
-                    & set((detail.get("summary") or {}).get("statuses") or ())
-                )
+                summary = detail.get("summary") or {}
+                return bool(summary.get("verdict") != RunVerdict.NO_ISSUES_FOUND)
             return detail.get("state") == "Silent" or bool(detail.get("trouble"))
         case detail_types.ACTION_OUTCOME:
             return not detail.get("done")
@@ -103,7 +108,10 @@ def _headline(detail_type: str, detail: Detail) -> str:
             return f"{name} is {detail.get('status')} on {run}"
         case detail_types.RUN_STATE_CHANGE:
             problem = detail.get("trouble")
-            return f"Run {run} is {detail.get('state')}" + (", with a problem" if problem else "")
+            verdict = (detail.get("summary") or {}).get("verdict")
+            known = f": {_VERDICTS.get(verdict, verdict)}" if verdict else ""
+            with_problem = ", with a problem" if problem else ""
+            return f"Run {run} is {detail.get('state')}{known}{with_problem}"
         case detail_types.ACTION_OUTCOME:
             done = "done" if detail.get("done") else "NOT done"
             action = (detail.get("action") or {}).get("name", "")
@@ -221,9 +229,14 @@ def _run_letter(detail: Detail) -> Iterator[str]:
         yield "Nothing has been saved for longer than expected. Is the training still running?"
     summary = detail.get("summary")
     if summary:
-        yield f"Steps:      {summary.get('steps')}, the last is {summary.get('last_step')}"
+        verdict = summary.get("verdict")
+        if verdict:
+            yield f"Verdict:    {_VERDICTS.get(verdict, verdict)}"
+        yield f"Steps:      {summary.get('steps')} evaluated, the last is {summary.get('last_step')}"
+        if summary.get("partly_evaluated"):
+            yield f"            {summary['partly_evaluated']} evaluated without the values of some workers"
         if summary.get("not_evaluated"):
-            yield f"            {summary['not_evaluated']} of them could not be evaluated"
+            yield f"            {summary['not_evaluated']} not evaluated: files of workers did not arrive"
         yield ""
         for rule in summary.get("rules") or ():
             found = rule.get("last_found")

@@ -32,7 +32,7 @@ def judge(
     rule: RuleRecord, configuration: RuleConfiguration, outcome: Outcome, moment: Moment
 ) -> Transition:
     """Return the rule after this outcome. A rule with a final status does not change."""
-    if rule.status.is_final:
+    if rule.is_over:
         return Transition(rule)
     match outcome:
         case Found(findings):
@@ -45,12 +45,28 @@ def judge(
             return fail(rule, configuration, f"at step {moment.step}: {message}", moment)
 
 
-def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
-    """Give the rule its last status after a run has ended; IssuesFound stays."""
+def finish(
+    rule: RuleRecord,
+    configuration: RuleConfiguration,
+    moment: Moment,
+    *,
+    evaluated: int,
+    unseen: int,
+) -> Transition:
+    """Give the rule its last status after a run has ended; IssuesFound stays.
+
+    `evaluated` steps were evaluated as a whole, and `unseen` due ones were not: then the rule is stopped, as
+    nothing is known of them. It continues if they arrive.
+    """
     if rule.status is RuleStatus.STOPPING:
         return stop(rule, configuration, rule.reason, moment)
-    if rule.status is not RuleStatus.IN_PROGRESS:
+    if rule.is_over or rule.status is RuleStatus.ISSUES_FOUND:
         return Transition(rule)
+    if unseen or not evaluated:
+        stopped = replace(rule, unseen=max(unseen, 1))
+        reason = why_stopped(evaluated, unseen)
+        return _with_status(stopped, configuration, RuleStatus.STOPPED, reason, moment)
+    rule = replace(rule, unseen=0)
     looked = rule.last_good is not None
     reason = (
         "The run ended and the rule passed at every step."
@@ -60,29 +76,46 @@ def finish(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
     return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
 
 
+def why_stopped(evaluated: int, unseen: int) -> str:
+    """Return the reason of a rule that has not evaluated all due steps of an ended run."""
+    if not unseen:
+        return "The run ended, and no step was evaluated."
+    steps = "step was" if unseen == 1 else "steps were"
+    others = (
+        f"The rule found nothing at the {evaluated} that were." if evaluated else "No step was."
+    )
+    return (
+        f"The run ended, and {unseen} due {steps} not evaluated as a whole, as files of workers did not "
+        f"arrive. {others}"
+    )
+
+
 def stop(
     rule: RuleRecord, configuration: RuleConfiguration, reason: str, moment: Moment
 ) -> Transition:
     """Stop a rule that was detached. Its findings stay."""
-    if rule.status.is_final:
+    if rule.is_over:
         return Transition(rule)
-    return _with_status(rule, configuration, RuleStatus.STOPPED, reason, moment)
+    ended = replace(rule, unseen=0)
+    return _with_status(ended, configuration, RuleStatus.STOPPED, reason, moment)
 
 
 def fail(
     rule: RuleRecord, configuration: RuleConfiguration, message: str, moment: Moment
 ) -> Transition:
     """Set the rule to Error; the other rules continue."""
-    if rule.status.is_final:
+    if rule.is_over:
         return Transition(rule)
-    return _with_status(rule, configuration, RuleStatus.ERROR, message, moment)
+    failed = replace(rule, unseen=0)
+    return _with_status(failed, configuration, RuleStatus.ERROR, message, moment)
 
 
 def reopen(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     """Evaluate a rule again that was finished without an issue, as the run continues after its end."""
-    if rule.status is not RuleStatus.NO_ISSUES_FOUND:
+    if rule.status is not RuleStatus.NO_ISSUES_FOUND and not rule.unseen:
         return Transition(rule)
     reason = "The run continued after its end."
+    rule = replace(rule, unseen=0)
     return _with_status(rule, configuration, RuleStatus.IN_PROGRESS, reason, moment)
 
 
@@ -143,6 +176,7 @@ def _found(
     reason = sentence(configuration.rule, step)
     if not is_news and configuration.repeat != EVERY_STEP:
         return Transition(seen)
+    seen = replace(seen, unseen=0)
     after, outbox = _with_status(seen, configuration, RuleStatus.ISSUES_FOUND, reason, moment)
     acts = is_news and not is_over and not moment.catch_up
     event = condition_met(

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from functions.decisions.detail_types import OLD_STATE_CHANGE, RUN_STATE_CHANGE
 from functions.decisions.event_sizes import MAX_STATUS_DETAILS, MAX_TEXT, cut, fitted
 from functions.decisions.outbox import OutboxEntry, entry_of, id_of, issue_of, when
-from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus, RunRecord, RunState
+from smdebug.service.records import (
+    RuleConfiguration,
+    RuleRecord,
+    RuleStatus,
+    RunRecord,
+    RunState,
+    RunVerdict,
+)
+
+SUMMARY_VERSION = 2
+"""Of the summary's fields. Since 2 it has a verdict, and counts steps that were evaluated in part."""
 
 
 def run_entry(
@@ -51,8 +61,11 @@ def summary_of(
     steps: int,
     last_step: int | None = None,
     not_evaluated: int = 0,
+    partly_evaluated: int = 0,
+    detached: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the summary of a run that has ended."""
+    """Return the summary of a run that has ended; `detached` are the ids of rules that do not judge it."""
+    rules = list(rules)
     summaries = [
         {
             "name": rule.name,
@@ -68,13 +81,30 @@ def summary_of(
     counts = {status.value: 0 for status in RuleStatus}
     for summary in summaries:
         counts[str(summary["status"])] += 1
+    judging = [rule for _, rule in rules if rule.id not in detached]
+    verdict = verdict_of(judging, steps=steps, unseen=not_evaluated + partly_evaluated)
     return {
+        "version": SUMMARY_VERSION,
+        "verdict": verdict.value,
         "steps": steps,
         "last_step": last_step,
         "not_evaluated": not_evaluated,
+        "partly_evaluated": partly_evaluated,
         "statuses": {status: count for status, count in counts.items() if count},
         "rules": summaries,
     }
+
+
+def verdict_of(rules: Iterable[RuleRecord], *, steps: int, unseen: int) -> RunVerdict:
+    """Return the verdict on a run: a good one only if all rules have evaluated all of its due steps."""
+    statuses = {rule.status for rule in rules}
+    if RuleStatus.ISSUES_FOUND in statuses:
+        return RunVerdict.ISSUES_FOUND
+    if RuleStatus.ERROR in statuses:
+        return RunVerdict.ERROR
+    if unseen or not steps or statuses != {RuleStatus.NO_ISSUES_FOUND}:
+        return RunVerdict.INCOMPLETE
+    return RunVerdict.NO_ISSUES_FOUND
 
 
 def old_state_change(

@@ -35,14 +35,22 @@ class Settling:
 
 
 class Ready(NamedTuple):
-    """A step that is due, and the steps before it that are given up.
+    """A step to evaluate, and the steps before it that are given up.
 
-    The steps given up below `missing`, if it is set, are unknown: only that step's files name them.
+    Of the steps that were given up, some workers have saved those that are `lost`. The ones below them are
+    unknown: only the lost files name them.
     """
 
     step: StepRecord
     passed: frozenset[int] = frozenset()
-    missing: int | None = None
+    lost: frozenset[int] = frozenset()
+    late: bool = False  # a later step was evaluated before
+    partly: bool = False  # some workers have not saved it as a whole, and never will
+
+    @property
+    def missing(self) -> int | None:
+        """The last of the lost steps."""
+        return max(self.lost, default=None)
 
 
 class Waiting(NamedTuple):
@@ -73,7 +81,24 @@ def next_step(
     until = step.indexed + settling.timeout
     if missing and not settling.ended and settling.now < until:
         return Waiting(step, min(missing), until)
-    return Ready(step, between, max(missing, default=None))
+    return Ready(step, between, missing)
+
+
+def ready_in_part(
+    step: StepRecord,
+    steps: Collection[StepRecord],
+    settling: Settling,
+    previous: PreviousStep,
+) -> Ready | None:
+    """Return an incomplete step of an ended run, or None if no worker has saved it as a whole.
+
+    `steps` are those after the cursor.
+    """
+    if not step.complete_workers:
+        return None
+    known = {other.step: other for other in steps if other.step > settling.cursor}
+    between, missing = _between(step, known, settling, previous)
+    return Ready(step, between, missing, partly=True)
 
 
 def _between(
@@ -82,7 +107,7 @@ def _between(
     """Return the steps since the cursor that any worker saved before this one, and the missing ones."""
     between: set[int] = set()
     missing: set[int] = set()
-    if not settling.records_previous_steps:
+    if not settling.records_previous_steps:  # nothing is waited for
         return frozenset(), frozenset()
     # Where there is a chief, no other worker saves a step that it does not save.
     followed = {settling.chief} if settling.chief else step.complete_workers
@@ -99,6 +124,30 @@ def _between(
                 break
             at = before
     return frozenset(between), frozenset(missing)
+
+
+def lost_before(
+    step: StepRecord,
+    group: GroupRecord,
+    written: Callable[[int], StepRecord | None],
+    previous: PreviousStep,
+    chief: str = "",
+) -> frozenset[int]:
+    """Return the lost steps that a late step's files name, among those that the group gave up.
+
+    `written` returns what has arrived of a step.
+    """
+    lost: set[int] = set()
+    followed = {chief} if chief else step.complete_workers
+    for worker in sorted(followed):
+        at, before = step.step, previous(step.step, worker)
+        while before is not None and before < at and group.gave_up(before):
+            known = written(before)
+            if known is None or worker not in known.complete_workers:
+                lost.add(before)
+                break
+            at, before = before, previous(before, worker)
+    return frozenset(lost)
 
 
 def late_steps(

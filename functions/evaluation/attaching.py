@@ -44,7 +44,7 @@ def reconcile(leased: LeasedGroup, *, lanes: bool = True) -> None:
 def _attach(leased: LeasedGroup, configuration: RuleConfiguration, *, lanes: bool) -> None:
     known = leased.rule(configuration.id)
     if known is not None:
-        if known.status is RuleStatus.STOPPED:
+        if known.status is RuleStatus.STOPPED and known.is_over:
             _attach_again(leased, known, configuration, lanes=lanes)
         return
     rule = RuleRecord(
@@ -96,5 +96,10 @@ def _restart(leased: LeasedGroup) -> None:
         passed=frozenset(),
         gaps=(),
         late_done=frozenset(),
+        lost=frozenset(),
+        forgotten=0,
+        evaluated=0,
+        partly=0,
+        checked=NOTHING_EVALUATED,
         finished=False,
     )

@@ -22,7 +22,7 @@ def ask_in_silence(leased: LeasedGroup) -> None:
         rule
         for rule in leased.group.rules
         if watches_silence(leased.configuration(rule))
-        and not rule.status.is_final
+        and not rule.is_over
         and wants(leased.configuration(rule), leased.group.cursor)
     ]
     step = last_step(leased) if rules and leased.deaths < DEATHS_BEFORE_PASSING else None
@@ -58,7 +58,7 @@ def sees_end(leased: LeasedGroup, rule: RuleRecord) -> bool:
     return (
         leased.record.has_ended
         and not leased.group.finished
-        and not rule.status.is_final
+        and not rule.is_over
         and leased.deaths < DEATHS_BEFORE_PASSING
         and leased.group.cursor != NOTHING_EVALUATED
         and wants(leased.configuration(rule), leased.group.cursor)
@@ -76,7 +76,15 @@ def finish_if_ended(leased: LeasedGroup) -> None:
     if not leased.record.has_ended or leased.group.finished:
         return
     for rule in leased.group.rules:
-        leased.apply(finish(rule, leased.configuration(rule), leased.moment()))
+        leased.apply(
+            finish(
+                rule,
+                leased.configuration(rule),
+                leased.moment(),
+                evaluated=leased.group.evaluated,
+                unseen=leased.group.unseen,
+            )
+        )
     leased.group = replace(leased.group, finished=True)
 
 

@@ -7,11 +7,14 @@ up it joins the other built-in rules.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from functions.evaluation.leased_group import LeasedGroup
 from functions.run_record import change
 from functions.workflow_start import leave_check
 from smdebug.service.records import BUILT_IN, LANE, GroupRecord, RuleRecord, RunRecord
+
+_NOT_HELD: dict[str, Any] = {"token": 0, "lease_until": 0.0, "deaths": 0}
 
 
 def lane_of(rule_id: str) -> str:
@@ -27,6 +30,16 @@ def move_to_lane(leased: LeasedGroup, rule: RuleRecord, cursor: int) -> None:
         return replace(known, groups=tuple(dict.fromkeys([*known.groups, lane])))
 
     begun = GroupRecord(lane, training_run=leased.record.training_run, cursor=cursor, rules=(rule,))
+    if cursor == leased.group.cursor:  # it has seen what the others have
+        begun = replace(
+            leased.group,
+            group=lane,
+            rules=(rule,),
+            finished=False,
+            outbox={},
+            alone=(),
+            **_NOT_HELD,
+        )
     # The lane is written before the run names it: a crash in between leaves one that is not evaluated.
     leased.world.index.groups.begin_lane(leased.record.run, begun)
     leased.record = change(leased.world, leased.record, with_lane)

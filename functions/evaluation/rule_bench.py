@@ -138,7 +138,7 @@ class RuleBench:
 
     def remembered(self, record: RuleRecord, group: GroupRecord) -> RuleRecord:
         """Return the rule's record with its present state; a large state is written to an object."""
-        if record.id not in self._seen or record.status.is_final:
+        if record.id not in self._seen or record.is_over:
             return record
         try:
             state = save_state(self._rules[record.id]).data

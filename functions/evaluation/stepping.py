@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from functions.decisions.settling import Ready, Settling, Waiting, late_steps, next_step
+from functions.decisions.settling import (
+    Ready,
+    Settling,
+    Waiting,
+    late_steps,
+    lost_before,
+    next_step,
+    ready_in_part,
+)
 from functions.evaluation.asking import DEATHS_BEFORE_ALONE, DEATHS_BEFORE_PASSING, ask_each
 from functions.evaluation.leased_group import LeasedGroup, wants
 from functions.workflow_start import leave_check
-from smdebug.service.records import GroupRecord, StepRecord
+from smdebug.service.items import shard_of
+from smdebug.service.records import NOTHING_EVALUATED, GroupRecord, StepRecord
 
 KEPT_STEPS = 500  # of those that were given up or arrived late
 KEPT_GAPS = 50
@@ -30,11 +39,15 @@ class StepWalk:
         leased = self.leased
         if leased.record.num_workers is None:
             return False
+        if not leased.record.has_ended:
+            leased.group = replace(leased.group, checked=NOTHING_EVALUATED)
         if leased.deaths >= DEATHS_BEFORE_ALONE and leased.group.alone:
             self._fail_killer(leased.group.alone[-1])
             return True
         for step in self._late(hinted_step):
-            self._evaluate(step)
+            if not self._evaluate(self._ready_late(step)):
+                leased.wait()
+                return False
             if self.has_enough():
                 return True
         for ready in self.due():
@@ -42,25 +55,45 @@ class StepWalk:
                 wait = ready.until - leased.world.clock.now()
                 leave_check(leased.world, leased.record, after=wait)
                 return False
-            if not self._evaluate(ready.step, ready):
+            if not self._evaluate(ready):
                 leased.wait()
                 return False
             if self.has_enough():
                 return True
-        return False
+        return self._look_back() if leased.record.has_ended else False
 
     # What a claim of a custom rule does differently
 
     def due(self) -> Iterator[Ready | Waiting]:
-        """Yield the steps that are due, in order, and finally what the next one waits for."""
-        longest = self.leased.world.settings.longest_backlog
+        """Yield the steps that are due, in order, and finally what the next one waits for.
+
+        At the end of the run these include the last ones, which some workers did not save as a whole.
+        """
+        previous = self.leased.bench.previous_step
         while True:
-            steps = self._after_cursor()
-            while ready := next_step(steps, self._settling(), self.leased.bench.previous_step):
+            steps, is_all = self._backlog()
+            while ready := next_step(steps, self._settling(), previous):
                 yield ready
-            all_evaluated = all(step.step <= self.leased.group.cursor for step in steps)
-            if len(steps) < longest or not all_evaluated:
-                return
+            if not any(step.step <= self.leased.group.cursor for step in steps):
+                break  # nothing of them is due
+            if is_all:
+                steps = [step for step in steps if step.step > self.leased.group.cursor]
+                break
+        if self.leased.record.has_ended:
+            yield from self._rest(steps)
+
+    def _rest(self, steps: list[StepRecord]) -> Iterator[Ready]:
+        """Yield the incomplete steps at the end of the run that can be evaluated in part."""
+        while steps:
+            for step in steps:
+                if ready := ready_in_part(
+                    step, steps, self._settling(), self.leased.bench.previous_step
+                ):
+                    yield ready
+                elif step.with_index or not self.leased.record.training_run:
+                    # An event file alone may be of an attempt before the training was resumed.
+                    self.leased.group = with_lost(self.leased.group, [step.step])
+            steps = self._steps_after(steps[-1].step, self.leased.world.settings.longest_backlog)
 
     def has_enough(self) -> bool:
         """Whether to commit now: after a crash, a large outbox, or enough time."""
@@ -77,23 +110,39 @@ class StepWalk:
         rules = [
             rule
             for rule in self.leased.group.rules
-            if not rule.status.is_final and wants(self.leased.configuration(rule), step.step)
+            if not rule.is_over and wants(self.leased.configuration(rule), step.step)
         ]
         return ask_each(self.leased, rules, step, late=late)
 
-    def advance(self, step: StepRecord, due: Ready | None) -> None:
-        """Note that the step was evaluated; it was late if it was not due."""
-        advance(self.leased, step, due)
+    def advance(self, ready: Ready) -> None:
+        """Note that the step was evaluated."""
+        advance(self.leased, ready)
 
     # Finding steps
 
-    def _after_cursor(self) -> list[StepRecord]:
-        leased = self.leased
-        return leased.world.index.steps(
-            leased.record.run,
-            leased.record.training_run,
-            first=leased.group.cursor + 1,
-            limit=leased.world.settings.longest_backlog,
+    def _backlog(self) -> tuple[list[StepRecord], bool]:
+        """Return steps after the cursor, up to a complete one, and whether these are all that there are.
+
+        Steps that only some workers save may lie before the next complete one, by the thousand.
+        """
+        leased, settings = self.leased, self.leased.world.settings
+        workers = leased.record.num_workers or 1
+        items_a_step = shard_of(f"worker_{workers - 1}") + 1
+        limit = settings.longest_backlog
+        steps = self._steps_after(leased.group.cursor, limit)
+        is_all = len(steps) * items_a_step < limit
+        while not is_all and len(steps) < settings.longest_gap:
+            if any(leased.record.is_whole(step) for step in steps):
+                break
+            more = self._steps_after(steps[-1].step, settings.page)
+            is_all = not more
+            steps += more
+        return steps, is_all
+
+    def _steps_after(self, step: int, limit: int) -> list[StepRecord]:
+        record = self.leased.record
+        return self.leased.world.index.steps(
+            record.run, record.training_run, first=step + 1, limit=limit
         )
 
     def _settling(self) -> Settling:
@@ -110,22 +159,75 @@ class StepWalk:
         )
 
     def _late(self, hinted_step: int) -> list[StepRecord]:
-        """Return the steps that became complete after the cursor had passed them.
+        """Return steps that became complete after the cursor had passed them.
 
-        While the run goes on only those near the hinted step are looked up, and those that were given
-        up: the evaluation that was started for one of them may have died.
+        Only those near the hinted step are looked up, and near the last one that was given up: the
+        evaluation that was started for it may have died. At the end of the run all are looked up.
         """
-        record, group = self.leased.record, self.leased.group
-        known: list[StepRecord] = []
-        if record.has_ended and not group.finished:
-            if group.passed or group.gaps or not record.records_previous_steps:
-                known = self._steps_up_to(group.cursor)
-        else:
-            given_up = max(group.passed - group.late_done, default=-1)
-            near = {given_up, hinted_step if hinted_step <= group.cursor else -1} - {-1}
-            found = [step for last in near for step in self._steps_up_to(last, _LATE_TOGETHER)]
-            known = list({step.step: step for step in found}.values())
+        group = self.leased.group
+        given_up = max(group.passed - group.late_done, default=-1)
+        near = {given_up, hinted_step if hinted_step <= group.cursor else -1} - {-1}
+        found = [step for last in near for step in self._steps_up_to(last, _LATE_TOGETHER)]
+        known = list({step.step: step for step in found}.values())
         return late_steps(known, self._settling(), group=group)
+
+    def _look_back(self) -> bool:
+        """At the end of the run, evaluate late steps page by page; return whether there is more to do.
+
+        Where the files name the previous steps, only the part of the run is read that was given up.
+        """
+        leased = self.leased
+        while (page := self._page_to_check()) and not leased.group.finished:
+            for step in late_steps(page, self._settling(), group=leased.group):
+                if not self._evaluate(self._ready_late(step)):
+                    leased.wait()
+                    return False
+                if self.has_enough():
+                    return True
+            leased.group = replace(leased.group, checked=page[-1].step)
+            if not leased.record.records_previous_steps:
+                self._lose_incomplete(page)
+            if self.has_enough():
+                return True
+        return False
+
+    def _page_to_check(self) -> list[StepRecord]:
+        leased, group = self.leased, self.leased.group
+        first = group.checked + 1
+        if leased.record.records_previous_steps:
+            given_up = [*group.passed, *(gap[0] + 1 for gap in group.gaps)]
+            if not given_up:
+                return []
+            first = max(first, min(given_up))
+        if first > group.cursor:
+            return []
+        return leased.world.index.steps(
+            leased.record.run,
+            leased.record.training_run,
+            first=first,
+            last=group.cursor,
+            limit=leased.world.settings.page,
+        )
+
+    def _lose_incomplete(self, page: list[StepRecord]) -> None:
+        """Count the incomplete steps of a run whose files do not name the previous steps."""
+        record = self.leased.record
+        incomplete = (step.step for step in page if not record.is_whole(step))
+        self.leased.group = with_lost(self.leased.group, incomplete)
+
+    def _ready_late(self, step: StepRecord) -> Ready:
+        """Return a late step, with the lost steps that only its files name."""
+        leased = self.leased
+
+        def written(number: int) -> StepRecord | None:
+            return leased.world.index.step(leased.record.run, leased.record.training_run, number)
+
+        lost: frozenset[int] = frozenset()
+        if leased.record.records_previous_steps:
+            lost = lost_before(
+                step, leased.group, written, leased.bench.previous_step, leased.record.chief
+            )
+        return Ready(step, lost=lost, late=True)
 
     def _steps_up_to(self, last: int, limit: int | None = None) -> list[StepRecord]:
         record = self.leased.record
@@ -135,12 +237,12 @@ class StepWalk:
 
     # Evaluating a step
 
-    def _evaluate(self, step: StepRecord, due: Ready | None = None) -> bool:
-        """Evaluate all rules at the step, which is late if it is not due.
+    def _evaluate(self, ready: Ready) -> bool:
+        """Evaluate all rules at the step.
 
         Return False if a rule has to wait for another run: nothing counts then.
         """
-        leased, late = self.leased, due is None
+        leased, step, late = self.leased, ready.step, ready.late
         if leased.deaths >= DEATHS_BEFORE_PASSING:
             leased.report(
                 f"Step {step.step} was given up: the function died {leased.deaths} times while "
@@ -154,7 +256,7 @@ class StepWalk:
                 self._describe(step, late=late)
                 if not self.ask_rules(step, late=late):
                     return False
-        self.advance(step, due)
+        self.advance(ready)
         return True
 
     def _describe(self, step: StepRecord, *, late: bool) -> None:
@@ -185,19 +287,30 @@ class StepWalk:
             )
 
 
-def advance(leased: LeasedGroup, step: StepRecord, due: Ready | None) -> None:
-    """Move the group's cursor to the step, or note it as done if it was late."""
+def advance(leased: LeasedGroup, ready: Ready) -> None:
+    """Move the group's cursor to the step, or note it as done if it was late; count it."""
     leased.evaluated += 1
-    if due is None:
-        leased.group = with_late_done(leased.group, step.step)
-        return
-    given_up = frozenset(sorted(leased.group.passed | due.passed)[-KEPT_STEPS:])
-    gaps = leased.group.gaps
-    if due.missing is not None:
-        gaps = (*gaps, (leased.group.cursor, due.missing))[-KEPT_GAPS:]
-    leased.group = replace(
-        leased.group, cursor=step.step, passed=given_up, gaps=gaps, finished=False
-    )
+    group, step = leased.group, ready.step
+    if not ready.late:
+        given_up = frozenset(sorted(group.passed | ready.passed)[-KEPT_STEPS:])
+        gaps = group.gaps
+        if ready.missing is not None:
+            gaps = (*gaps, (group.cursor, ready.missing))[-KEPT_GAPS:]
+        group = replace(group, cursor=step.step, passed=given_up, gaps=gaps, finished=False)
+    else:
+        group = with_late_done(group, step.step)
+    if ready.partly:
+        group = replace(group, partly=group.partly + 1)
+    else:
+        group = replace(group, evaluated=group.evaluated + 1)
+    leased.group = with_lost(replace(group, lost=group.lost - {step.step}), ready.lost)
+
+
+def with_lost(group: GroupRecord, steps: Iterable[int]) -> GroupRecord:
+    """Return the group after it lost these steps, which may arrive late."""
+    lost = sorted(group.lost.union(steps) - group.late_done)
+    kept = lost[-KEPT_STEPS:]
+    return replace(group, lost=frozenset(kept), forgotten=group.forgotten + len(lost) - len(kept))
 
 
 def with_late_done(group: GroupRecord, step: int) -> GroupRecord:

@@ -6,7 +6,7 @@ from functions.arrivals.rules_file import RULES_FILE, groups_of, requested_rules
 from functions.decisions.configuration import default_rules
 from functions.decisions.messages import job_of
 from functions.lifecycle.silence import wake_in_time
-from functions.run_record import with_news
+from functions.run_record import list_again, with_news
 from functions.world import World
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import GroupRecord, RunRecord
@@ -20,7 +20,7 @@ def begin(world: World, run: str) -> RunRecord:
     job = job_of(run)
     if job is not None:
         world.index.note_job(job, run)
-    watch_again(world, run)
+    watch_again(world, RunRecord(run))
     world.index.put_rules(run, RulesOfRun(rules), "")
     groups = groups_of(world, rules)
     for group in groups:
@@ -32,7 +32,7 @@ def begin(world: World, run: str) -> RunRecord:
     return record
 
 
-def watch_again(world: World, run: str) -> None:
-    """Put the run on the list of watched runs and schedule the check for its silence."""
-    world.index.list_run(run, world.clock.now())
-    wake_in_time(world, run)
+def watch_again(world: World, record: RunRecord) -> None:
+    """Put the run on the list of watched runs, keep its items, and schedule the check for silence."""
+    list_again(world, record)
+    wake_in_time(world, record.run)

@@ -69,13 +69,15 @@ def _publish_summary(world: World, record: RunRecord, groups: list[GroupRecord])
         for group in groups
         for rule in group.rules
     ]
-    steps = world.index.steps(record.run, record.training_run)
-    complete = sum(record.is_whole(step) for step in steps)
+    newest = world.index.steps(record.run, record.training_run, limit=1, newest_first=True)
+    # The counts were committed together with the steps. The least complete group decides.
     summary = summary_of(
         rules,
-        steps=complete,
-        last_step=steps[-1].step if steps else None,
-        not_evaluated=len(steps) - complete,
+        steps=min((group.evaluated for group in groups), default=0),
+        last_step=newest[0].step if newest else None,
+        not_evaluated=max((group.not_evaluated for group in groups), default=0),
+        partly_evaluated=max((group.partly for group in groups), default=0),
+        detached=[rule.id for rule in configured.detached],
     )
     digest = sha256(json.dumps(summary, sort_keys=True).encode()).hexdigest()[:16]
     now = world.clock.now()
@@ -83,7 +85,7 @@ def _publish_summary(world: World, record: RunRecord, groups: list[GroupRecord])
     def finished(known: RunRecord) -> RunRecord | None:
         if not known.has_ended or (known.state is RunState.FINISHED and known.summary == digest):
             return None
-        after = replace(known, state=RunState.FINISHED, summary=digest)
+        after = replace(known, state=RunState.FINISHED, summary=digest, verdict=summary["verdict"])
         entries = [run_entry(after, f"finished-{digest}", now, summary=summary)]
         old = old_state_change(after, [rule for _, rule in rules], now)
         entries.append((old.id, old.as_item()))

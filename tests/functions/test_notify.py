@@ -106,8 +106,13 @@ def test_events_that_deserve_an_alert_are_sent(kind, worth):
 def test_an_action_that_was_not_done_and_a_run_that_went_well():
     action, finished = KINDS["action"], KINDS["finished"]
     assert is_worth_a_message(action.detail_type, {**action.detail, "done": False})
-    well = {**finished.detail, "summary": {"statuses": {"NoIssuesFound": 3}}}
-    assert not is_worth_a_message(finished.detail_type, well)
+
+    def is_reported(verdict):
+        detail = {**finished.detail, "summary": {"verdict": verdict}}
+        return is_worth_a_message(finished.detail_type, detail)
+
+    assert not is_reported("NoIssuesFound")
+    assert all(map(is_reported, ("IssuesFound", "Error", "Incomplete")))
 
 
 def test_a_finding_becomes_an_e_mail_with_its_evidence(inbox):

@@ -90,6 +90,8 @@ RUN_RECORDS = built(
     collections_uploaded=TIMES,
     troubles=st.dictionaries(NAMES, TEXT, max_size=2),
     summary=TEXT,
+    verdict=TEXT,
+    expires=st.none(),
     progress=TEXT,
     in_vain=st.integers(0, 100),
     outbox=OUTBOXES,
@@ -113,6 +115,7 @@ RULE_RECORDS = built(
     source_digest=TEXT,
     died_at=MAYBE_STEP,
     deaths=st.integers(0, 9),
+    unseen=st.integers(0, 10**9),
 )
 GROUP_RECORDS = built(
     GroupRecord,
@@ -126,6 +129,11 @@ GROUP_RECORDS = built(
     passed=st.frozensets(STEPS, max_size=4),
     gaps=st.lists(st.tuples(STEPS, STEPS), max_size=2).map(tuple),
     late_done=st.frozensets(STEPS, max_size=4),
+    lost=st.frozensets(STEPS, max_size=4),
+    forgotten=st.integers(0, 10**9),
+    evaluated=st.integers(0, 10**9),
+    partly=st.integers(0, 10**9),
+    checked=st.integers(-1, 10**12),
     alone=st.lists(NAMES, max_size=2).map(tuple),
     finished=st.booleans(),
     outbox=OUTBOXES,

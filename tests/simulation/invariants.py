@@ -19,7 +19,7 @@ from functions.decisions.detail_types import (
     RUN_STATE_CHANGE,
 )
 from smdebug.rules.state import read_state
-from smdebug.service.records import RuleRecord, RuleStatus, RunState
+from smdebug.service.records import GroupRecord, RuleRecord, RuleStatus, RunState, RunVerdict
 from smdebug.service.rules_file import EVERY_STEP
 from tests.simulation.schedule import Schedule
 from tests.simulation.scheduler import NeverQuiet
@@ -77,6 +77,9 @@ def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> Non
         else:
             assert rule.status is RuleStatus.STOPPED, f"{name} is detached and {rule.status}"
             _saw_nothing_twice(simulation, training, rule, late)
+    _counted(training, rules)
+    if training.ends:
+        _judged(training, record.verdict, [rules[name][0] for name in training.wanted])
     straight = outcome_of(scenario, training)
     outcome = Outcome.of(simulation, training)
     assert outcome.statuses == straight.statuses, f"{outcome.statuses} is not {straight.statuses}"
@@ -85,6 +88,27 @@ def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> Non
     if training.ends:
         assert record.state is RunState.FINISHED, f"the run is {record.state}"
         assert outcome.summaries, "no summary was published"
+
+
+def _counted(training: Training, rules: dict[str, tuple[RuleRecord, GroupRecord]]) -> None:
+    """The counts are of what the training has saved, however often anything was repeated."""
+    for name in training.wanted:
+        group = rules[name][1]
+        counts = (group.evaluated, group.partly, group.not_evaluated)
+        expected = (len(training.complete), 0, 0)
+        assert counts == expected, f"{name} has counted {counts}, not {expected}"
+
+
+def _judged(training: Training, verdict: str, rules: list[RuleRecord]) -> None:
+    """A good verdict needs that every rule has seen every step; what was found shows in it."""
+    statuses = {rule.status for rule in rules}
+    if RuleStatus.ISSUES_FOUND in statuses:
+        assert verdict == RunVerdict.ISSUES_FOUND
+    elif RuleStatus.ERROR in statuses:
+        assert verdict == RunVerdict.ERROR
+    else:
+        whole = bool(training.complete)
+        assert verdict == (RunVerdict.NO_ISSUES_FOUND if whole else RunVerdict.INCOMPLETE)
 
 
 def _published_all_findings(

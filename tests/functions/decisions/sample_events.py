@@ -67,7 +67,7 @@ def every_kind() -> dict[str, OutboxEntry]:
     )
     resolved, (clear,) = judge(found, VANISHING, Clear(), later)
     failed, (error,) = judge(good, VANISHING, Raised("KeyError: 'fc2'"), moment(400))
-    _, (nothing,) = finish(good, VANISHING, later)
+    _, (nothing,) = finish(good, VANISHING, later, evaluated=6, unseen=0)
     ended = RunRecord(
         **{**vars(RUN), "state": RunState.FINISHED, "ended_at": NOON + 70, "job": "mnist-1"}
     )

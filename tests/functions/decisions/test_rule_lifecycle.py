@@ -151,22 +151,22 @@ def test_a_late_finding_of_an_issue_that_is_open_makes_it_older():
 
 def test_at_the_end_a_rule_without_findings_passes_and_issues_stay():
     rule, _ = after(Clear())
-    finished, events = finish(rule, CONFIGURATION, at(1))
+    finished, events = finish(rule, CONFIGURATION, at(1), evaluated=1, unseen=0)
     assert (finished.status, types(events)) == (RuleStatus.NO_ISSUES_FOUND, [STATUS_CHANGE])
-    assert finish(finished, CONFIGURATION, at(1)) == (finished, ())
+    assert finish(finished, CONFIGURATION, at(1), evaluated=1, unseen=0) == (finished, ())
     for rule, _ in (after(FOUND), after(FOUND, Clear()), after(Raised("x"))):
-        assert finish(rule, CONFIGURATION, at(2)) == (rule, ())
+        assert finish(rule, CONFIGURATION, at(2), evaluated=1, unseen=0) == (rule, ())
 
 
 def test_a_rule_that_never_had_data_reports_it_at_the_end():
     rule, _ = after(NothingToCheck(), NothingToCheck())
-    rule, events = finish(rule, CONFIGURATION, at(2))
+    rule, events = finish(rule, CONFIGURATION, at(2), evaluated=1, unseen=0)
     assert "check which tensors are saved" in rule.reason
     assert events[0].detail["reason"] == rule.reason
 
 
 def test_finished_rules_are_evaluated_again_when_the_run_continues():
-    finished = finish(after(Clear())[0], CONFIGURATION, at(1)).rule
+    finished = finish(after(Clear())[0], CONFIGURATION, at(1), evaluated=1, unseen=0).rule
     rule, events = reopen(finished, CONFIGURATION, at(1))
     assert (rule.status, types(events)) == (RuleStatus.IN_PROGRESS, [STATUS_CHANGE])
     for other, _ in (after(FOUND), after(Raised("x")), after()):
@@ -183,7 +183,7 @@ def test_a_rule_that_is_not_wanted_any_more_is_stopped():
 
 def test_a_stopping_rule_has_stopped_when_the_run_ends():
     rule = replace(NEW, status=RuleStatus.STOPPING, reason="not wanted")
-    rule, events = finish(rule, CONFIGURATION, at(1))
+    rule, events = finish(rule, CONFIGURATION, at(1), evaluated=1, unseen=0)
     assert (rule.status, rule.reason, len(events)) == (RuleStatus.STOPPED, "not wanted", 1)
 
 
@@ -271,7 +271,9 @@ class RunOfARule(RuleBasedStateMachine):
 
     @rule()
     def end(self):
-        self.take(finish(self.rule, self.configuration, at(max(self.step, 0))))
+        self.take(
+            finish(self.rule, self.configuration, at(max(self.step, 0)), evaluated=1, unseen=0)
+        )
         assert self.rule.status is not RuleStatus.IN_PROGRESS
 
     @rule()
@@ -308,5 +310,8 @@ def test_the_same_steps_publish_the_same_in_the_same_order(outcomes):
 @pytest.mark.parametrize("status", RuleStatus)
 def test_every_status_can_be_finished_and_stopped(status):
     rule = replace(NEW, status=status)
-    assert finish(rule, CONFIGURATION, at(0)).rule.status is not RuleStatus.STOPPING
+    assert (
+        finish(rule, CONFIGURATION, at(0), evaluated=1, unseen=0).rule.status
+        is not RuleStatus.STOPPING
+    )
     assert stop(rule, CONFIGURATION, "x", at(0)).rule.status.is_final

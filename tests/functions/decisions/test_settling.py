@@ -95,7 +95,7 @@ def test_a_chain_is_followed_through_steps_that_others_skipped():
 def test_a_timeout_or_the_end_settles_missing_steps():
     ten = written(10, "a", "b", indexed=100)
     for given_up in (settling(2, now=1000.0), settling(2, ended=True)):
-        assert next_step([ten], given_up, BOTH) == Ready(ten, frozenset({0}), missing=0)
+        assert next_step([ten], given_up, BOTH) == Ready(ten, frozenset({0}), frozenset({0}))
 
 
 def test_runs_of_the_old_library_are_taken_in_the_order_of_completion():

@@ -79,7 +79,10 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_repeated(small):
     small.pass_time(120)
     (finished,) = summaries(small)
     assert (finished["steps"], finished["not_evaluated"]) == (1, 1)
-    assert finished["statuses"] == {"NoIssuesFound": 1}
+    assert finished["statuses"] == {"Stopped": 1}
+    assert finished["verdict"] == "Incomplete"
+    (rule,) = (rule for group in small.index.groups.all_of(RUN) for rule in group.rules)
+    assert "1 due step was not evaluated as a whole" in rule.reason
 
     for key, data in files.items():
         small.place().write(key, data)
@@ -88,7 +91,7 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_repeated(small):
     assert found_steps(small) == [0]
     _, again = summaries(small)
     assert (again["steps"], again["not_evaluated"]) == (2, 0)
-    assert again["statuses"] == {"IssuesFound": 1}
+    assert (again["statuses"], again["verdict"]) == ({"IssuesFound": 1}, "IssuesFound")
     assert small.index.run(RUN).state.value == "Finished"
     small.bucket.release(late)
     small.settle()

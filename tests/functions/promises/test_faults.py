@@ -90,7 +90,9 @@ def test_a_missing_worker_is_reported_once_while_the_run_continues(small):
     small.settle()
     small.pass_time(120)
     (summary,) = summaries(small)
-    assert (summary["steps"], summary["not_evaluated"]) == (0, 30)
+    counts = (summary["steps"], summary["partly_evaluated"], summary["not_evaluated"])
+    assert counts == (0, 30, 0)
+    assert summary["verdict"] == "IssuesFound"  # in what the worker that lives has saved
     assert small.index.run(RUN).state.value == "Finished"
 
 
@@ -233,3 +235,32 @@ def test_a_function_that_dies_at_a_rule_makes_that_rule_an_error_and_no_other():
         VanishingGradient.invoke_at_step = original
     assert small.statuses() == {"deadly": "Error", "good": "IssuesFound"}
     assert found_steps(small) == [0]
+
+
+def test_a_step_is_found_behind_many_that_only_one_worker_saves(small):
+    """One worker saves each step, the other every 120th: more than are read at a time."""
+    often = Saver(small.place(), "worker_0", num_workers=2).begin()
+    rarely = Saver(small.place(), "worker_1", num_workers=2).begin()
+    for step in range(121):
+        often.save(step, HEALTHY)
+        if step % 120 == 0:
+            rarely.save(step, FAILING if step else HEALTHY)
+    small.settle()
+    group = small.index.groups.get(RUN, "builtin")
+    assert (group.cursor, group.evaluated, group.not_evaluated) == (120, 2, 0)
+    assert found_steps(small) == [120]
+
+
+def test_a_backlog_of_many_workers_is_evaluated_in_one_go(small):
+    """Their steps take several items each, of which a page has a limited number."""
+    workers = [Saver(small.place(), f"worker_{n}", num_workers=200) for n in range(200)]
+    for worker in workers:
+        worker.begin()
+        for step in range(25):
+            worker.save(step, {"loss": 1.0})
+    started = small.workflow
+    small.deliver()
+    last = max(started.started.values(), key=lambda request: request["step"])
+    started.started = {"only": last}
+    small.execute()
+    assert small.index.groups.get(RUN, "builtin").evaluated == 25

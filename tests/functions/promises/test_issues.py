@@ -66,14 +66,55 @@ def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
     assert small.place().exists(rule.state_key)
 
 
-def test_what_is_known_of_a_run_is_forgotten_long_after_its_last_change(small):
+def expiring(small):
+    """The items of the run that the table may delete at some time, without the run's own age."""
+    found = {item["sk"] for item in small.items.query(f"RUN#{RUN}") if "expires" in item}
+    return {sk.partition("#")[0] for sk in found}
+
+
+def test_only_steps_and_findings_of_a_live_run_expire(small):
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
     small.settle()
-    small.clock.time += 1000
-    worker.save(1, HEALTHY)
+    assert expiring(small) == {"STEP", "FINDING"}
+    assert all("expires" not in item for item in small.items.query("RUNS"))
+
+
+def test_all_items_of_a_finished_run_expire_and_are_kept_again_when_it_resumes(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, FAILING)
+    worker.end()
     small.settle()
-    now = small.clock.now()
-    expiry = {item["sk"]: item["expires"] - now for item in small.items.query(f"RUN#{RUN}")}
-    assert all(90 * 86_400 - 1001 <= left <= 90 * 86_400 for left in expiry.values())
-    assert expiry["GROUP#builtin"] == 90 * 86_400
+    small.pass_time(4000)
+    small.sweep()
+    everything = {"RUN", "RULES", "COLLECTIONS", "GROUP", "LAYOUT", "STEP", "FINDING"}
+    assert expiring(small) == everything
+    Saver(small.place(), training_run=1).begin()
+    small.settle()
+    assert expiring(small) == {"STEP", "FINDING"}
+
+
+def test_a_rule_finds_nan_in_a_run_that_outlives_the_retention_of_its_steps(small):
+    """The table deletes what is older than the retention, as DynamoDB would."""
+    worker = Saver(small.place()).begin()
+    for day in range(0, 200, 5):
+        worker.save(day, FAILING if day == 195 else HEALTHY)
+        small.settle()
+        small.clock.time += 5 * 86_400
+        for item in small.items.query(f"RUN#{RUN}"):
+            if item.get("expires", small.clock.now()) < small.clock.now():
+                small.items.delete(item["pk"], item["sk"])
+    assert found_steps(small) == [195]
+    assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
+
+
+def test_a_run_that_is_silent_for_the_retention_period_is_closed_as_abandoned(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, HEALTHY)
+    small.settle()
+    small.clock.time += 91 * 86_400  # nobody has woken up
+    small.sweep()
+    record = small.index.run(RUN)
+    assert (record.state.value, record.verdict) == ("Finished", "NoIssuesFound")
+    assert "closed as abandoned" in record.trouble
+    assert small.index.watched_runs() == []

@@ -30,10 +30,20 @@ def command(watched: bool, stack: str | None, as_json: bool) -> None:
         print_line("No runs yet.")
         return
     print_table(
-        ("run", "state", "since", "workers", "evaluated through", "rules", "open issues"),
+        (
+            "run",
+            "state",
+            "verdict",
+            "since",
+            "workers",
+            "evaluated through",
+            "rules",
+            "open issues",
+        ),
         [
             (
-                *(run.run, run.state, moment(run.first_seen), run.workers, run.evaluated_through),
+                *(run.run, run.state, run.verdict, moment(run.first_seen)),
+                *(run.workers, run.evaluated_through),
                 *(cell(run.rules), run.open_issues or None),
             )
             for run in runs

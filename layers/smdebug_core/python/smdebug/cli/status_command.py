@@ -70,11 +70,13 @@ def command(
 
 
 def _code(seen: RunSnapshot) -> int:
-    from smdebug.service.records import RuleStatus
+    from smdebug.service.records import RuleStatus, RunVerdict
 
     if seen.has_found_something:
         return exit_codes.FOUND
-    if any(status.status is RuleStatus.ERROR for status in seen.statuses):
+    if seen.summary.verdict is RunVerdict.INCOMPLETE or any(
+        status.status is RuleStatus.ERROR for status in seen.statuses
+    ):
         return exit_codes.FAILED
     return exit_codes.PASSED
 

@@ -128,6 +128,7 @@ def _of_status(status: RuleStatusOf, findings: Sequence[FindingEvent]) -> Verdic
             for found in _spread_out(findings, MOST_FINDINGS)
         ),
         detects=_description(status.rule),
+        has_seen=status.status.value != "Stopped",
     )
 
 
@@ -137,6 +138,8 @@ def _sentence(status: RuleStatusOf, steps: Sequence[int]) -> str:
         return f"{status.name} detected a problem at {when}."
     if status.status.value == "Error":
         return f"{status.name} could not be evaluated: {status.reason}"
+    if status.status.value == "Stopped":
+        return f"{status.name} was stopped: {status.reason}"
     through = status.evaluated_through
     return f"{status.name} passed{'' if through is None else f' up to step {through}'}."
 

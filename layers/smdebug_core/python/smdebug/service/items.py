@@ -189,12 +189,13 @@ def run_of(item: Item) -> RunRecord:
         state=RunState(item["state"]),
         version=int(item["version"]),
         check_until=float(item.get("check_until", 0)),
+        expires=item.get("expires"),
         outbox=item.get("outbox", {}),
         **{name: body[name] for name in _RUN_BODY if name in body},
     )
 
 
-_RUN_APART = ("run", "state", "version", "check_until", "outbox")
+_RUN_APART = ("run", "state", "version", "check_until", "expires", "outbox")
 _RUN_BODY = tuple(field.name for field in fields(RunRecord) if field.name not in _RUN_APART)
 _RUN_DEFAULTS = vars(RunRecord(""))
 
@@ -223,6 +224,11 @@ def progress_of_group(record: GroupRecord) -> Item:
         "passed": sorted(record.passed),
         "gaps": record.gaps,
         "late": sorted(record.late_done),
+        "lost": sorted(record.lost),
+        "forgotten": record.forgotten,
+        "evaluated": record.evaluated,
+        "partly": record.partly,
+        "checked": record.checked + 1,
         "finished": record.finished,
     }
     return {
@@ -246,6 +252,11 @@ def group_of(item: Item) -> GroupRecord:
         passed=frozenset(body.get("passed", ())),
         gaps=tuple((first, last) for first, last in body.get("gaps", ())),
         late_done=frozenset(body.get("late", ())),
+        lost=frozenset(body.get("lost", ())),
+        forgotten=int(body.get("forgotten", 0)),
+        evaluated=int(body.get("evaluated", 0)),
+        partly=int(body.get("partly", 0)),
+        checked=int(body.get("checked", 0)) - 1,
         alone=tuple(item.get("alone", ())),
         finished=bool(body.get("finished", False)),
         outbox=item.get("outbox", {}),

@@ -45,6 +45,15 @@ class RuleStatus(StrEnum):
         return self in (RuleStatus.ERROR, RuleStatus.STOPPED)
 
 
+class RunVerdict(StrEnum):
+    """The result of a finished run. Without evidence for every due step there is no good one."""
+
+    NO_ISSUES_FOUND = "NoIssuesFound"  # every rule has evaluated every due step and found nothing
+    ISSUES_FOUND = "IssuesFound"
+    ERROR = "Error"  # a rule failed, and no other found an issue
+    INCOMPLETE = "Incomplete"  # nothing was found, and some due step was not evaluated as a whole
+
+
 @dataclass(frozen=True)
 class RuleConfiguration:
     """One rule of a run: its parameters, its range of steps, and the actions of its findings."""
@@ -125,9 +134,11 @@ class RunRecord:
     collections_uploaded: float = 0.0  # when it was written, by S3's clock
     troubles: Mapping[str, str] = field(default_factory=dict)  # subject: problem
     summary: str = ""  # the digest of the last published summary
+    verdict: str = ""  # in that summary: a `RunVerdict`
     progress: str = ""  # of the rules at the last check of an ended run
     in_vain: int = 0  # checks since then without progress
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    expires: int | None = None  # when the table may delete it: only of a finished run
     version: int = 0  # of this record; a change names the version it has read
 
     @property
@@ -204,6 +215,14 @@ class RuleRecord:
     asks_at_end: bool = False  # whether a custom rule evaluates the end of a run
     died_at: int | None = None  # the last step at which a custom rule's function died
     deaths: int = 0  # the number of times it died there
+    unseen: int = (
+        0  # due steps that it had not evaluated when the run ended: Stopped until they come
+    )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the rule evaluates no more steps, even if more of them arrive."""
+        return self.status.is_final and not self.unseen
 
     @property
     def has_open_issue(self) -> bool:
@@ -224,11 +243,26 @@ class GroupRecord:
     passed: frozenset[int] = frozenset()  # steps below the cursor that were given up
     gaps: tuple[tuple[int, int], ...] = ()  # ranges in which skipped steps are unknown
     late_done: frozenset[int] = frozenset()  # given-up steps that arrived later and were evaluated
+    lost: frozenset[int] = frozenset()  # steps that a worker has saved and that were not evaluated
+    forgotten: int = 0  # the number of lost steps that are too many to be kept
+    evaluated: int = 0  # the number of steps evaluated as a whole
+    partly: int = 0  # and of those of which some workers' values were missing
+    checked: int = NOTHING_EVALUATED  # at the end of a run, late steps were looked for up to here
     alone: tuple[
         str, ...
     ] = ()  # after two deaths: the rules that were tried alone at the next step
     finished: bool = False  # every rule has its final status
     outbox: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def not_evaluated(self) -> int:
+        """The number of due steps that were not evaluated, as far as they are known."""
+        return len(self.lost) + self.forgotten
+
+    @property
+    def unseen(self) -> int:
+        """The number of due steps that were not evaluated as a whole."""
+        return self.not_evaluated + self.partly
 
     def gave_up(self, step: int) -> bool:
         """Whether the step was given up, as far as it was known."""

@@ -21,6 +21,7 @@ from smdebug.service.records import (
     RuleStatus,
     RunRecord,
     RunState,
+    RunVerdict,
 )
 from smdebug.service.tables import PlainData, Rows, moment
 
@@ -30,7 +31,7 @@ class RunSummary(PlainData):
     """One run in a list of many."""
 
     columns: ClassVar = (
-        *("run", "state", "first_seen", "job", "workers", "evaluated_through"),
+        *("run", "state", "verdict", "first_seen", "job", "workers", "evaluated_through"),
         *("rules", "open_issues"),
     )
 
@@ -44,6 +45,7 @@ class RunSummary(PlainData):
     rules: Mapping[RuleStatus, int]  # the number of rules with each status
     open_issues: int
     trouble: str
+    verdict: RunVerdict | None = None  # once the run is finished
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ def snapshot(record: RunRecord, groups: Iterable[GroupRecord], rules: RulesOfRun
         rules=dict(Counter(rule.status for rule in statuses if rule.attached)),
         open_issues=sum(rule.has_open_issue for rule in statuses),
         trouble=record.trouble,
+        verdict=verdict_of(record),
     )
     return RunSnapshot(
         run=record.run,
@@ -133,6 +136,12 @@ def snapshot(record: RunRecord, groups: Iterable[GroupRecord], rules: RulesOfRun
     )
 
 
+def verdict_of(record: RunRecord) -> RunVerdict | None:
+    """The verdict on a finished run; None while it may still change."""
+    is_known = record.state is RunState.FINISHED and record.verdict
+    return RunVerdict(record.verdict) if is_known else None
+
+
 def headline(summary: RunSummary) -> str:
     """A run in one sentence."""
     workers = "an unknown number of workers"
@@ -140,7 +149,8 @@ def headline(summary: RunSummary) -> str:
         workers = f"{summary.workers} worker{'s' * (summary.workers != 1)}"
     through = summary.evaluated_through
     progress = "no step evaluated yet" if through is None else f"evaluated through step {through}"
-    sentence = f"s3://{summary.run}: {summary.state.value}, {workers}, {progress}"
+    verdict = f" ({summary.verdict.value})" if summary.verdict else ""
+    sentence = f"s3://{summary.run}: {summary.state.value}{verdict}, {workers}, {progress}"
     return f"{sentence}. {summary.trouble}" if summary.trouble else sentence
 
 
