@@ -9,7 +9,7 @@ from importlib import import_module
 from bench.verdicts.cases import FAULTS, PROGRAMS, Fault, Program
 
 MODULES = (
-    *("healthy_torch", "faults_torch", "ranks_torch"),
+    *("healthy_torch", "unusual_torch", "faults_torch", "ranks_torch"),
     *("fit_keras", "trees_xgboost", "steps_jax"),
 )
 SEEDS = {"healthy": 5, "faulty": 3, "twin": 3}
