@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.verdicts import page
-from bench.verdicts.judging import Judged, judge
+from bench.verdicts.judging import NOTHING_RECORDED, Judged, judge
 from bench.verdicts.recording import ROOT, Recorded, record
 from bench.verdicts.scores import Scores, Verdict
 from bench.verdicts.zoo import SEEDS, Trained, trainings
@@ -114,6 +114,11 @@ def measure(
                 failures.append(recorded)
             for seed, place in recorded.runs:
                 judging[judges.submit(judge, place)] = (recorded.trained, seed)
+            verdicts += [
+                Verdict(recorded.trained.case, recorded.trained.kind, seed, NOTHING_RECORDED)
+                for seed in recorded.missing
+                if not recorded.error
+            ]
             verdicts += _finished(judging, bar, wait=False)
         verdicts += _finished(judging, bar, wait=True)
     bar.clear()

@@ -6,6 +6,7 @@ no rule may be tuned on those.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -63,6 +64,16 @@ PLACE: ContextVar[str] = ContextVar("place")
 
 PROGRAMS: list[Program] = []
 FAULTS: list[Fault] = []
+
+
+def layer(*names: str) -> str:
+    """A pattern for the layers of these names, and for their tensors."""
+    return rf"(^|/|\.|(?<!put)_)({'|'.join(map(re.escape, names))})($|[._ ])"
+
+
+def tensor(*names: str) -> str:
+    """A pattern for tensors whose names end so, and for what is derived from them."""
+    return rf"(^|/|\.|_|\b)({'|'.join(map(re.escape, names))})"
 
 
 def healthy(

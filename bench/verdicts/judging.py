@@ -55,6 +55,10 @@ class Judged:
         return asdict(self)
 
 
+NOTHING_RECORDED = Judged((), (), ("nothing was recorded",))
+"""The verdict on a training that the hook did not see: nothing is found in it."""
+
+
 def judge(place: str) -> Judged:
     """Evaluate the default rules on the run at that place, and fold their findings into issues."""
     get_logger().setLevel(logging.ERROR)

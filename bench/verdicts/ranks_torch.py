@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
-from bench.verdicts.cases import fault, healthy
+from bench.verdicts.cases import fault, healthy, layer, tensor
 from bench.verdicts.data import batches, digit_images, digits
 from bench.verdicts.faults_torch import ONSET
 from bench.verdicts.healthy_torch import Convolutional, classifier, validate
@@ -132,7 +132,7 @@ def gradients_never_reduced(seed: int, faulty: bool) -> None:
 
 @fault(
     "replicas differ",
-    r"\b1\.(weight|bias)",
+    layer("1"),
     visible_from=1,
     source="DeepSpeed #1801",
     held_out=True,
@@ -158,7 +158,7 @@ def normalisation_clipped_on_some_ranks_only(seed: int, faulty: bool) -> None:
 
 @fault(
     "replicas differ",
-    r"\b3\.weight",
+    tensor("3.weight"),
     visible_from=1,
     source="DeepSpeed #4321",
     held_out=False,
@@ -182,7 +182,7 @@ def parameter_left_out_of_the_reduction(seed: int, faulty: bool) -> None:
 
 @fault(
     "replicas differ",
-    r"\b0\.weight",
+    tensor("0.weight"),
     visible_from=ONSET + 1,
     onset=ONSET,
     source="pytorch #84803",
@@ -223,7 +223,7 @@ def same_data_on_all_ranks(seed: int, faulty: bool) -> None:
 
 @fault(
     "ranks alike",
-    r"\b0\.weight|worker|rank",
+    tensor("0.weight", "worker", "rank"),
     source="ms-swift #7944",
     held_out=True,
     ranks=RANKS,

@@ -35,6 +35,12 @@ class Recorded:
     runs: tuple[tuple[int, str], ...]
     """Seed and place of each run."""
     error: str = ""
+    seeds: int = 0
+
+    @property
+    def missing(self) -> list[int]:
+        """The seeds whose training left no run: nobody saw it."""
+        return sorted(set(range(self.seeds)) - {seed for seed, _ in self.runs})
 
 
 def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = False) -> Recorded:
@@ -51,8 +57,8 @@ def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = 
         error = _train(trained, seeds, place)
         known = {"code": code, "seeds": seeds, "error": error, "runs": _runs(place, seeds)}
         (place / NOTE).write_text(json.dumps(known))
-    runs = tuple((int(seed), str(where)) for seed, where in known["runs"])[:seeds]
-    return Recorded(trained, runs, str(known["error"]))
+    runs = tuple((int(seed), str(where)) for seed, where in known["runs"] if seed < seeds)
+    return Recorded(trained, runs, str(known["error"]), seeds)
 
 
 def _noted(place: Path, seeds: int, code: str | None) -> dict[str, Any] | None:
@@ -113,11 +119,12 @@ def _program_code(trained: Trained) -> str:
     """The program, the data, and what the program's module has beside other programs."""
     name = trained.case.train.__name__
     module = Path(trained.case.train.__code__.co_filename)
-    kept = [
-        ast.unparse(node)
-        for node in _statements(module)
-        if not (isinstance(node, ast.FunctionDef) and node.decorator_list) or node.name == name
-    ]
+    kept = []
+    for node in _statements(module):
+        if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
+            kept.append(ast.unparse(node))
+        elif node.name == name:  # without its decorator, which says what is known of it
+            kept += map(ast.unparse, node.body)
     return "\n".join([*kept, (module.parent / "data.py").read_text()])
 
 

@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from bench.verdicts.cases import Fault, Program
+from bench.verdicts.cases import Fault, Program, layer, tensor
 from bench.verdicts.judging import Alarm, Judged, as_alarm
 from bench.verdicts.page import blame, missed, summary
 from bench.verdicts.scores import NONE, Scores, Share, Verdict, visible_steps
@@ -144,3 +146,21 @@ def test_an_issue_names_the_places_of_its_first_findings_and_keeps_its_symptoms(
 def test_an_issue_that_names_no_place_is_searched_by_its_sentence():
     issue = Issue("imbalance", "97 % of the labels are of class 0", 3, 3, rules=("R",))
     assert as_alarm(issue, []).places == ("97 % of the labels are of class 0",)
+
+
+@pytest.mark.parametrize(
+    "name", ["3.weight", "Sequential_3", "Sequential_3.bias", "gradient/Sequential_3.weight"]
+)
+def test_a_layer_is_found_in_the_names_of_its_tensors(name):
+    assert re.search(layer("2", "3"), name)
+
+
+@pytest.mark.parametrize("name", ["Sequential_13.bias", "Sequential_1_output_3", "worker_30"])
+def test_a_layer_is_not_found_in_other_names(name):
+    assert not re.search(layer("3"), name)
+
+
+def test_a_tensor_is_found_by_the_end_of_its_name():
+    assert re.search(tensor("3.weight"), "update/Sequential_3.weight")
+    assert not re.search(tensor("3.weight"), "Sequential_3.bias")
+    assert not re.search(tensor("3.weight"), "Sequential_13.weight")
