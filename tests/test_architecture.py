@@ -42,15 +42,15 @@ ARROWS = {
         "config.json_config",  # an imported job is held to what a hook takes
     },
     "runs": {
-        *("files", "storage", "numbers", "trials", "rules", "logger"),
+        *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger"),
         *("service.records", "service.rules_file"),
     },
     "export": {"files", "storage", "numbers", "trials", "runs"},
-    "reports": {"files", "storage", "numbers", "trials", "runs", "service", "rules"},
+    "reports": {"files", "storage", "numbers", "trials", "runs", "service", "rules", "diagnosis"},
     "plots": {"numbers", "trials", "runs"},
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
-        *("migrating", "plain_text"),
+        *("migrating", "plain_text", "diagnosis"),
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},

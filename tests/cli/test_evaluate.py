@@ -11,7 +11,9 @@ import sys
 import numpy as np
 import pytest
 
+from smdebug.files.observations import FACTS
 from tests.cli.conftest import failing_run
+from tests.rules.made_runs import MadeRun
 
 CUSTOM = """
 from smdebug.rules import Finding, Rule
@@ -64,7 +66,6 @@ def test_several_processes_find_what_one_finds(failing):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_rule_runs_its_end_check_in_any_number_of_processes(ask, tmp_path, jobs):
     from smdebug.mode_keys import ModeKeys
-    from tests.rules.made_runs import MadeRun
 
     run = MadeRun(tmp_path / "run")
     for step in range(40):
@@ -121,8 +122,6 @@ def test_rules_are_loaded_from_a_rules_json(ask, failing, tmp_path):
     (tmp_path / "rules.json").write_text(json.dumps({"DebugRuleConfigurations": configurations}))
     (named,) = ask("evaluate", failing, "--rules", tmp_path / "rules.json", "--json").json
     assert (named["name"], named["status"]) == ("fc", "IssuesFound")
-    without = ask("evaluate", failing)
-    assert (without.code, "has no rules.json" in without.err) == (2, True)
     shutil.copy(tmp_path / "rules.json", failing / "rules.json")
     assert ask("evaluate", failing).code == 1
 
@@ -235,3 +234,154 @@ def test_what_a_rule_prints_is_not_in_the_document(failing, tmp_path, jobs):
     (result,) = json.loads(process.stdout)
     assert (result["looked"], result["processes"]) == (10, jobs)
     assert {"loaded", "at 0", "at 90"} <= set(process.stderr.splitlines())
+
+
+DEFAULT_SET = {
+    "__init__.py": "",
+    "catalog.py": """
+from smdebug_rules.catalog import RuleEntry
+
+CATALOG = {
+    name: RuleEntry(name, "smdebug_default_rules.rules", "A rule.")
+    for name in ("LearningRateJump", "LossSpike", "NeedsLabels", "Steady")
+}
+""",
+    "rules.py": """
+from smdebug.rules import Finding, Rule
+
+class LearningRateJump(Rule):
+    cause = "learning rate"
+    advice = {"learning rate": ("Undo the change of the learning rate.",)}
+
+    def invoke_at_step(self, step):
+        message = "the learning rate of group 0 rose from 0.01 to 0.04"
+        self.findings = [Finding("lr/0", message=message, since=20)]
+        return step >= 30
+
+class LossSpike(Rule):
+    cause = "spike"
+
+    def invoke_at_step(self, step):
+        self.findings = [Finding("loss", "loss", 9.0, 3.0, message="loss jumped")]
+        return step == 30
+
+class NeedsLabels(Rule):
+    def invoke_at_step(self, step):
+        self.not_checked = "no labels were saved"
+        return False
+
+class Steady(Rule):
+    def invoke_at_step(self, step):
+        self.looked = True
+        return False
+""",
+}
+
+
+@pytest.fixture
+def default_set(tmp_path, monkeypatch):
+    """A small default set in place of the installed one."""
+    place = tmp_path / "installed" / "smdebug_default_rules"
+    place.mkdir(parents=True)
+    for name, text in DEFAULT_SET.items():
+        (place / name).write_text(text)
+    for module in [name for name in sys.modules if name.startswith("smdebug_default_rules")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.syspath_prepend(place.parent)
+    yield
+    for module in [name for name in sys.modules if name.startswith("smdebug_default_rules")]:
+        del sys.modules[module]
+
+
+@pytest.fixture
+def observed(tmp_path):
+    run = MadeRun(tmp_path / "observed")
+    for step in range(0, 50, 10):
+        run.save(step, {FACTS: np.zeros(1, np.uint8), "loss": np.float32(1)})
+    run.end()
+    return tmp_path / "observed"
+
+
+def test_without_rules_the_default_set_gives_one_diagnosis(ask, observed, default_set):
+    answer = ask("evaluate", observed)
+    assert answer.code == 1
+    assert answer.out.splitlines()[:5] == [
+        "✗ Learning rate, since step 20",
+        "  The learning rate of group 0 rose from 0.01 to 0.04.",
+        "  Where     lr/0",
+        "  Why       Found at 2 steps, last at step 40.",
+        "  Symptoms  Spike, at step 30: loss jumped (updates that are too large throw the weights out of",
+    ]
+    assert "Try       Undo the change of the learning rate." in answer.out
+    assert "docs/rules.md#learningratejump" in answer.out
+    assert "✓ 1 rule passed: Steady." in answer.out
+    assert "– Not checked: NeedsLabels: no labels were saved." in answer.out
+    assert "LossSpike detected" not in answer.out
+    assert "LossSpike detected" in ask("evaluate", observed, "--all-steps").out
+
+
+def test_each_result_in_json_has_the_issues_that_it_belongs_to(ask, observed, default_set):
+    results = {result["rule"]: result for result in ask("evaluate", observed, "--json").json}
+    (issue,) = results["LossSpike"]["issues"]
+    assert results["LearningRateJump"]["issues"] == [issue]
+    assert (issue["cause"], issue["since"], issue["rules"]) == (
+        "learning rate",
+        20,
+        ["LearningRateJump"],
+    )
+    assert issue["try"] == ["Undo the change of the learning rate."]
+    assert [symptom["cause"] for symptom in issue["symptoms"]] == ["spike"]
+    assert results["NeedsLabels"]["not_checked"] == "no labels were saved"
+    assert (results["Steady"]["issues"], results["Steady"]["not_checked"]) == ([], None)
+
+
+def test_the_default_set_checks_nothing_of_a_run_without_observations(ask, failing, default_set):
+    answer = ask("evaluate", failing)
+    assert answer.code == 3
+    assert "Not checked: 4 rules: the run holds no statistics" in answer.out
+    assert "--rule usual" in answer.out
+    assert ask("evaluate", failing, "--rule", "default").out == answer.out
+
+
+def test_a_default_rule_is_also_evaluated_alone(ask, observed, default_set):
+    answer = ask("evaluate", observed, "--rule", "lossspike", "--rule", "ExplodingTensor")
+    assert answer.code == 1
+    assert "LossSpike detected a problem at step 30 (1 of 5 steps)." in answer.out
+    assert "ExplodingTensor passed" in answer.out
+
+
+def test_usual_are_the_rules_that_evaluated_every_run_before(ask, failing):
+    results = ask("evaluate", failing, "--rule", "usual", "--json").json
+    assert [result["rule"] for result in results] == [
+        *("ExplodingTensor", "VanishingGradient", "LossNotDecreasing", "WeightUpdateRatio"),
+    ]
+
+
+def test_all_writes_a_page_on_trees_only_for_a_run_of_xgboost(ask, failing):
+    ask("evaluate", failing, "--rule", "all")
+    assert not (failing / "rule-output").exists()
+
+
+def test_a_damaged_tensor_is_left_out_and_the_rule_goes_on(ask, tmp_path):
+    """Its file is counted, and the run has not passed."""
+    place = tmp_path / "damaged"
+    failing_run(place)
+    (file,) = (place / "events" / "000000000020").iterdir()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(bytes(content))
+    answer = ask(
+        "evaluate", place, "--rule", "ExplodingTensor", "--rule", "VanishingGradient", "--json"
+    )
+    by_name = {result["rule"]: result for result in answer.json}
+    assert by_name["VanishingGradient"]["steps_found"] == [40, 50, 60, 70, 80, 90]
+    assert by_name["VanishingGradient"]["error"] is None
+    assert [gap["step"] for gap in by_name["ExplodingTensor"]["left_out"]] == [20]
+    alone = ask("evaluate", place, "--rule", "ExplodingTensor")
+    assert (alone.code, "1 event file is damaged" in alone.err) == (3, True)
+
+
+def test_a_rule_that_failed_does_not_look_like_a_finding(ask, failing, tmp_path):
+    (tmp_path / "own.py").write_text(CUSTOM)
+    answer = ask("evaluate", failing, "--rule-file", tmp_path / "own.py", "--rule", "Broken")
+    assert answer.out.startswith("! Broken failed")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from smdebug.config.keys import CollectionKeys
     from smdebug.config.reduction_config import ReductionConfig
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
+    from smdebug.runs.diagnosing import diagnose
     from smdebug.saving.hook import Hook
     from smdebug.starting import start
 
@@ -21,6 +22,7 @@ __all__ = [
     "SaveConfig",
     "SaveConfigMode",
     "__version__",
+    "diagnose",
     "modes",
     "start",
 ]
@@ -32,6 +34,7 @@ _HOMES = {
     "ReductionConfig": "smdebug.config.reduction_config",
     "SaveConfig": "smdebug.config.save_config",
     "SaveConfigMode": "smdebug.config.save_config",
+    "diagnose": "smdebug.runs.diagnosing",
     "start": "smdebug.starting",
 }
 

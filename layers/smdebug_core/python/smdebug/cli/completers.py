@@ -24,17 +24,19 @@ def complete_rule(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the names of built-in rules, in any case."""
-    from smdebug.rules.generic import catalog
+    from smdebug.rules.generic import every_rule
 
-    return [CompletionItem(name) for name in catalog() if _begins(name, incomplete)]
+    return [CompletionItem(name) for name in every_rule() if _begins(name, incomplete)]
 
 
 def complete_rule_or_all(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the names of built-in rules, and `all`."""
-    every = [CompletionItem("all")] if _begins("all", incomplete) else []
-    return [*complete_rule(ctx, parameter, incomplete), *every]
+    """Complete the names of built-in rules and of their sets."""
+    from smdebug.rules.rule_sets import SET_NAMES
+
+    sets = [CompletionItem(name) for name in SET_NAMES if _begins(name, incomplete)]
+    return [*complete_rule(ctx, parameter, incomplete), *sets]
 
 
 def complete_rule_or_file(

@@ -5,20 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from smdebug.cli import exit_codes
-from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.colours import bad, faint
 from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.diagnosis_output import print_issues, print_others
 from smdebug.cli.inputs import open_path, read_file
 from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from smdebug.runs.evaluating import RuleResult
+    from smdebug.runs.diagnosing import Diagnosis
+    from smdebug.runs.rule_results import RuleResult
     from smdebug.service.records import RuleConfiguration
     from smdebug.trials import Trial
 
@@ -33,8 +35,8 @@ _MOST_STEPS = 10
     multiple=True,
     metavar="NAME",
     shell_complete=complete_rule_or_all,
-    help="A built-in rule, or a class in --rule-file; can be repeated. `all`: every built-in rule "
-    "without required parameters.",
+    help="A built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; can be "
+    "repeated.",
 )
 @click.option(
     "--set",
@@ -54,7 +56,8 @@ _MOST_STEPS = 10
     "rules_file",
     shell_complete=complete_place,
     metavar="FILE",
-    help="A rules.json, ours or SageMaker's. Default without --rule: the one beside the run.",
+    help="A rules.json, ours or SageMaker's. Default without --rule: the one beside the run, or else the "
+    "default set.",
 )
 @click.option(
     "--other-run",
@@ -88,12 +91,16 @@ def command(
     all_steps: bool,
     as_json: bool,
 ) -> int:
-    """Evaluate rules at every saved step of the run at PATH, and show their findings.
+    """Evaluate rules at every saved step of the run at PATH, and show what is wrong with it.
 
-    Several processes share the steps if a rule keeps no state between them. Actions are not run.
+    Findings are folded into problems: causes with their symptoms, what to try, and where to read more.
+    Without options, the rules are those of the run's rules.json, or else the default set. Other sets:
+    `usual`, five rules of the original's that suit any training, and `all`, every one without required
+    parameters. Actions are not run.
 
     \b
     Examples:
+      smdebug evaluate ./my-run
       smdebug evaluate ./my-run --rule VanishingGradient
       smdebug evaluate ./my-run --rule VanishingGradient --set threshold=1e-6
       smdebug evaluate ./my-run --rule all
@@ -101,10 +108,11 @@ def command(
       smdebug evaluate ./my-run --rule-file my_rule.py
       smdebug evaluate ./my-run --rule SimilarAcrossRuns --other-run ./before
 
-    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed or part of the
-    run could not be read.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a rule failed, part of the run
+    could not be read, or none of the default rules had anything to check.
     """
-    from smdebug.runs.evaluating import evaluate
+    from smdebug.rules.rule_sets import default_rules
+    from smdebug.runs.diagnosing import diagnose
 
     trial = open_path(path)
     with redirect_stdout(sys.stderr):  # keep what a rule prints out of the answer
@@ -112,31 +120,37 @@ def command(
         wanted = [_within(rule, start_step, end_step) for rule in wanted]
         bar = Progress("evaluating", len(wanted) * len(trial.steps()))
         try:
-            results = evaluate(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
+            found = diagnose(trial, wanted, file=rule_file, jobs=jobs, progress=bar.advance)
         finally:
             bar.clear()
     scope = range(start_step, sys.maxsize if end_step is None else end_step)
     compared_with = dict.fromkeys(place for rule in wanted for place in rule.other_trials)
     runs = [trial, *map(open_path, compared_with)]
     gaps = [gap for run in runs for gap in warn_of_unread_files(run, steps=scope)]
+    in_short = bool(wanted) and all(rule.rule in default_rules() for rule in wanted)
     if as_json:
-        print_json([{**result.to_dict(), "left_out": gaps} for result in results])
+        print_json([{**_as_json(result, found), "left_out": gaps} for result in found.results])
     else:
-        for result in results:
-            _print(result, None if all_steps else _MOST_STEPS)
-    if any(result.error for result in results):
+        print_issues(found.issues)
+        for result in found.results:
+            if result.has_found and (all_steps or not in_short):
+                _print(result, None if all_steps else _MOST_STEPS)
+        print_others(found, in_short=in_short)
+    if found.failed or (in_short and len(found.not_checked) == len(found.results)):
         return exit_codes.FAILED
-    found = any(result.has_found for result in results)
-    return code_despite(gaps, exit_codes.FOUND if found else exit_codes.PASSED)
+    has_found = any(result.has_found for result in found.results)
+    return code_despite(gaps, exit_codes.FOUND if has_found else exit_codes.PASSED)
+
+
+def _as_json(result: RuleResult, found: Diagnosis) -> dict[str, Any]:
+    """Return a rule's result, with the run's issues that it found or of which it found a symptom."""
+    issues = [issue.to_dict() for issue in found.issues if result.name in issue.all_rules]
+    return {**result.to_dict(), "issues": issues}
 
 
 def _print(result: RuleResult, most: int | None) -> None:
+    print_line(f"{bad('✗')} {result.summary()}")
     shown = result.found[:most]
-    if result.has_found or result.error:
-        mark = bad("✗")
-    else:
-        mark = good("✓") if result.has_seen else faint("–")
-    print_line(f"{mark} {result.summary()}")
     for step in shown:
         findings = step.findings or ({"message": "the condition is met"},)
         more = f" (and {step.count - 1} more)" if step.count > 1 else ""
@@ -148,6 +162,16 @@ def _print(result: RuleResult, most: int | None) -> None:
         )
 
 
+def _within(rule: RuleConfiguration, start: int, end: int | None) -> RuleConfiguration:
+    from dataclasses import replace
+
+    if end is not None and rule.end_step is not None:
+        end = min(end, rule.end_step)
+    return replace(
+        rule, start_step=max(start, rule.start_step), end_step=rule.end_step if end is None else end
+    )
+
+
 def wanted_rules(
     trial: Trial,
     rules: Sequence[str],
@@ -156,10 +180,11 @@ def wanted_rules(
     rules_file: str | None,
     other_runs: tuple[str, ...],
 ) -> list[RuleConfiguration]:
-    """Return the rules that the options name, or else those of the run's rules.json."""
+    """Return the rules that the options name, or else those of the run's rules.json or the default set."""
     from smdebug.rules.loading import rules_in_file
-    from smdebug.runs.evaluating import configurations
-    from smdebug.service.rules_file import RULES_FILE, parse_rules
+    from smdebug.rules.rule_sets import SET_NAMES
+    from smdebug.runs.evaluating import configurations, rules_of_set
+    from smdebug.service.rules_file import parse_rules
 
     if rules_file is not None:
         if rules or settings:
@@ -173,14 +198,10 @@ def wanted_rules(
     if not names:
         if settings:
             raise click.UsageError("--set requires --rule: for which rule is it?")
-        if not trial.storage.exists(RULES_FILE):
-            raise click.UsageError(
-                f"{trial.path} has no {RULES_FILE}: choose rules with --rule NAME, or --rule all. "
-                "`smdebug rules` lists them."
-            )
         return list(configurations(trial, None))
-    if "all" in names:
-        names = [name for name in names if name != "all"] + _without_required_parameters(trial)
+    sets = [name for name in names if name.lower() in SET_NAMES]
+    names = [name for name in names if name not in sets]
+    names += [rule for name in sets for rule in rules_of_set(trial, name.lower())]
     names = list(dict.fromkeys(map(_catalog_name, names) if rule_file is None else names))
     given = _settings(settings, names)
     entries = [{"rule": name, "parameters": given.get(name, {})} for name in names]
@@ -213,22 +234,6 @@ def _takes_runs(name: str, rule_file: str | None) -> bool:
     )
 
 
-def _without_required_parameters(trial: Trial) -> list[str]:
-    """Return the built-in rules without required parameters."""
-    from smdebug.exceptions import SMDebugError
-    from smdebug.rules.construction import make_rule
-    from smdebug.rules.generic import catalog
-
-    found = []
-    for name, entry in catalog().items():
-        try:
-            make_rule(entry.load(), trial, {})
-        except SMDebugError:
-            continue
-        found.append(name)
-    return found
-
-
 def _settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
     given: dict[str, dict[str, str]] = {}
     for setting in settings:
@@ -247,13 +252,3 @@ def _settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[s
             )
         given.setdefault(rule or names[0], {})[parameter.replace("-", "_")] = value
     return given
-
-
-def _within(rule: RuleConfiguration, start: int, end: int | None) -> RuleConfiguration:
-    from dataclasses import replace
-
-    if end is not None and rule.end_step is not None:
-        end = min(end, rule.end_step)
-    return replace(
-        rule, start_step=max(start, rule.start_step), end_step=rule.end_step if end is None else end
-    )

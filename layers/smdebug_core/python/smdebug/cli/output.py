@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -61,6 +62,20 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_json_value(item) for item in value]
     return value
+
+
+def wrapped(text: str, *, indent: int = 0) -> list[str]:
+    """Return the text as indented lines that fit the terminal."""
+    columns = shutil.get_terminal_size((110, 24)).columns
+    lines = textwrap.wrap(
+        text,
+        max(_MIN_COLUMNS + indent, min(columns, 110)),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [""]
 
 
 def print_line(text: str = "") -> None:

@@ -28,10 +28,12 @@ def warn_of_unread_files(trial: Trial, **scope: Any) -> list[LeftOut]:
 
 def unread_file_warnings(gaps: Sequence[LeftOut], path: str) -> list[str]:
     """Return a sentence for each kind of unread file, with what to do."""
-    unreadable = [gap for gap in gaps if not gap.is_missing]
+    damaged = [gap for gap in gaps if gap.is_event_file and not gap.is_missing]
+    unreadable = [gap for gap in gaps if not gap.is_event_file]
     missing = [gap for gap in gaps if gap.is_missing]
     kinds = (
         (unreadable, "index file", "cannot be read"),
+        (damaged, "event file", "is damaged" if len(damaged) == 1 else "are damaged"),
         (missing, "event file", "is missing" if len(missing) == 1 else "are missing"),
     )
     return [

@@ -62,7 +62,7 @@ def as_text(issue: Issue, *, indent: str = _INDENT) -> list[str]:
 def symptom_in_words(symptom: Symptom) -> str:
     """Return a symptom in a sentence: what, since when, and why it follows from the cause."""
     because = f" ({symptom.because})" if symptom.because else ""
-    return f"{title_of(symptom)}, since step {symptom.since}: {symptom.what.rstrip('.')}{because}"
+    return f"{title_of(symptom)}, {_span(symptom)}: {symptom.what.rstrip('.')}{because}"
 
 
 def summary(issues: Sequence[Issue]) -> str:
@@ -88,7 +88,7 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) or not text else f"{text}."
 
 
-def _span(issue: Issue) -> str:
+def _span(issue: Issue | Symptom) -> str:
     return f"since step {issue.since}" if issue.last != issue.since else f"at step {issue.since}"
 
 

@@ -15,15 +15,22 @@ if TYPE_CHECKING:
 
 
 def catalog() -> Mapping[str, RuleEntry]:
-    """Return the catalog entry of every built-in rule, by its name."""
+    """Return the catalog entry of every built-in rule of the original's names, by its name."""
     from smdebug_rules.catalog import CATALOG
 
     return CATALOG
 
 
+def every_rule() -> Mapping[str, RuleEntry]:
+    """Return the catalog entries of both sets: the rules of the original's names, and the default ones."""
+    from smdebug.rules.rule_sets import default_rules
+
+    return {**default_rules(), **catalog()}
+
+
 def find_rule(name: str) -> RuleEntry:
     """Return the built-in rule of that name, in any case; `SMDebugValueError` suggests the closest name."""
-    rules = catalog()
+    rules = every_rule()
     wanted = name.strip().lower()
     for entry in rules.values():
         if wanted in (entry.name.lower(), *map(str.lower, entry.aliases)):
@@ -38,7 +45,7 @@ def find_rule(name: str) -> RuleEntry:
 
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
-        rules = catalog()
+        rules = every_rule()
         if name in rules:
             return rules[name].load()
         for entry in rules.values():
@@ -48,4 +55,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*catalog(), "catalog", "find_rule"]
+    return [*every_rule(), "catalog", "every_rule", "find_rule"]

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import (
+    DamagedFile,
     InvalidWorker,
+    ObjectMissing,
     SMDebugTypeError,
     SMDebugValueError,
     StepUnavailable,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
 
 MISSING = (TensorUnavailableForStep, StepUnavailable, TensorUnavailable, InvalidWorker)
+DAMAGED = (DamagedFile, ObjectMissing)
 
 
 class WorkerValue(NamedTuple):
@@ -136,6 +139,9 @@ def measure(
             statistics = tensor.statistics(step, mode, worker)
         except SMDebugTypeError:
             skipped = "its values are not numbers"
+        except DAMAGED as error:
+            note_damage(trial, error)
+            skipped = str(error)
         except MISSING:
             reductions = reductions or reductions_of(tensor, step, mode, worker)
             skipped = "" if reductions else "only its shape was saved"
@@ -150,6 +156,9 @@ def value_of(tensor: Tensor, step: int, mode: ModeKeys, worker: str) -> Any:
         return tensor.value(step, mode=mode, worker=worker)
     except MISSING:
         return None
+    except DAMAGED as error:
+        note_damage(tensor.trial, error)
+        return None
 
 
 def reductions_of(
@@ -159,6 +168,9 @@ def reductions_of(
     try:
         return dict(tensor.reduction_values(step, mode=mode, worker=worker))
     except MISSING:
+        return {}
+    except DAMAGED as error:
+        note_damage(tensor.trial, error)
         return {}
 
 
@@ -170,7 +182,20 @@ def reduction_of(
         value = tensor.reduction_value(step, reduction, mode=mode, worker=worker, abs=abs)
     except (*MISSING, SMDebugTypeError, SMDebugValueError):  # text, and tensors without values
         return None
+    except DAMAGED as error:
+        note_damage(tensor.trial, error)
+        return None
     return single(value)
+
+
+def note_damage(trial: Any, error: DamagedFile | ObjectMissing) -> None:
+    """List the file with the trial's damaged files: its values are left out, and counted there.
+
+    Missing files are counted when the run's files are listed.
+    """
+    damaged = getattr(trial, "damaged_files", None)
+    if isinstance(error, DamagedFile) and isinstance(damaged, dict):
+        damaged.setdefault(error.file, error)
 
 
 def single(value: Any) -> Any:

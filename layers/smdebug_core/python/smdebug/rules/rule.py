@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -43,6 +44,9 @@ class Rule(ABC):
 
     advice: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """What to try, by the `cause` of a finding; "" is for any cause."""
+
+    cause: ClassVar[str] = ""
+    """The cause of findings that name none."""
 
     base_trial: Trial
     other_trials: list[Trial] | None
@@ -157,6 +161,8 @@ class Rule(ABC):
             # The rule fired, even if its evidence cannot be read.
             self.logger.warning("Rule %s, step %s: %s", self.rule_name, step, problem)
             found = [Finding(message=repr(self.findings)[:1000])]
+        if self.cause:
+            found = [item if item.cause else replace(item, cause=self.cause) for item in found]
         self.findings = found
         return tuple(found)
 

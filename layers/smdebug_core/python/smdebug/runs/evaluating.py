@@ -9,23 +9,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.rules.construction import make_rule
+from smdebug.rules.generic import catalog
 from smdebug.rules.rule_invoker import has_seen_all
+from smdebug.rules.rule_sets import DEFAULT, SET_NAMES, USUAL, USUAL_RULES, default_rules
 from smdebug.rules.state import restore_state
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
 from smdebug.runs.parallel_rules import continue_evaluation, processes_worth
-from smdebug.runs.rule_results import PartialResult, RuleResult, StepFindings
+from smdebug.runs.rule_results import RuleResult, StepFindings
 from smdebug.runs.rule_steps import (
     RuleRequest,
     construct,
     evaluate_end,
     evaluate_steps,
+    result_of,
     rule_class,
+    steps_wanted,
 )
-from smdebug.service.records import RequestedRule, RuleConfiguration, RuleStatus
+from smdebug.runs.together import evaluate_together, is_default
+from smdebug.service.records import RequestedRule, RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE, parse_rules
 from smdebug.trials import Trial
 
+# Its page describes trees, so a set includes it only for runs of XGBoost.
+_WRITES_A_PAGE = ("CreateXgboostReport",)
+_XGBOOST_COLLECTIONS = {"feature_importance", "hyperparameters", "trees"}
 WORTH_A_PROCESS = 64  # steps: fewer take less time than starting another process
 
 
@@ -49,7 +58,7 @@ def evaluate(
     worth_a_process: int = WORTH_A_PROCESS,
     progress: Callable[[int], Any] = lambda steps: None,
 ) -> list[RuleResult]:
-    """Evaluate rules on a saved run; without `rules`, those of the `rules.json` beside it.
+    """Evaluate rules on a saved run; without `rules`, those of its `rules.json`, or else the default set.
 
     A rule is the name of a built-in rule, an entry as rules.json has it, or a class in `file`. No actions
     are taken. `progress` receives the number of steps completed since the last call. `jobs` limits the
@@ -59,32 +68,44 @@ def evaluate(
     trial = run if isinstance(run, Trial) else open_run(run)
     source = None if file is None else os.fspath(file)
     options = _Options(jobs, most_steps, worth_a_process, progress)
-    return [
-        _evaluate_rule(
-            RuleRequest(trial.storage.location, replace(configuration, actions=()), source),
-            trial,
-            options,
-        )
+    requests = [
+        RuleRequest(trial.storage.location, replace(configuration, actions=()), source)
         for configuration in configurations(trial, rules)
+    ]
+    together = [request for request in requests if is_default(request)]
+    results = dict(
+        zip(
+            (request.configuration.name for request in together),
+            evaluate_together(together, trial, most_steps=most_steps, progress=progress),
+            strict=True,
+        )
+    )
+    return [
+        results[request.configuration.name]
+        if is_default(request)
+        else _evaluate_rule(request, trial, options)
+        for request in requests
     ]
 
 
 def configurations(
     trial: Trial, rules: Sequence[RequestedRule] | None
 ) -> tuple[RuleConfiguration, ...]:
-    """Return the requested rules; raise `SMDebugValueError` if there are none."""
+    """Return the requested rules, with those of a set in its place; `SMDebugValueError` if there are none.
+
+    Without `rules` they are those of the run's rules.json, or else the default set.
+    """
     if rules is None:
-        try:
-            data = trial.storage.read(RULES_FILE)
-        except SMDebugError as error:
-            raise SMDebugValueError(
-                f"{trial.path} has no {RULES_FILE}, and no rules were named: name at least one rule"
-            ) from error
-        return parse_rules(data, file=RULES_FILE)
+        if trial.storage.exists(RULES_FILE):
+            return parse_rules(trial.storage.read(RULES_FILE), file=RULES_FILE)
+        rules = [DEFAULT]
     found: list[RuleConfiguration] = []
     for rule in rules:
         if isinstance(rule, RuleConfiguration):
             found.append(rule)
+        elif isinstance(rule, str) and rule.lower() in SET_NAMES:
+            members = rules_of_set(trial, rule.lower())
+            found += (RuleConfiguration(name=name, rule=name) for name in members)
         else:
             found += parse_rules([rule], file="the rules given")
     if not found:
@@ -92,10 +113,25 @@ def configurations(
     return tuple(found)
 
 
-def steps_wanted(trial: Trial, configuration: RuleConfiguration) -> list[int]:
-    """Return the steps of the run in the rule's range."""
-    first, end = configuration.start_step, configuration.end_step
-    return [step for step in trial.steps() if first <= step and (end is None or step < end)]
+def rules_of_set(trial: Trial, name: str) -> list[str]:
+    """Return the names of the rules in a set, as far as they apply to the run.
+
+    `default` is the default set, `usual` what evaluated a run before there was one, and `all` every rule
+    of the original's names that needs no parameter.
+    """
+    if name == DEFAULT:
+        return list(default_rules())
+    known = catalog()
+    found = []
+    for rule in USUAL_RULES if name == USUAL else known:
+        entry = known[rule]
+        try:
+            make_rule(entry.load(), trial, {})
+        except SMDebugError:
+            continue
+        if rule not in _WRITES_A_PAGE or _XGBOOST_COLLECTIONS & set(trial.collections()):
+            found.append(rule)
+    return found
 
 
 def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> RuleResult:
@@ -117,27 +153,8 @@ def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> Rul
     if steps and not result.is_over and has_seen_all(rule, steps[-1]):
         restore_state(rule, result.state)  # another process may have evaluated the last steps
         evaluate_end(rule, steps[-1], result)
-    return RuleResult(
-        name=configuration.name,
-        rule=configuration.rule,
-        parameters=dict(configuration.parameters),
-        status=_status(result),
-        looked=result.evaluated,
-        without_data=result.without_data,
-        first_step=steps[0] if steps else None,
-        last_step=steps[-1] if steps else None,
-        found=tuple(result.found),
-        steps_found=tuple(result.steps_found),
-        error=result.error,
-        seconds=time.perf_counter() - begun,
-        processes=processes,
-    )
-
-
-def _status(result: PartialResult) -> RuleStatus:
-    if result.error:
-        return RuleStatus.ERROR
-    return RuleStatus.ISSUES_FOUND if result.steps_found else RuleStatus.NO_ISSUES_FOUND
+    seconds = time.perf_counter() - begun
+    return result_of(configuration, type(rule), result, steps, seconds=seconds, processes=processes)
 
 
 __all__ = ["RuleResult", "StepFindings", "configurations", "evaluate", "rule_class", "steps_wanted"]

@@ -31,6 +31,11 @@ class LeftOut:
     def is_missing(self) -> bool:
         return self.problem == MISSING
 
+    @property
+    def is_event_file(self) -> bool:
+        """Whether the file holds tensors, not the index of such a file."""
+        return self.file.startswith(EVENTS_FOLDER)
+
     def matters_to(
         self,
         *,

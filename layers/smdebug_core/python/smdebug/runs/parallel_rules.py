@@ -88,7 +88,10 @@ def _in_processes(
             expected = result.state
             futures = [pool.submit(_evaluate_chunk, request, expected, chunk) for chunk in chunks]
             for chunk, future in zip(list(chunks), futures, strict=True):
-                result.join(_result_of(future, rule, chunk))
+                part = _result_of(future, rule, chunk)
+                for file, error in part.damaged_files.items():
+                    rule.base_trial.damaged_files.setdefault(file, error)
+                result.join(part)
                 progress(len(chunk))
                 chunks.pop(0)
                 if result.is_over or result.state != expected:
@@ -140,7 +143,9 @@ def _evaluate_chunk(request: RuleRequest, state: RuleState, steps: list[int]) ->
     (trial,) = _trial_of_this_process
     rule = construct(request, trial)
     restore_state(rule, state)
-    return evaluate_steps(rule, steps)
+    result = evaluate_steps(rule, steps)
+    result.damaged_files = dict(trial.damaged_files)
+    return result
 
 
 def _chunks(steps: list[int], size: int) -> Iterator[list[int]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from smdebug.diagnosis.evidence import Evidence, evidence_of
+from smdebug.exceptions import SMDebugError
 from smdebug.rules.state import RuleState
 from smdebug.service.records import RuleStatus
 
@@ -43,6 +45,11 @@ class RuleResult:
     error: str = ""
     seconds: float = 0.0
     processes: int = 1
+    missing: str = ""  # what the run lacks for the rule, if it says so
+    damaged: int = 0  # number of steps left out because a file is damaged
+    cause: str = ""  # of findings that name none
+    advice: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to try, by cause
+    docs: str = ""
 
     @property
     def has_found(self) -> bool:
@@ -53,23 +60,45 @@ class RuleResult:
         """Whether any step had data for the rule."""
         return self.has_found or self.looked > self.without_data
 
+    @property
+    def not_checked(self) -> str:
+        """Why nothing was checked; "" if anything was, or if the rule failed."""
+        if self.has_seen or self.error:
+            return ""
+        if self.missing:
+            return self.missing
+        if self.damaged and not self.looked:
+            return f"{plural(self.damaged, 'step')} damaged"
+        if not self.looked and not self.without_data:
+            return "no steps to evaluate"
+        return f"none of {plural(max(self.looked, self.without_data), 'step')} had data for it"
+
     def summary(self) -> str:
         """The result in a sentence."""
         if self.error:
             return f"{self.name} failed: {self.error}"
-        if not self.looked:
-            return f"{self.name}: no steps to evaluate."
-        steps = f"{self.looked:,} step{'s' * (self.looked != 1)}"
+        steps = plural(self.looked, "step")
+        damaged = f", {plural(self.damaged, 'damaged step')} left out" if self.damaged else ""
         if self.has_found:
             number = len(self.steps_found)
             first, last = self.steps_found[0], self.steps_found[-1]
             if number == 1:
-                return f"{self.name} detected a problem at step {first} (1 of {steps})."
-            return f"{self.name} detected a problem at {number:,} of {steps} ({first} to {last})."
-        if self.without_data >= self.looked:
-            return f"{self.name} had no data at any of {steps}."
+                return f"{self.name} detected a problem at step {first} (1 of {steps}{damaged})."
+            return f"{self.name} detected a problem at {number:,} of {steps} ({first} to {last}){damaged}."
+        if self.not_checked:
+            return f"{self.name} was not checked: {self.not_checked}."
         hint = f" ({self.without_data} had no data)" if self.without_data else ""
-        return f"{self.name} passed at {steps}{hint}."
+        return f"{self.name} passed at {steps}{hint}{damaged}."
+
+    def evidence(self) -> list[Evidence]:
+        """The findings by their cause, for `smdebug.diagnosis.fold`."""
+        return evidence_of(
+            self.name,
+            [(found.step, found.findings) for found in self.found],
+            advice=self.advice,
+            docs=self.docs,
+            cause=self.cause,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -85,6 +114,8 @@ class RuleResult:
             "steps_found": list(self.steps_found),
             "found": [findings.to_dict() for findings in self.found],
             "error": self.error or None,
+            "not_checked": self.not_checked or None,
+            "damaged_steps": self.damaged,
             "seconds": round(self.seconds, 3),
             "processes": self.processes,
         }
@@ -101,6 +132,9 @@ class PartialResult:
     state: RuleState = field(default_factory=lambda: RuleState(b""))
     error: str = ""
     stopped: bool = False
+    not_checked: str = ""
+    damaged: int = 0
+    damaged_files: dict[str, SMDebugError] = field(default_factory=dict)  # found by another process
 
     def add(self, findings: StepFindings) -> None:
         """Add the findings of a step, after those of earlier ones."""
@@ -116,8 +150,15 @@ class PartialResult:
         self.found += later.found[: max(0, MOST_STEPS - len(self.found))]
         self.state = later.state
         self.error = later.error
+        self.not_checked = later.not_checked or self.not_checked
+        self.damaged += later.damaged
         self.stopped = later.stopped
 
     @property
     def is_over(self) -> bool:
         return bool(self.error) or self.stopped
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"

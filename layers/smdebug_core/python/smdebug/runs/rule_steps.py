@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from smdebug.exceptions import (
+    DamagedFile,
     NoMoreData,
+    ObjectMissing,
     RuleEvaluationConditionMet,
     SMDebugValueError,
     StepUnavailable,
@@ -14,12 +16,15 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.rules.construction import make_rule
+from smdebug.rules.generic import every_rule
+from smdebug.rules.measurements import note_damage
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import evaluation_at_end
+from smdebug.rules.rule_sets import documentation_of
 from smdebug.rules.state import save_state
 from smdebug.runs.opening import open_run
-from smdebug.runs.rule_results import PartialResult, StepFindings
-from smdebug.service.records import RuleConfiguration
+from smdebug.runs.rule_results import PartialResult, RuleResult, StepFindings
+from smdebug.service.records import RuleConfiguration, RuleStatus
 from smdebug.trials import Trial
 
 MOST_EVIDENCE = 20  # findings kept of one step
@@ -73,32 +78,46 @@ def evaluate_steps(rule: Rule, steps: Iterable[int]) -> PartialResult:
     """Invoke the rule at these steps, in order."""
     result = PartialResult()
     for step in steps:
-        try:
-            rule.invoke(step)
-        except RuleEvaluationConditionMet as met:
-            result.add(_findings_at(step, met, rule.base_trial))
-            result.stopped = met.end_of_rule
-        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
-            result.without_data += 1
-            continue
-        except NoMoreData:
-            result.stopped = True
-            break
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom rule can raise anything
-            result.error = f"{type(error).__name__} at step {step}: {error}"
-            break
-        result.evaluated += 1
-        result.without_data += rule.looked is False
-        if result.stopped:
+        evaluate_step(rule, step, result)
+        if result.is_over:
             break
     result.state = save_state(rule)
     return result
+
+
+def evaluate_step(rule: Rule, step: int, result: PartialResult) -> None:
+    """Invoke the rule at a step, and add the outcome to `result`; a damaged step is left out."""
+    try:
+        rule.invoke(step)
+    except RuleEvaluationConditionMet as met:
+        result.add(_findings_at(step, met, rule.base_trial))
+        result.stopped = met.end_of_rule
+    except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
+        result.without_data += 1
+        return
+    except (DamagedFile, ObjectMissing) as error:
+        note_damage(rule.base_trial, error)
+        result.damaged += 1
+        return
+    except NoMoreData:
+        result.stopped = True
+        return
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom rule can raise anything
+        result.error = f"{type(error).__name__} at step {step}: {error}"
+        return
+    result.evaluated += 1
+    result.without_data += rule.looked is False
+    result.not_checked = rule.not_checked or result.not_checked
 
 
 def evaluate_end(rule: Rule, last_step: int, result: PartialResult) -> None:
     """Add what the rule finds at the end of the run, as findings of its last step."""
     try:
         met = evaluation_at_end(rule, last_step).met
+    except (DamagedFile, ObjectMissing) as error:
+        note_damage(rule.base_trial, error)
+        result.damaged += 1
+        return
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom rule can raise anything
         result.error = f"{type(error).__name__} at the end of the run: {error}"
         return
@@ -124,3 +143,47 @@ def _findings_at(step: int, met: RuleEvaluationConditionMet, trial: Trial) -> St
         count=len(met.findings),
         findings=tuple(finding.to_dict() for finding in met.findings[:MOST_EVIDENCE]),
     )
+
+
+def steps_wanted(trial: Trial, configuration: RuleConfiguration) -> list[int]:
+    """Return the steps of the run in the rule's range."""
+    first, end = configuration.start_step, configuration.end_step
+    return [step for step in trial.steps() if first <= step and (end is None or step < end)]
+
+
+def result_of(
+    configuration: RuleConfiguration,
+    rule: type[Rule],
+    result: PartialResult,
+    steps: Sequence[int],
+    *,
+    seconds: float,
+    processes: int = 1,
+) -> RuleResult:
+    """Return the result of a rule that has evaluated these steps."""
+    status = RuleStatus.ISSUES_FOUND if result.steps_found else RuleStatus.NO_ISSUES_FOUND
+    return RuleResult(
+        name=configuration.name,
+        rule=configuration.rule,
+        parameters=dict(configuration.parameters),
+        status=RuleStatus.ERROR if result.error else status,
+        looked=result.evaluated,
+        without_data=result.without_data,
+        first_step=steps[0] if steps else None,
+        last_step=steps[-1] if steps else None,
+        found=tuple(result.found),
+        steps_found=tuple(result.steps_found),
+        error=result.error,
+        seconds=seconds,
+        processes=processes,
+        missing=result.not_checked,
+        damaged=result.damaged,
+        cause=rule.cause,
+        advice=rule.advice,
+        docs="" if configuration.source else docs_of(rule),
+    )
+
+
+def docs_of(rule: type[Rule]) -> str:
+    """Return the address of the documentation of a built-in rule; "" for a custom one."""
+    return documentation_of(rule.__name__) if rule.__name__ in every_rule() else ""

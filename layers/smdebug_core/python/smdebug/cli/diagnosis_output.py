@@ -1,0 +1,61 @@
+"""Print a diagnosis: the problems of a run, then the rules that passed, failed, or had nothing to check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.output import print_line, wrapped
+
+if TYPE_CHECKING:
+    from smdebug.diagnosis import Issue
+    from smdebug.runs.diagnosing import Diagnosis
+
+_LABEL = 10  # columns of "Symptoms  "
+_INDENT = 2
+
+
+def print_issues(issues: Sequence[Issue]) -> None:
+    """Print each problem: its cause, the evidence, its symptoms, what to try."""
+    from smdebug.diagnosis.wording import headline, parts, sentence
+
+    for issue in issues:
+        print_line(bad("✗ ") + click.style(headline(issue), bold=True))
+        for line in wrapped(sentence(issue.what), indent=_INDENT):
+            print_line(line)
+        for label, texts in parts(issue):
+            for at, text in enumerate(texts):
+                first, *rest = wrapped(text, indent=_INDENT + _LABEL)
+                shown = faint(f"{label if at == 0 else '':<{_LABEL}}")
+                print_line(" " * _INDENT + shown + first.lstrip())
+                for line in rest:
+                    print_line(line)
+        print_line()
+
+
+def print_others(found: Diagnosis, *, in_short: bool) -> None:
+    """Print the rules without findings; `in_short` those that passed in one line."""
+    from smdebug.runs.diagnosing import not_checked_in_words, passed_in_words
+
+    for result in found.results:
+        if result.error:
+            print_line(f"{click.style('!', fg='yellow')} {result.summary()}")
+        elif result.name in found.passed and not in_short:
+            print_line(f"{good('✓')} {result.summary()}")
+        elif result.not_checked and not in_short:
+            print_line(f"{faint('–')} {result.summary()}")
+    if in_short:
+        if found.passed:
+            _print_marked(good("✓"), passed_in_words(found.passed))
+        for text in not_checked_in_words(found.not_checked):
+            _print_marked(faint("–"), text)
+
+
+def _print_marked(mark: str, text: str) -> None:
+    first, *rest = wrapped(text, indent=_INDENT)
+    print_line(f"{mark} {first.lstrip()}")
+    for line in rest:
+        print_line(line)
