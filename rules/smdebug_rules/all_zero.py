@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
@@ -34,6 +34,15 @@ def percent_zero_by_reductions(reductions: Mapping[tuple[str, bool], Any]) -> fl
 
 class AllZero(TensorRule):
     """Fires when at least `threshold` percent of a selected tensor's values are zero."""
+
+    advice: ClassVar = {
+        "": (
+            "Check whether the tensor is written to at all: a mask, a dropout rate of 1, or "
+            "an input that is never filled.",
+            "Plot its distribution over steps (`smdebug plot RUN --tensor NAME --kind "
+            "heatmap`) to see when it became zero.",
+        )
+    }
 
     def __init__(
         self,

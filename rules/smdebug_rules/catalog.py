@@ -134,8 +134,8 @@ _ENTRIES = (
                 aliases=("diff_percent",)),
             Parameter("increase_threshold_percent", "float", None,
                 "tolerated increase of the loss in percent"),
-            Parameter("mode", "mode", None, "TRAIN, EVAL or GLOBAL; default: the first of EVAL, TRAIN "
-                "and GLOBAL with a loss"),
+            Parameter("mode", "mode", None, "TRAIN, EVAL or GLOBAL; default: each step in its "
+                "own mode"),
         ),
         collections=("losses",),
     ),

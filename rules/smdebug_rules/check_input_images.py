@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,15 @@ class CheckInputImages(Rule):
     along axis `channel`. With `threshold_variance`, it also fires when a channel's variance differs from 1
     by more than that.
     """
+
+    cause = "unscaled input"
+    advice: ClassVar = {
+        "": (
+            "Subtract the mean and divide by the standard deviation of the training images, "
+            "in the transformation that loads them.",
+            "Use the same normalisation for validation.",
+        )
+    }
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,10 +21,21 @@ _MOST_CLASSES = 100_000
 class ClassImbalance(Rule):
     """Fires when, among at least `samples` labels, a class is too frequent or too often mispredicted.
 
-    Labels are counted over all steps; with `reset_samples`, the count restarts after so many. A class is
+    Labels are counted over all steps of a mode, training and validation separately; with `reset_samples`,
+    the count restarts after so many. A class is
     too frequent at more than `threshold_imbalance` times the rarest class seen, and too often mispredicted
     at more than a share of `threshold_misprediction`. With `argmax`, predictions are scores of all classes.
     """
+
+    cause = "imbalance"
+    advice: ClassVar = {
+        "": (
+            "Weight the loss by the inverse frequency of each class, or sample rare classes "
+            "more often.",
+            "Check that batches are shuffled: sorted data gives each batch one class.",
+            "Judge the model by the recall of each class, not by its accuracy.",
+        )
+    }
 
     def __init__(
         self,
@@ -51,13 +62,29 @@ class ClassImbalance(Rule):
         self.reset_samples = None
         if is_given(reset_samples):
             self.reset_samples = integer("reset_samples", reset_samples, minimum=self.samples)
-        self.seen: Counter[int] = Counter()
-        self.predicted: Counter[int] = Counter()
-        self.wrong: Counter[int] = Counter()
+        self.counts: dict[str, dict[str, Counter[int]]] = {}  # of each mode
+        self.mode = ModeKeys.GLOBAL.name  # of the step that is evaluated
         self.last_good_step: int | None = None
+
+    @property
+    def seen(self) -> Counter[int]:
+        """The labels of the step's mode."""
+        return self.counts[self.mode]["seen"]
+
+    @property
+    def predicted(self) -> Counter[int]:
+        """Those of them that have predictions."""
+        return self.counts[self.mode]["predicted"]
+
+    @property
+    def wrong(self) -> Counter[int]:
+        """Those of them that were mispredicted."""
+        return self.counts[self.mode]["wrong"]
 
     def invoke_at_step(self, step: int) -> bool:
         self.looked = False
+        self.mode = (self.base_trial.mode(step) or ModeKeys.GLOBAL).name
+        self.counts.setdefault(self.mode, _no_counts())
         for name, labels, predictions in self._pairs(step):
             try:
                 self._count(labels, predictions)
@@ -70,7 +97,7 @@ class ClassImbalance(Rule):
         if not self.findings:
             self.last_good_step = step
         if self.reset_samples is not None and total >= self.reset_samples:
-            self.seen, self.predicted, self.wrong = Counter(), Counter(), Counter()
+            self.counts[self.mode] = _no_counts()
         return bool(self.findings)
 
     def _pairs(self, step: int) -> Iterator[tuple[str, Any, Any]]:
@@ -86,9 +113,18 @@ class ClassImbalance(Rule):
                 self.skipped["predictions"] = (
                     f"there are {len(matching)} tensors for {len(label_tensors)} tensors of labels"
                 )
+                if matching:
+                    self._refuse_ambiguous([name for name, _ in matching], len(label_tensors))
                 matching = [("", None)] * len(label_tensors)
             for (name, label), (_, prediction) in zip(label_tensors, matching, strict=True):
                 yield name, label, prediction
+
+    def _refuse_ambiguous(self, names: list[str], labels: int) -> None:
+        self.not_checked = (
+            f"predictions_regex selects {len(names)} tensors ({', '.join(names[:3])}) for {labels} of "
+            "labels, so it is unknown which predictions belong to which labels: make both patterns "
+            "select as many"
+        )
 
     def _count(self, labels: Any, predictions: Any) -> None:
         row = label_row(labels)
@@ -142,6 +178,10 @@ class ClassImbalance(Rule):
 
     def _last_good(self) -> dict[str, Any]:
         return {} if self.last_good_step is None else {"last_good_step": self.last_good_step}
+
+
+def _no_counts() -> dict[str, Counter[int]]:
+    return {"seen": Counter(), "predicted": Counter(), "wrong": Counter()}
 
 
 def _by_worker(trial: Any, names: list[str], step: int) -> dict[str, list[tuple[str, Any]]]:

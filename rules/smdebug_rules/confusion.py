@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,13 @@ class Confusion(Rule):
     Of the samples that a step predicts as class i, a share of at least `min_diag` must be class i, and at
     most `max_off_diag` any other class. A class that is never predicted is not checked.
     """
+
+    advice: ClassVar = {
+        "": (
+            "Look at samples of the two classes side by side: their labels may be wrong.",
+            "Collect more samples of the classes that are confused, or merge them.",
+        )
+    }
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.measurements import read_values, tensor_label
@@ -19,6 +19,15 @@ class DeadRelu(TensorRule):
     A unit is dead if its output is above zero in less than `threshold_inactivity` percent of the step's
     samples (the first axis). With granularity "channel", a unit is a channel.
     """
+
+    cause = "dead activation"
+    advice: ClassVar = {
+        "": (
+            "Lower the learning rate: one large update can push a layer below zero for good.",
+            "Replace ReLU by LeakyReLU or GELU in these layers.",
+            "Initialise the weights with Kaiming's method, and biases with zero or slightly above.",
+        )
+    }
 
     def __init__(
         self,

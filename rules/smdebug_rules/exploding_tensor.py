@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,16 @@ class ExplodingTensor(TensorRule):
 
     XGBoost's trees must be selected explicitly: a leaf has NaN in place of a split.
     """
+
+    cause = "exploding"
+    advice: ClassVar = {
+        "": (
+            "Lower the learning rate, and clip gradients (`clip_grad_norm_(parameters, 1.0)`).",
+            "Check the inputs and labels of this step for NaN and extreme values.",
+            "Look for a division by zero or a logarithm of zero in the loss; with float16, "
+            "scale the loss or use bfloat16.",
+        )
+    }
 
     def __init__(
         self,

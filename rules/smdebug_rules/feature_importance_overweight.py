@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
+from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.measurements import tensor_label
@@ -15,6 +16,7 @@ from smdebug.rules.selection import TensorSelection
 from smdebug_rules.losses import losses_at
 
 _WEIGHT = ".*feature_importance/weight"
+_FEATURES = ["(feature_importance/.*|(average|full)_shap)/"]
 
 
 def kind_and_feature(name: str) -> tuple[str, str]:
@@ -30,8 +32,19 @@ def kind_and_feature(name: str) -> tuple[str, str]:
 class FeatureImportanceOverweight(TensorRule):
     """Fires when the `nfeatures` most important features have more than `threshold` of all importance.
 
-    It never fires if there are no more than `nfeatures` features.
+    It never fires if the model has no more than `nfeatures` features. XGBoost omits features that no tree
+    uses: they count if their importance or SHAP value was saved at any earlier step.
     """
+
+    cause = "leaked label"
+    advice: ClassVar = {
+        "": (
+            "Check whether the most important feature is known before the label is: it may be "
+            "computed from it.",
+            "Train once without that feature; compare the validation metric.",
+            "Lower `colsample_bytree`, so that trees have to use other features.",
+        )
+    }
 
     def __init__(
         self,
@@ -56,16 +69,16 @@ class FeatureImportanceOverweight(TensorRule):
                 yield Judged(name, worker, skipped="an importance must be a number of at least 0")
             else:
                 by_kind[kind or name, worker][feature] = value
+        checked, too_few = False, ""
         for (kind, worker), importance in sorted(by_kind.items()):
             total = sum(importance.values())
-            if len(importance) <= self.nfeatures or not total:
-                reason = (
-                    f"it has {len(importance)} features, and more than {self.nfeatures} are needed"
-                    if total
-                    else "all importances are 0"
-                )
+            count = self._features(step, importance)
+            if count <= self.nfeatures or not total:
+                reason = self._too_few(count) if total else "all importances are 0"
+                too_few = too_few or (reason if total else "")
                 yield Judged(kind, worker, skipped=reason)
                 continue
+            checked = True
             most = sorted(importance.items(), key=lambda item: (-item[1], item[0]))[
                 : self.nfeatures
             ]
@@ -77,8 +90,34 @@ class FeatureImportanceOverweight(TensorRule):
                     statistic="share of the importance",
                     value=share,
                     threshold=self.threshold,
-                    message=f"{tensor_label(kind, worker, trial)}: {len(most)} of {len(importance)} features "
+                    message=f"{tensor_label(kind, worker, trial)}: {len(most)} of {count} features "
                     f"have {share:.4g} of the importance (limit {self.threshold:g}): {names}",
                     details={"features": {name: value / total for name, value in most[:20]}},
                 )
             yield Judged(kind, worker, finding, badness=share)
+        if too_few and not checked:
+            self.not_checked = too_few
+
+    def _too_few(self, count: int) -> str:
+        return (
+            f"{count} feature{'s have' if count != 1 else ' has'} an importance, and more than "
+            f"{self.nfeatures} features are needed. XGBoost omits those that no tree uses; with the "
+            "collection average_shap they are known"
+        )
+
+    def _features(self, step: int, importance: Mapping[str, float]) -> int:
+        """Return the number of the model's features, as far as the run up to this step shows them."""
+        if len(importance) > self.nfeatures:
+            return len(importance)
+        known = set(importance)
+        for name in self.base_trial.tensor_names(regex=_FEATURES):
+            tensor = self.base_trial.tensor(name)
+            first = tensor.first_seen(ModeKeys.GLOBAL)
+            if first is not None and first <= step:
+                known.add(_feature_of(name))
+        return len(known)
+
+
+def _feature_of(name: str) -> str:
+    """Return the feature in `feature_importance/gain/age` and `average_shap/age`."""
+    return name.partition("_shap/")[2] or kind_and_feature(name)[1]

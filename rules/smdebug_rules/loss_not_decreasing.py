@@ -58,8 +58,21 @@ class LossNotDecreasing(TensorRule):
     """Fires when a loss is not at least `min_difference` percent below what it was `num_steps` ago.
 
     Every `num_steps` steps, a loss is compared with its latest value that is at least `num_steps` old.
-    Losses are scalars: other tensors are skipped.
+    Without `mode`, losses of training and of validation are checked separately. Losses are scalars: other
+    tensors are skipped.
     """
+
+    cause = "not learning"
+    advice: ClassVar = {
+        "": (
+            "Change the learning rate by a factor of 3 in both directions, and compare the "
+            "first hundred steps.",
+            "Check that the model can memorise one batch; if it cannot, the loss, the "
+            "labels or the update are wrong.",
+            "Check that the optimizer has the model's parameters, and that gradients are "
+            "reset at every step.",
+        )
+    }
 
     def __init__(
         self,
@@ -92,7 +105,7 @@ class LossNotDecreasing(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
-        mode = self.mode or self._mode_with_losses(step)
+        mode = self.mode or self._mode_of(step)
         now = step_in_mode(trial, step, mode)
         if now is None:
             return
@@ -101,18 +114,11 @@ class LossNotDecreasing(TensorRule):
             if key not in self.last_checked or now >= self.last_checked[key] + self.num_steps:
                 yield self._judged(tensor, worker, mode, now)
 
-    def _mode_with_losses(self, step: int) -> ModeKeys:
-        """Return the first of EVAL, TRAIN and GLOBAL in which a loss was saved up to this step."""
-        trial = self.base_trial
-        seen = trial.modes()
-        for mode in (ModeKeys.EVAL, ModeKeys.TRAIN):
-            if mode not in seen:
-                continue
-            for name in self.selection.names(trial, mode=mode):
-                first = trial.tensor(name).first_seen(mode)
-                if first is not None and first <= step:
-                    return mode
-        return ModeKeys.GLOBAL
+    def _mode_of(self, step: int) -> ModeKeys:
+        """Return the step's own mode: training losses are compared with training losses, also once there
+        are validation losses."""
+        mode, _ = self.base_trial.mode_modestep(step)
+        return mode if mode in (ModeKeys.EVAL, ModeKeys.TRAIN) else ModeKeys.GLOBAL
 
     def _judged(self, tensor: Any, worker: str, mode: ModeKeys, now: int) -> Judged:
         if is_gain(tensor.name) and not self.selection.names_itself(tensor.name):

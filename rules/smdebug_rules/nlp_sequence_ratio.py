@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,15 @@ class NLPSequenceRatio(TensorRule):
 
     `token_thresholds_percent` has one percentage for each token, or one for all.
     """
+
+    cause = "padding"
+    advice: ClassVar = {
+        "": (
+            "Sort or bucket sequences by length, so that a batch needs little padding.",
+            "Check the tokenizer: many unknown tokens mean that it does not fit the text.",
+            "Shorten the maximum length to that of nearly all sequences.",
+        )
+    }
 
     def __init__(
         self,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
 from smdebug.rules.parameters import integer, number
 from smdebug_rules.losses import loss_selection, losses_by_mode, why_no_mode
+
+NO_VALIDATION = (
+    "no validation loss was saved up to this step. Evaluate the model in mode EVAL now and then, with its "
+    "loss saved"
+)
 
 
 def excess(validation: float, train: float) -> float | None:
@@ -26,6 +31,15 @@ class Overfit(Rule):
     TRAIN step, when it has as many steps as the previous block, or with the run. If each step has both
     losses, as with XGBoost's `train-rmse` and `validation-rmse`, each step is compared.
     """
+
+    cause = "overfitting"
+    advice: ClassVar = {
+        "": (
+            "Stop at the step with the lowest validation loss.",
+            "Add regularisation: weight decay, dropout, or augmentation of the inputs.",
+            "Train with more data, or with a smaller model.",
+        )
+    }
 
     def __init__(
         self,
@@ -63,19 +77,22 @@ class Overfit(Rule):
             return self._see_validation(step, losses[ModeKeys.EVAL])
         if mode is not ModeKeys.TRAIN:
             self.skipped = why_no_mode(self.base_trial, self.selection, step)
+            self.not_checked = NO_VALIDATION
             return False
         found = self._end_block(step)
         if losses:
-            self.looked = True
+            if not self.block_before:
+                self.not_checked = NO_VALIDATION
             self.train = [self.train[0] + losses[ModeKeys.TRAIN], self.train[1] + 1]
         return found
 
     def invoke_at_end(self, step: int) -> bool:
         self.looked = False
+        if not self.block and not self.block_before:
+            self.not_checked = NO_VALIDATION
         return bool(self.block) and not self.is_judged and self._judge_means(step)
 
     def _see_validation(self, step: int, loss: float) -> bool:
-        self.looked = True
         self.block += 1
         self.validation = [self.validation[0] + loss, self.validation[1] + 1]
         if self.block == self.block_before:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
@@ -16,6 +16,14 @@ class Overtraining(Rule):
     Saved steps are counted. A loss improves if it is more than `delta` below the best. With combine="or",
     one of the two is enough. A loss that is not finite is never the best.
     """
+
+    cause = "overfitting"
+    advice: ClassVar = {
+        "": (
+            "Stop the training, and use the checkpoint of the best validation loss.",
+            "Lower the learning rate when the validation loss stops falling.",
+        )
+    }
 
     def __init__(
         self,
@@ -42,7 +50,11 @@ class Overtraining(Rule):
 
     def invoke_at_step(self, step: int) -> bool:
         losses = losses_by_mode(self.base_trial, self.selection, step)
-        self.looked = bool(losses)
+        missing = [mode for mode in self.patience if mode not in {*self.best, *losses}]
+        self.looked = bool(losses) and not (self.needs_both and missing)
+        if self.needs_both and missing:
+            names = " and ".join(_NAMES[mode] for mode in missing)
+            self.not_checked = f"no {names} loss was saved up to this step"
         if not losses:
             self.skipped = why_no_mode(self.base_trial, self.selection, step)
         for mode, loss in losses.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,16 @@ class PoorWeightInitialization(Rule):
     95th percentiles of a gradient are less than `distribution_range` apart; or the loss has not improved
     for `patience` saved steps.
     """
+
+    cause = "bad initialisation"
+    advice: ClassVar = {
+        "": (
+            "Initialise with the method that fits the activation: Kaiming for ReLU, Xavier "
+            "for tanh and sigmoid.",
+            "Never initialise all weights of a layer to the same value.",
+            "Add a normalisation after layers whose outputs have a very different spread.",
+        )
+    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.evidence import Judged, TensorRule
@@ -21,6 +21,15 @@ class SaturatedActivation(TensorRule):
     A unit is saturated if its *input* is within the function's limits in less than `threshold_inactivity`
     percent of the step's samples (the first axis). The tensor's name must contain "tanh" or "sigmoid".
     """
+
+    cause = "saturated activation"
+    advice: ClassVar = {
+        "": (
+            "Normalise the inputs of the layer (batch or layer normalisation).",
+            "Initialise with Xavier's method, and lower the learning rate.",
+            "Replace tanh or sigmoid by ReLU or GELU in hidden layers.",
+        )
+    }
 
     def __init__(
         self,

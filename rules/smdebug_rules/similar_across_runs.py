@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,14 @@ class SimilarAcrossRuns(TensorRule):
     The tensors that both runs have at the step are compared worker by worker, with `numpy.allclose`; if
     only reductions were saved, those that both have are compared.
     """
+
+    advice: ClassVar = {
+        "": (
+            "Fix all seeds, and the order of the data, in both runs.",
+            "Compare the first step that differs (`smdebug compare ONE OTHER`): what comes "
+            "before it is equal.",
+        )
+    }
 
     def __init__(
         self,

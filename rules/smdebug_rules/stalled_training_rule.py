@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.rules import Finding, Rule
@@ -20,6 +20,14 @@ class StalledTrainingRule(Rule):
     wakes it. At a saved step, it fires if the previous one is that much older, by the times in the index
     files.
     """
+
+    advice: ClassVar = {
+        "": (
+            "Look at the log of the training, and at its processes: one may wait for another, "
+            "or for data.",
+            "Check that the disk or bucket can still be written to.",
+        )
+    }
 
     now = staticmethod(time.time)
     pause = staticmethod(time.sleep)

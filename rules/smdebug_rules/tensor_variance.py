@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Finding
@@ -19,6 +19,13 @@ class TensorVariance(TensorRule):
 
     The population variance is used, as in numpy.
     """
+
+    advice: ClassVar = {
+        "": (
+            "Initialise each layer by its own number of inputs.",
+            "Add batch or layer normalisation between layers whose variances differ.",
+        )
+    }
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
@@ -43,6 +43,13 @@ class TreeDepth(TensorRule):
     path from the root to a leaf; else it follows from the largest number in `trees/Node`, and may be too
     low.
     """
+
+    advice: ClassVar = {
+        "": (
+            "Set `max_depth` lower, or `min_child_weight` higher.",
+            "Compare the validation metric with shallower trees before you keep deep ones.",
+        )
+    }
 
     def __init__(self, base_trial: Any, depth: Any = 4, *, action_str: Any = None):
         super().__init__(base_trial, action_str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged, TensorRule
@@ -25,6 +25,16 @@ def bound_on_abs_mean(reductions: Mapping[tuple[str, bool], Any]) -> float | Non
 
 class VanishingGradient(TensorRule):
     """Fires when the mean of |gradient| is below `threshold`, for any tensor of `gradients`."""
+
+    cause = "vanishing gradient"
+    advice: ClassVar = {
+        "": (
+            "Replace sigmoid and tanh by ReLU or GELU in hidden layers.",
+            "Add residual connections or normalisation between the layers.",
+            "Initialise with the method that fits the activation: Kaiming for ReLU, Xavier "
+            "for tanh.",
+        )
+    }
 
     def __init__(self, base_trial: Any, threshold: Any = 1e-7, *, action_str: Any = None):
         super().__init__(base_trial, action_str)

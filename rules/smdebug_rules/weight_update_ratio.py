@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
@@ -37,6 +37,17 @@ class WeightUpdateRatio(TensorRule):
     A tensor of `weights` is compared with the previous saved step, or with the oldest one of the last
     `num_steps` steps. If there are training steps, only those are compared.
     """
+
+    cause = "learning rate"
+    advice: ClassVar = {
+        "": (
+            "If the ratio is above the limit, divide the learning rate of these weights by "
+            "10, or warm it up over the first steps.",
+            "If it is below the limit, multiply the learning rate by 10, and check that it "
+            "has not decayed to zero.",
+            "A ratio near 0.001 is typical of a training that goes well.",
+        )
+    }
 
     def __init__(
         self,

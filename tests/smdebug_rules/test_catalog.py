@@ -10,6 +10,7 @@ import pytest
 
 import smdebug.rules.generic
 import smdebug_rules
+from smdebug.diagnosis import CAUSES
 from smdebug.rules import Rule
 from smdebug_rules.catalog import CATALOG
 
@@ -46,6 +47,16 @@ def test_the_catalogs_sentence_is_the_modules_first(name):
     entry = CATALOG[name]
     module = importlib.import_module(entry.module)
     assert module.__doc__.strip() == entry.sentence
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOG if name != "CreateXgboostReport"])
+def test_every_rule_that_fires_says_what_to_try(name):
+    """Its advice is one to three sentences; a cause is one that the diagnosis knows."""
+    rule = CATALOG[name].load()
+    assert rule.cause in ("", *CAUSES)
+    assert all(cause in ("", *CAUSES) for cause in rule.advice)
+    assert 1 <= len(rule.advice[""]) <= 3
+    assert all(text.endswith(".") for text in rule.advice[""])
 
 
 def test_every_rule_is_a_file_of_its_own_and_every_file_is_in_the_catalog():

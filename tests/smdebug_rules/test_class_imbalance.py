@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import restore_state, save_state
 from smdebug_rules.class_imbalance import ClassImbalance
 from tests.rules.made_runs import MadeRun, made_run
 from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
@@ -90,3 +92,35 @@ def test_labels_count_also_where_their_predictions_are_no_classes(predictions, r
 def test_fewer_samples_to_begin_anew_than_to_judge_are_refused():
     with pytest.raises(SMDebugValueError):
         ClassImbalance(made_run({}).trial(), samples=500, reset_samples=100)
+
+
+def test_labels_of_training_and_of_validation_are_counted_separately():
+    run = MadeRun()
+    run.save(0, {"labels": labels(600, 20)}, mode=ModeKeys.TRAIN)
+    run.save(1, {"labels": labels(500, 500)}, mode=ModeKeys.EVAL)
+    run.save(2, {"labels": labels(600, 20)}, mode=ModeKeys.TRAIN)
+    found = findings_by_step(ClassImbalance(run.end().trial()))
+    assert {step: finding.value for step, (finding,) in found.items()} == {0: 30, 2: 30}
+
+
+def test_predictions_that_a_pattern_leaves_ambiguous_have_not_passed():
+    tensors = {
+        "labels": labels(500, 500),
+        "a/predictions": labels(500, 500),
+        "b/predictions": labels(500, 500),
+    }
+    rule = ClassImbalance(made_run({0: tensors}).trial())
+    assert found_data_at(rule, 0) is False
+    assert "predictions_regex selects 2 tensors (a/predictions, b/predictions)" in rule.not_checked
+    imbalanced = tensors | {"labels": labels(990, 10)}
+    assert fires_at(ClassImbalance(made_run({0: imbalanced}).trial())) == [0]
+    rule = ClassImbalance(made_run({0: {"labels": labels(500, 500)}}).trial())
+    assert (found_data_at(rule, 0), rule.not_checked) == (True, None)
+
+
+def test_its_counts_continue_in_another_process():
+    run = made_run({0: {"labels": labels(300, 5)}, 1: {"labels": labels(300, 5)}}).trial()
+    first, second = ClassImbalance(run), ClassImbalance(run)
+    assert found_data_at(first, 0) is True
+    restore_state(second, save_state(first))
+    assert fires_at(second, 1) == [1]

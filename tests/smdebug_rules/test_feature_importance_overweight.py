@@ -32,10 +32,13 @@ def test_importances_are_made_to_sum_up_to_one():
 def test_with_as_few_features_as_are_added_up_it_never_fires():
     run = made_run({0: importance(0.5, 0.4, 0.1), 1: importance(0, 0, 0, 0)}).trial()
     rule = FeatureImportanceOverweight(run)
-    assert [(found_data_at(rule, step), rule.skipped) for step in (0, 1)] == [
-        (False, {"feature_importance/weight": "it has 3 features, and more than 3 are needed"}),
-        (False, {"feature_importance/weight": "all importances are 0"}),
-    ]
+    assert found_data_at(rule, 0) is False
+    assert "3 features have an importance, and more than 3 features are needed" in rule.not_checked
+    assert found_data_at(rule, 1) is False
+    assert (rule.not_checked, rule.skipped) == (
+        None,
+        {"feature_importance/weight": "all importances are 0"},
+    )
     assert fires_at(FeatureImportanceOverweight(run, nfeatures=2)) == [0]
 
 
@@ -59,3 +62,17 @@ def test_a_feature_may_have_a_slash_in_its_name():
 def test_an_invalid_value_is_refused(parameters):
     with pytest.raises(SMDebugValueError):
         FeatureImportanceOverweight(made_run({}).trial(), **parameters)
+
+
+@pytest.mark.parametrize("others", ["feature_importance/gain/f{}", "average_shap/f{}"])
+def test_a_model_that_uses_one_of_its_features_fires(others):
+    """XGBoost saves no importance of features that no tree uses; they are known from elsewhere."""
+    only = {"feature_importance/weight/f0": np.float32(1)}
+    known = {others.format(number): np.float32(0) for number in range(6)}
+    run = made_run({0: only, 1: only | known, 2: only}).trial()
+    found = findings_by_step(FeatureImportanceOverweight(run))
+    assert list(found) == [1, 2]
+    assert "1 of 6 features have 1 of the importance" in str(found[2][0])
+    rule = FeatureImportanceOverweight(run)
+    assert found_data_at(rule, 0) is False
+    assert rule.not_checked.startswith("1 feature has an importance")

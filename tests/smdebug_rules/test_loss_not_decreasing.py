@@ -204,21 +204,21 @@ def alternating():
         (ModeKeys.EVAL, [5]),
         ("eval", [5]),
         ("modes.GLOBAL", [2, 5]),
-        (None, [5]),  # as soon as there is one, the evaluation's loss is what counts
-        ("None", [5]),
+        (None, [3, 5]),  # each mode with itself
+        ("None", [3, 5]),
     ],
 )
 def test_the_steps_are_those_of_the_mode(mode, steps):
     assert fires_at(LossNotDecreasing(alternating(), num_steps=1, mode=mode)) == steps
 
 
-def test_before_the_first_evaluation_the_training_loss_counts():
+def test_the_training_loss_counts_before_and_after_the_first_evaluation():
     run = MadeRun()
     for step, (mode, loss) in enumerate(
         [(ModeKeys.TRAIN, 1.0), (ModeKeys.TRAIN, 2.0), (ModeKeys.EVAL, 5.0), (ModeKeys.TRAIN, 9.0)]
     ):
         run.save(step, {"loss": [loss]}, mode=mode)
-    assert fires_at(LossNotDecreasing(run.end().trial(), num_steps=1)) == [1]
+    assert fires_at(LossNotDecreasing(run.end().trial(), num_steps=1)) == [1, 3]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from smdebug.mode_keys import ModeKeys
 from smdebug_rules.overfit import Overfit, excess
 from tests.rules.made_runs import MadeRun, made_run
-from tests.smdebug_rules.support import findings_by_step, fires_at
+from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
@@ -121,3 +121,12 @@ def test_a_loss_of_neither_mode_is_reported_as_skipped():
     rule.invoke(0)
     assert rule.looked is False
     assert rule.skipped == {"loss": "its step has neither mode TRAIN nor EVAL"}
+
+
+def test_without_validation_nothing_was_checked():
+    run = MadeRun()
+    for step in range(4):
+        run.save(step, {"loss": [1.0]}, mode=ModeKeys.TRAIN)
+    rule = Overfit(run.end().trial())
+    assert found_data_at(rule, 3) is False
+    assert "no validation loss was saved" in rule.not_checked

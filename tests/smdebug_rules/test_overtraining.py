@@ -94,3 +94,15 @@ def test_a_loss_of_neither_mode_is_reported_as_skipped():
     rule = Overtraining(made_run({0: {"loss": np.float32(1)}}).trial())
     assert found_data_at(rule, 0) is False
     assert rule.skipped == {"loss": "its step has neither mode TRAIN nor EVAL"}
+
+
+def test_without_validation_nothing_was_checked():
+    run = MadeRun()
+    for step in range(4):
+        run.save(step, {"loss": [1.0]}, mode=ModeKeys.TRAIN)
+    trial = run.end().trial()
+    rule = Overtraining(trial)
+    assert found_data_at(rule, 3) is False
+    assert rule.not_checked == "no validation loss was saved up to this step"
+    alone = Overtraining(trial, combine="or")
+    assert (found_data_at(alone, 3), alone.not_checked) == (True, None)

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.mode_keys import ModeKeys
 from smdebug_rules.unchanged_tensor import UnchangedTensor
 from tests.rules.made_runs import MadeRun, made_run
 from tests.smdebug_rules.support import findings_by_step, fires_at, found_data_at
+
+TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
 
 @pytest.fixture
@@ -96,3 +99,30 @@ def test_every_worker_is_compared_with_itself():
 def test_invalid_parameters_are_refused(parameters, foo_and_boo):
     with pytest.raises(SMDebugValueError):
         UnchangedTensor(foo_and_boo, **parameters)
+
+
+def test_validation_is_not_counted_for_what_is_trained():
+    run = MadeRun()
+    weights = [
+        (TRAIN, 0.0),
+        (EVAL, 0.0),
+        (EVAL, 0.0),
+        (EVAL, 0.0),
+        (TRAIN, 1.0),
+        (TRAIN, 1.0),
+        (EVAL, 1.0),
+    ]
+    for step, (mode, value) in enumerate([*weights, (TRAIN, 1.0)]):
+        run.save(step, {"w": [value]}, mode=mode)
+    trial = run.end().trial()
+    assert fires_at(UnchangedTensor(trial, tensor_regex="w")) == [7]
+    rule = UnchangedTensor(trial, tensor_regex="w")
+    assert found_data_at(rule, 3) is False
+    assert rule.skipped == {"w": "it does not change in mode EVAL"}
+
+
+def test_what_is_saved_in_validation_alone_is_compared_there():
+    run = MadeRun()
+    for step in range(3):
+        run.save(step, {"score": [1.0]}, mode=EVAL)
+    assert fires_at(UnchangedTensor(run.end().trial(), tensor_regex="score")) == [2]
