@@ -11,7 +11,7 @@ from smdebug.rules.parameters import integer, number
 from smdebug_rules.losses import loss_selection, losses_by_mode, why_no_mode
 
 NO_VALIDATION = (
-    "no validation loss was saved up to this step. Evaluate the model in mode EVAL now and then, with its "
+    "no validation loss was saved. Evaluate the model in mode EVAL now and then, with its "
     "loss saved"
 )
 

@@ -54,7 +54,7 @@ class Overtraining(Rule):
         self.looked = bool(losses) and not (self.needs_both and missing)
         if self.needs_both and missing:
             names = " and ".join(_NAMES[mode] for mode in missing)
-            self.not_checked = f"no {names} loss was saved up to this step"
+            self.not_checked = f"no {names} loss was saved"
         if not losses:
             self.skipped = why_no_mode(self.base_trial, self.selection, step)
         for mode, loss in losses.items():

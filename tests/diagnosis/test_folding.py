@@ -96,7 +96,7 @@ def test_rules_that_find_the_same_cause_are_one_problem():
     )
     assert issue.rules == ("LossSpike", "UpdateSpike")
     assert (issue.what, issue.since) == ("loss jumped to 9", 10)
-    assert (issue.where, issue.workers) == (("loss", "fc"), ("worker_1",))
+    assert (issue.where, issue.workers) == (("loss", "fc.weight"), ("worker_1",))
 
 
 def test_findings_without_a_cause_are_problems_of_their_rules():

@@ -103,6 +103,6 @@ def test_without_validation_nothing_was_checked():
     trial = run.end().trial()
     rule = Overtraining(trial)
     assert found_data_at(rule, 3) is False
-    assert rule.not_checked == "no validation loss was saved up to this step"
+    assert rule.not_checked == "no validation loss was saved"
     alone = Overtraining(trial, combine="or")
     assert (found_data_at(alone, 3), alone.not_checked) == (True, None)

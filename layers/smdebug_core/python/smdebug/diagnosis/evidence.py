@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smdebug.diagnosis.places import layer_of
-
 MOST_REASONS = 3
 MOST_ADVICE = 3
 _MOST_PLACES = 1000
@@ -27,7 +25,7 @@ class Evidence:
     """The number of steps with such findings."""
     reasons: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
-    """Layers, or other named things, in the order in which they were found."""
+    """Tensors, or other named things, in the order in which they were found."""
     workers: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     docs: str = ""
@@ -77,7 +75,7 @@ class _Group:
         since = onset_of(finding, step)
         self.since = since if self.since is None else min(self.since, since)
         if len(self.places) < _MOST_PLACES and finding.get("tensor"):
-            self.places[layer_of(str(finding["tensor"]))] = None
+            self.places[str(finding["tensor"])] = None
         if finding.get("worker"):
             self.workers[str(finding["worker"])] = None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from smdebug.diagnosis.evidence import MOST_ADVICE, MOST_REASONS, Evidence
 from smdebug.diagnosis.issues import Issue, Symptom
 from smdebug.diagnosis.patterns import BY_PAIR, PATTERNS, Pattern, Reach
-from smdebug.diagnosis.places import comes_first, is_same
+from smdebug.diagnosis.places import comes_first, is_same, layer_of
 
 _RANK = {cause: at for at, cause in enumerate(dict.fromkeys(pattern.cause for pattern in PATTERNS))}
 
@@ -135,8 +135,10 @@ def _can_reach(
     """Return whether the cause at one of its places can lead to the symptom at all of its places."""
     if reach is Reach.ANYWHERE or not causes or not symptoms:
         return True
+    layers = _each(map(layer_of, causes))
     return all(
-        any(_leads_to(reach, cause, symptom, order) for cause in causes) for symptom in symptoms
+        any(_leads_to(reach, layer, layer_of(symptom), order) for layer in layers)
+        for symptom in symptoms
     )
 
 

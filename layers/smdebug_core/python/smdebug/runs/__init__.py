@@ -6,6 +6,7 @@ verify("s3://bucket/run").problems
 """
 
 from smdebug.runs.comparing import Comparison, Difference, compare
+from smdebug.runs.diagnosing import Diagnosis, diagnose
 from smdebug.runs.evaluating import RuleResult, evaluate
 from smdebug.runs.left_out import LeftOut, left_out_of
 from smdebug.runs.opening import open_run, runs_below
@@ -15,6 +16,7 @@ from smdebug.runs.verifying import Problem, Verification, verify
 
 __all__ = [
     "Comparison",
+    "Diagnosis",
     "Difference",
     "LeftOut",
     "Overview",
@@ -23,6 +25,7 @@ __all__ = [
     "TensorSummary",
     "Verification",
     "compare",
+    "diagnose",
     "evaluate",
     "left_out_of",
     "open_run",

@@ -154,7 +154,7 @@ def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> Rul
         restore_state(rule, result.state)  # another process may have evaluated the last steps
         evaluate_end(rule, steps[-1], result)
     seconds = time.perf_counter() - begun
-    return result_of(configuration, type(rule), result, steps, seconds=seconds, processes=processes)
+    return result_of(configuration, rule, result, steps, seconds=seconds, processes=processes)
 
 
 __all__ = ["RuleResult", "StepFindings", "configurations", "evaluate", "rule_class", "steps_wanted"]

@@ -50,6 +50,7 @@ class RuleResult:
     cause: str = ""  # of findings that name none
     advice: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to try, by cause
     docs: str = ""
+    selection: str = ""  # the tensors that it checks, in words
 
     @property
     def has_found(self) -> bool:
@@ -71,7 +72,8 @@ class RuleResult:
             return f"{plural(self.damaged, 'step')} damaged"
         if not self.looked and not self.without_data:
             return "no steps to evaluate"
-        return f"none of {plural(max(self.looked, self.without_data), 'step')} had data for it"
+        wanted = self.selection or "data for it"
+        return f"none of {plural(max(self.looked, self.without_data), 'step')} had {wanted}"
 
     def summary(self) -> str:
         """The result in a sentence."""

@@ -153,7 +153,7 @@ def steps_wanted(trial: Trial, configuration: RuleConfiguration) -> list[int]:
 
 def result_of(
     configuration: RuleConfiguration,
-    rule: type[Rule],
+    rule: Rule | type[Rule],
     result: PartialResult,
     steps: Sequence[int],
     *,
@@ -180,7 +180,10 @@ def result_of(
         damaged=result.damaged,
         cause=rule.cause,
         advice=rule.advice,
-        docs="" if configuration.source else docs_of(rule),
+        docs=""
+        if configuration.source
+        else docs_of(rule if isinstance(rule, type) else type(rule)),
+        selection=str(getattr(rule, "selection", "")),
     )
 
 

@@ -84,7 +84,7 @@ class _Part:
         configuration = self.request.configuration
         return result_of(
             configuration,
-            rule_class(configuration.rule, None),
+            rule or rule_class(configuration.rule, None),
             self.result,
             steps,
             seconds=self.seconds,
