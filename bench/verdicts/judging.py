@@ -8,12 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from smdebug.diagnosis.evidence import evidence_of
-from smdebug.diagnosis.folding import fold
 from smdebug.diagnosis.issues import Issue
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
-from smdebug.runs.evaluating import evaluate
+from smdebug.runs.diagnosing import issues_of
+from smdebug.runs.evaluating import evaluate, rules_of_set
 from smdebug.runs.opening import open_run
 from smdebug.runs.rule_results import RuleResult
 from smdebug.trials import Trial
@@ -68,13 +67,8 @@ def judge(place: str) -> Judged:
         results = evaluate(trial, default_rules(trial), jobs=1)
     except SMDebugError as error:
         return Judged((), (), (f"the run cannot be read: {error}",))
-    evidence = [
-        item
-        for result in results
-        for item in evidence_of(result.rule, ((at.step, at.findings) for at in result.found))
-    ]
     return Judged(
-        tuple(as_alarm(issue, results) for issue in fold(evidence)),
+        tuple(as_alarm(issue, results) for issue in issues_of(trial, results)),
         tuple(saved_steps(trial)),
         tuple(f"{result.name}: {result.error}" for result in results if result.error),
         time.perf_counter() - begun,
@@ -86,9 +80,7 @@ def default_rules(trial: Trial) -> list[Any]:
     try:
         from smdebug_default_rules.catalog import CATALOG  # type: ignore[import-not-found]
     except ImportError:
-        from smdebug.cli.evaluate_command import _without_required_parameters
-
-        return list(_without_required_parameters(trial))
+        return rules_of_set(trial, "all")
     return list(CATALOG)
 
 

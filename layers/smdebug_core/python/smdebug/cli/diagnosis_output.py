@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
-from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.output import print_line, wrapped
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ def print_issues(issues: Sequence[Issue]) -> None:
     from smdebug.diagnosis.wording import headline, parts, sentence
 
     for issue in issues:
-        print_line(bad("✗ ") + click.style(headline(issue), bold=True))
+        print_line(bad("✗ ") + strong(headline(issue)))
         for line in wrapped(sentence(issue.what), indent=_INDENT):
             print_line(line)
         for label, texts in parts(issue):
@@ -42,7 +40,7 @@ def print_others(found: Diagnosis, *, in_short: bool) -> None:
 
     for result in found.results:
         if result.error:
-            print_line(f"{click.style('!', fg='yellow')} {result.summary()}")
+            print_line(f"{strong('!')} {result.summary()}")
         elif result.name in found.passed and not in_short:
             print_line(f"{good('✓')} {result.summary()}")
         elif result.not_checked and not in_short:
