@@ -42,7 +42,7 @@ class Watched:
         number = len(self._hooks) + 1
         place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
         hook = hook_class(place, rules=self._rules, **self._workers)
-        hook.observes = _framework(hook_class) == "PyTorch"
+        hook.observes = hook.observes or _framework(hook_class) == "PyTorch"
         self._hooks.append(hook)
         self.runs.append(place)
         get_logger().info("Watching a training of %s in %s", _framework(hook_class), place)

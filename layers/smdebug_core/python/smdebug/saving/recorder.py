@@ -241,7 +241,7 @@ class Recorder:
     def carry(self, name: str, value: Any) -> None:
         """Keep a value of one number for the series of that name, at every step; ignore other values."""
         clock = self.last_step
-        if self.capture.observer is not None and clock is not None:
+        if self.capture.observer is not None and clock is not None and self.state < _QUIET:
             self.capture.observer.carry(name, value, clock)
 
     def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
@@ -24,6 +25,14 @@ class TensorflowAdapter(FrameworkAdapter):
         elif hasattr(value, "numpy"):
             value = value.numpy()
         return super().to_array(value)
+
+    def number(self, value: Any) -> Any:
+        if not hasattr(value, "numpy"):
+            return super().number(value)
+        if math.prod(value.shape) != 1:
+            return None
+        # A scalar is converted behind the training: on a GPU to do it here would be to wait.
+        return value if tuple(value.shape) == () else super().number(self.to_array(value))
 
     def rank_and_size(self) -> tuple[int, int]:
         return rank_and_size()

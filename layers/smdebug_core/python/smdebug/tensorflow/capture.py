@@ -16,6 +16,7 @@ _here = threading.local()  # replicas are traced in threads of their own
 _lock = threading.Lock()
 _watching = 0
 _layer_call = keras.layers.Layer.__call__
+_update_mean = keras.metrics.Mean.update_state
 # LossScaleOptimizer has its own `apply`, which calls the inner one from inside of a branch.
 _appliers = {
     kind: kind.apply for kind in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
@@ -25,8 +26,16 @@ _appliers = {
 class Collector:
     """Collects tensors by name while a step runs, or is traced."""
 
-    def __init__(self, wants: Callable[[str, str], bool], layers: dict[int, str], model: Any):
+    def __init__(
+        self,
+        wants: Callable[[str, str], bool],
+        layers: dict[int, str],
+        model: Any,
+        *,
+        observes: bool = False,
+    ):
         self._wants = wants
+        self._observes = observes  # losses of the batch, and no inputs of layers inside
         self._layers = layers
         self._model = model
         self._graph = _graph()
@@ -50,10 +59,18 @@ class Collector:
     def called(self, layer: Any, arguments: Any, outputs: Any) -> None:
         name = self._layers.get(id(layer))
         if name is not None:
-            self.offer(f"{name}/inputs", "layers", arguments)
+            if not self._observes:  # outputs of other layers
+                self.offer(f"{name}/inputs", "layers", arguments)
             self.offer(f"{name}/outputs", "layers", outputs)
         elif layer is self._model:
             self.offer("predictions", "outputs", outputs)
+
+    def averaged(self, metric: Any, value: Any) -> None:
+        """Take the loss of the batch, which Keras logs as the mean since the epoch began."""
+        name = str(metric.name)
+        is_loss = self._observes and (name == "loss" or name.endswith("_loss"))
+        if is_loss and name not in self.tensors and tuple(getattr(value, "shape", (1,))) == ():
+            self.offer(name, "losses", value)
 
     def applied(self, optimizer: Any, gradients: Any, variables: Any) -> None:
         scale = getattr(optimizer, "dynamic_scale" if optimizer.built else "initial_scale", None)
@@ -97,6 +114,7 @@ def _watch(more: int) -> None:
         _watching += more
         watched = _watching > 0
         keras.layers.Layer.__call__ = _call if watched else _layer_call
+        keras.metrics.Mean.update_state = _update if watched else _update_mean
         for kind, apply in _appliers.items():
             kind.apply = _watching_applier(apply) if watched else apply
 
@@ -107,6 +125,13 @@ def _call(layer: Any, *args: Any, **kwargs: Any) -> Any:
     if collector is not None:
         collector.called(layer, args[:1] or list(kwargs.values())[:1], outputs)
     return outputs
+
+
+def _update(metric: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+    collector = getattr(_here, "collector", None)
+    if collector is not None and type(metric) is keras.metrics.Mean:
+        collector.averaged(metric, values)
+    return _update_mean(metric, values, *args, **kwargs)
 
 
 def _watching_applier(own: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from smdebug.config.keys import CollectionKeys
 from smdebug.mode_keys import ModeKeys
 
 _DUE = "_smdebug_due"  # of a graph: whether its last step is due, once that was recorded
@@ -26,7 +27,12 @@ class StepHook(Protocol):
     @property
     def due(self) -> Any: ...
 
+    @property
+    def follows_default_plan(self) -> bool: ...
+
     def begin_step(self, mode: ModeKeys | None = None) -> None: ...
+
+    def carry(self, name: str, value: Any) -> None: ...
 
     def wants(self, tensor_name: str) -> bool: ...
 
@@ -61,7 +67,14 @@ class CompiledSteps:
         graph = tf.compat.v1.get_default_graph()
         due = getattr(graph, _DUE, None)  # passed on from call to call, which keeps them in order
         if due is None or not self._has_begun:
-            due = _call(self._begin, [tf.constant(False) if due is None else due])
+            losses = [value for value in values if self._is_carried(value)]
+            carried = [name for name, _, _ in losses]
+
+            def begin(_previous: Any, *arrays: Any) -> Any:
+                return self._begin(carried, arrays)
+
+            previous = tf.constant(False) if due is None else due
+            due = _call(begin, [previous, *(value for _, _, value in losses)])
             self._has_begun = True
         names = [(name, collection) for name, collection, _ in values]  # a closure keeps no tensor
 
@@ -74,13 +87,21 @@ class CompiledSteps:
 
         setattr(graph, _DUE, tf.cond(due, record, lambda: tf.constant(False)))
 
+    def _is_carried(self, value: NamedValue) -> bool:
+        """Whether this is a loss that the default plan keeps of every step."""
+        return value.collection == CollectionKeys.LOSSES and self._hook.follows_default_plan
+
     # What the compiled function calls
 
-    def _begin(self, _previous: Any) -> Any:
+    def _begin(self, losses: Sequence[str], arrays: Sequence[Any]) -> Any:
         if self._hook.in_batch:  # of `fit`, which counts the step itself
             return np.False_
         self._hook.begin_step()
-        return np.bool_(bool(self._hook.due))
+        due = bool(self._hook.due)
+        if not due:  # else they are recorded
+            for name, array in zip(losses, arrays, strict=True):
+                self._hook.carry(name, array)
+        return np.bool_(due)
 
     def _save(self, names: Sequence[tuple[str, str | None]], arrays: Sequence[Any]) -> None:
         for (name, collection), array in zip(names, arrays, strict=True):

@@ -26,7 +26,8 @@ refuse_legacy_keras()
 import keras  # noqa: E402
 
 from smdebug.tensorflow.capture import gradient_names, path_of  # noqa: E402
-from smdebug.tensorflow.step_functions import StepFunctions  # noqa: E402
+from smdebug.tensorflow.observer import KerasObserver  # noqa: E402
+from smdebug.tensorflow.step_functions import StepFunctions, layers_of  # noqa: E402
 from smdebug.tensorflow.tape_steps import TapeSteps  # noqa: E402
 
 _KINDS = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "test"}
@@ -49,6 +50,8 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
     `hook.stopped` has the reason.
     """
 
+    observes = True
+
     def set_up(self, options: HookOptions) -> None:
         keras.callbacks.Callback.__init__(self)
         self.stopped: TrainingStopped | None = None
@@ -56,6 +59,8 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self.functions = StepFunctions(self)
         self.tape_steps = TapeSteps(self)
         self.in_batch = False  # a batch has begun, and not ended
+        self.observer: KerasObserver | None = None
+        """Observes the training under the default plan; None if that is not in force."""
         self._logged: set[tuple[int, str]] = set()
         super().set_up(options)
 
@@ -105,7 +110,11 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Save the epoch's totals, and its validation, with the last step, whatever is due."""
         step = self.last_step
+        if self.observer is not None:
+            logs = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
         for name, value in (logs or {}).items():
+            if self.observer is not None:
+                self.carry(name, value)
             if step is None or (step.step, name) in self._logged:
                 continue
             if self.mode is ModeKeys.EVAL and not name.startswith("val_"):
@@ -126,11 +135,15 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self.functions.is_first = False
         if self.due and self.functions.is_replaced(kind := _KINDS.get(mode, "")):
             self.functions.replace(kind)
+        if self.due and self.observer is not None:
+            self.guarded(self._observe_model)
 
     def _end(self, batch: int, logs: Mapping[str, Any] | None) -> None:
         self.in_batch = False
         captured = self.functions.take_captured()
-        if self.due:
+        if self.observer is not None:
+            self.guarded(lambda: self._observe_batch(batch, logs, captured))
+        elif self.due:
             self.guarded(lambda: self._record_step(batch, logs, captured))
 
     def _record_step(
@@ -148,6 +161,38 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         own = getattr(self.trained_model, "optimizer", None)
         self.record_optimizer(own or self.tape_steps.optimizer)
 
+    # The default plan
+
+    @property
+    def is_observing(self) -> bool:
+        """Whether the default plan is in force."""
+        return self.observer is not None
+
+    def begin_step(self, mode: ModeKeys | None = None) -> None:
+        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        if self.observer is not None:
+            self.guarded(self.observer.observe_updates)
+        super().begin_step(mode)
+        if self.observer is None and self.observations is not None:
+            self.observer = KerasObserver(self, self.observations)
+
+    def _observe_model(self) -> None:
+        assert self.observer is not None
+        model = self.model  # with JAX, asking for it fetches the values
+        self.observer.observe_parameters(self._variables_of(model))
+        self.observer.note_model(model, layers_of(model))
+
+    def _observe_batch(
+        self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]
+    ) -> None:
+        assert self.observer is not None
+        optimizer = getattr(self.trained_model, "optimizer", None)
+        if self.mode is ModeKeys.TRAIN and optimizer is not None and (self.due or batch == 0):
+            self.observer.carry_rate(optimizer)
+            if self.due:
+                self.observer.note_optimizer(optimizer)
+        self.observer.end_batch(self.model if self.due else self.trained_model, logs, captured)
+
     # Variables
 
     def _any_variable_due(self) -> bool:
@@ -156,16 +201,18 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         return bool(due - {"losses", "metrics", "sm_metrics", "gradients"})
 
     def _record_variables(self, model: Any) -> None:
+        for name, variable in self._variables_of(model):
+            self.record_variable(name, variable)
+
+    def _variables_of(self, model: Any) -> Iterator[tuple[str, Any]]:
         of_layers = set()
         for layer in model.layers:
             for variable in layer.weights:
                 of_layers.add(id(variable))
-                path = path_of(variable, model)
-                self.record_variable(f"{layer.name}/weights/{path}:0", variable)
+                yield f"{layer.name}/weights/{path_of(variable, model)}:0", variable
         for variable in model.weights:
             if id(variable) not in of_layers:
-                path = path_of(variable, model)
-                self.record_variable(f"{model.name}/weights/{path}:0", variable)
+                yield f"{model.name}/weights/{path_of(variable, model)}:0", variable
 
     def record_variable(self, name: str, variable: Any) -> None:
         """Record the value of a variable."""
@@ -237,6 +284,8 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         """End the run, with an end marker if the training `ended` well, and watch nothing any more."""
         self.functions.restore_all()
         self.tape_steps.left()
+        if self.observer is not None:
+            self.guarded(self.observer.observe_updates)
         super().end_run(ended=ended)
 
 

@@ -23,6 +23,9 @@ class CapturingHook(Protocol):
     @property
     def due(self) -> int: ...
 
+    @property
+    def is_observing(self) -> bool: ...
+
     def looks_inside(self) -> bool: ...
 
     def wants_as(self, name: str, collection: str) -> bool: ...
@@ -89,9 +92,10 @@ class StepFunctions:
 
         def step(*arguments: Any) -> Any:
             armed, self._armed = self._armed, False
-            if not armed or not self._hook.due or not self._hook.looks_inside():
-                return function(*arguments)
-            return self._capture(kind, function, arguments)
+            hook = self._hook
+            if armed and (hook.is_observing or (hook.due and hook.looks_inside())):
+                return self._capture(kind, function, arguments)
+            return function(*arguments)
 
         setattr(step, _MADE_BY, self)
         self._replaced[kind] = function, step
@@ -114,6 +118,7 @@ class StepFunctions:
             obstacle = _obstacle(self._model, kind)
             if obstacle is not None:
                 self._hook.warn_once(f"Gradients, inputs and outputs are not saved: {obstacle}")
+                # A loss is then saved as Keras logs it: the mean since the epoch began.
                 self.compiled[key] = function
             else:
                 self.compiled[key] = self._capturing(kind)
@@ -124,24 +129,33 @@ class StepFunctions:
         return logs
 
     def _capturing(self, kind: str) -> Callable[..., Any]:
-        """Compile a step that returns its logs, and everything wanted of its inside."""
-        model = self._model
+        """Compile a step that returns its logs, and everything wanted of its inside.
+
+        Under the default plan that is the batch's loss, also where nothing is due.
+        """
+        model, hook = self._model, self._hook
         plain_step = getattr(model, f"{kind}_step")
         layers = layers_of(model)
 
         def step(data: Any) -> Any:
-            collector = Collector(self._hook.wants_as, layers, model)
+            observes = hook.is_observing
+            wants = hook.wants_as if hook.due else _is_a_loss
+            collector = Collector(wants, layers, model, observes=observes)
             x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
             collector.offer("inputs", CollectionKeys.INPUTS, x)
             if y is not None:
                 collector.offer("labels", CollectionKeys.OUTPUTS, y)
             with collecting(collector):
                 logs = plain_step(data)
-            warn_of_hidden(self._hook, collector)
+            warn_of_hidden(hook, collector)
             return logs, collector.tensors
 
         function: Callable[..., Any] = model._make_function(step)
         return function
+
+
+def _is_a_loss(name: str, collection: str) -> bool:
+    return collection == CollectionKeys.LOSSES
 
 
 def warn_of_hidden(hook: CapturingHook, collector: Collector) -> None:

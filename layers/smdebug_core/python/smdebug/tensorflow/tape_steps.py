@@ -12,6 +12,7 @@ from smdebug.tensorflow.step_functions import CapturingHook, layers_of, warn_of_
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.compiled_steps import CompiledSteps, NamedValue
+    from smdebug.tensorflow.observer import KerasObserver
 
 Named = list[tuple[str, Any]]
 
@@ -20,6 +21,14 @@ class RecordingHook(CapturingHook, Protocol):
     """What the steps of a tape ask of the hook."""
 
     in_batch: bool
+
+    @property
+    def observer(self) -> KerasObserver | None: ...
+
+    @property
+    def follows_default_plan(self) -> bool: ...
+
+    def carry(self, name: str, value: Any) -> None: ...
 
     def wants(self, tensor_name: str) -> bool: ...
 
@@ -54,7 +63,12 @@ class TapeSteps:
         self._names.clear()
         self._hook.begin_step()
         if self._hook.due and self.model is not None and self._hook.looks_inside():
-            self._collector = Collector(self._hook.wants_as, layers_of(self.model), self.model)
+            self._collector = Collector(
+                self._hook.wants_as,
+                layers_of(self.model),
+                self.model,
+                observes=self._hook.is_observing,
+            )
             self._context = collecting(self._collector)
             self._context.__enter__()
 
@@ -69,6 +83,8 @@ class TapeSteps:
         self.left()
         if self._hook.due:
             self._hook.guarded(lambda: self._record(target, sources, gradients))
+        elif self._hook.is_observing:
+            self._hook.guarded(lambda: self._carry_losses(target))
 
     def traced(self) -> bool:
         """Begin a step of a function that is traced; return whether its steps are the tape's."""
@@ -102,6 +118,7 @@ class TapeSteps:
             *(
                 NamedValue(f"{path_of(variable)}:0", CollectionKeys.OPTIMIZER_VARIABLES, variable)
                 for variable in getattr(self.optimizer, "variables", ())
+                if not self._hook.follows_default_plan
             ),
         ]
 
@@ -111,8 +128,17 @@ class TapeSteps:
         losses, variables, named_gradients = self._named(target, sources, gradients)
         for name, loss in losses:
             self._hook.record_as(name, loss, CollectionKeys.LOSSES)
-        for name, variable in variables:
-            self._hook.record_variable(name, variable)
+        observer = self._hook.observer
+        if observer is not None:
+            observer.observe_parameters(variables)
+            if self.model is not None:
+                observer.note_model(self.model, layers_of(self.model))
+            if self.optimizer is not None:
+                observer.note_optimizer(self.optimizer)
+                observer.carry_rate(self.optimizer)
+        else:
+            for name, variable in variables:
+                self._hook.record_variable(name, variable)
         for name, gradient in named_gradients:
             if self._hook.wants_as(name, CollectionKeys.GRADIENTS):
                 self._hook.record(name, tf.convert_to_tensor(gradient))
@@ -121,7 +147,14 @@ class TapeSteps:
             warn_of_hidden(self._hook, collector)
             for name, value in collector.tensors.items():
                 self._hook.record(name, value)
-        self._hook.record_optimizer(self.optimizer)
+        if observer is None:
+            self._hook.record_optimizer(self.optimizer)
+
+    def _carry_losses(self, target: Any) -> None:
+        import tensorflow as tf
+
+        for name, loss in self._named_losses(tf.nest.flatten(target)):
+            self._hook.carry(name, loss)
 
     def _named(self, target: Any, sources: Any, gradients: Any) -> tuple[Named, Named, Named]:
         """Return the losses, variables and gradients of a step, each with its name."""

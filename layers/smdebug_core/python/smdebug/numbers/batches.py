@@ -1,0 +1,67 @@
+"""What is known of a batch beside the statistics of its values: equal rows, and the balance of its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.numbers.statistics import is_numeric
+
+Array = NDArray[Any]
+MAX_ROWS = 1 << 16
+"""Rows of larger batches are not compared."""
+MAX_CLASSES = 1 << 16
+
+
+def batch_facts(inputs: Sequence[Array]) -> dict[str, Any]:
+    """Return the shapes of a batch's inputs, and how many rows of the first are distinct."""
+    given = next((array for array in inputs if array.ndim), None)
+    if given is None:
+        return {}
+    return {
+        "shapes": [list(array.shape) for array in inputs[:8]],
+        "distinct_rows": distinct_rows(given),
+    }
+
+
+def distinct_rows(batch: Array) -> int | None:
+    """Return how many rows of the batch are distinct; None if it has too few or too many to compare."""
+    if not is_numeric(batch) or batch.ndim == 0 or not 1 < len(batch) <= MAX_ROWS or not batch.size:
+        return None
+    rows = np.ascontiguousarray(batch).reshape(len(batch), -1)
+    return len({row.tobytes() for row in rows})
+
+
+def label_facts(labels: Array) -> Mapping[str, Any]:
+    """Return the balance of a batch's labels: whole numbers, one per row, or rows with a single 1.
+
+    Other targets, as those of a regression, have none.
+    """
+    classes = _classes(labels)
+    if classes is None:
+        return {}
+    counts = np.bincount(classes)
+    return {
+        "targets": int(classes.size),
+        "classes_seen": int(np.count_nonzero(counts)),
+        "largest_class": int(counts.argmax()),
+        "largest_share": float(counts.max() / classes.size),
+    }
+
+
+def _classes(labels: Array) -> NDArray[np.int64] | None:
+    if labels.dtype.kind not in "biuf" or not labels.size:
+        return None
+    if labels.ndim > 1 and labels.shape[-1] > 1:
+        rows = labels.reshape(-1, labels.shape[-1])
+        is_one_hot = bool(((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all())
+        return rows.argmax(axis=1) if is_one_hot else None
+    values = labels.reshape(-1)
+    if labels.dtype.kind == "f" and not (np.isfinite(values).all() and (values % 1 == 0).all()):
+        return None
+    if values.min() < 0 or values.max() > MAX_CLASSES:
+        return None
+    return values.astype(np.int64)
