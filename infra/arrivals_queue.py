@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.dead_letters import Undelivered, encrypted_queue, let_send
+from infra.dead_letters import Undelivered, encrypted_queue, let_bucket_send, let_rules_send
 from infra.event_rule import EventRule
 from infra.names import CHECKS_QUEUE
 from infra.python_function import PythonFunction, allow
@@ -70,7 +70,7 @@ class ArrivalsQueue(Construct):
             )
         ]
         if bucket.is_our_own:
-            let_send(self.queue, "s3.amazonaws.com", [bucket.arn])
+            let_bucket_send(self.queue, bucket.arn)
             policy = self.queue.node.find_child("Policy")
             assert isinstance(policy, Construct)
             bucket.notify(arn, SUFFIXES, only_after=policy)
@@ -90,10 +90,10 @@ class ArrivalsQueue(Construct):
                 )
                 for name, keys in PATTERNS.items()
             ]
-        let_send(self.queue, "events.amazonaws.com", [rule.arn for rule in rules])
+        let_rules_send(self.queue, [rule.arn for rule in rules])
 
-    def feed(self, function: PythonFunction, *, batch_window: int) -> None:
-        """Pass batches to the function, which reports the messages to deliver again."""
+    def feed(self, function: PythonFunction, *, batch_window: int, at_once: int) -> None:
+        """Pass at most so many batches at once to the function, which reports those to deliver again."""
         arn = self.queue.queue_arn
         function.may(
             "sqs:ReceiveMessage",
@@ -110,6 +110,9 @@ class ArrivalsQueue(Construct):
             batch_size=1000 if batch_window else 10,  # more than ten only with a window
             maximum_batching_window_in_seconds=batch_window,
             function_response_types=["ReportBatchItemFailures"],
+            scaling_config=lambda_.CfnEventSourceMapping.ScalingConfigProperty(
+                maximum_concurrency=at_once
+            ),
         ).node.add_dependency(function.role)
 
     def let_send_reminders(self, function: PythonFunction) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 import jsii
@@ -35,17 +35,26 @@ def encrypted_queue(
     )
 
 
-def let_send(queue: sqs.Queue, service: str, sources: Sequence[str]) -> None:
-    """Let an AWS service send to the queue, on behalf of these resources of this account only."""
+def let_bucket_send(queue: sqs.Queue, bucket_arn: str) -> None:
+    """Let a bucket of this account notify the queue; the ARN of a bucket does not name its account."""
+    account = {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+    _let_send(queue, "s3.amazonaws.com", [bucket_arn], account)
+
+
+def let_rules_send(queue: sqs.Queue, rules: Sequence[str]) -> None:
+    """Let these EventBridge rules send to the queue. EventBridge sends no aws:SourceAccount."""
+    _let_send(queue, "events.amazonaws.com", rules, {})
+
+
+def _let_send(
+    queue: sqs.Queue, service: str, sources: Sequence[str], more: Mapping[str, object]
+) -> None:
     queue.add_to_resource_policy(
         iam.PolicyStatement(
             principals=[iam.ServicePrincipal(service)],
             actions=["sqs:SendMessage"],
             resources=[queue.queue_arn],
-            conditions={
-                "ArnEquals": {"aws:SourceArn": list(sources)},
-                "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID},
-            },
+            conditions={"ArnEquals": {"aws:SourceArn": list(sources)}, **more},
         )
     )
 
@@ -62,7 +71,7 @@ class Undelivered(Construct):
         """Let EventBridge send undelivered events of that rule here."""
         if not self._rules:
             # One statement for all rules, including later ones.
-            let_send(self.queue, "events.amazonaws.com", cdk.Lazy.list(_Rules(self._rules)))
+            let_rules_send(self.queue, cdk.Lazy.list(_Rules(self._rules)))
         self._rules.append(rule_arn)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -19,6 +20,13 @@ from infra.python_function import PythonFunction
 from infra.settings import Settings, WorkflowType
 
 DEFINITION = Path(__file__).parent / "workflow.asl.json"
+
+
+def definition(groups_at_once: int) -> str:
+    """Return the state machine, which evaluates at most so many groups of a run at once."""
+    machine = json.loads(DEFINITION.read_text(encoding="utf-8"))
+    machine["States"]["Groups"]["MaxConcurrency"] = groups_at_once
+    return json.dumps(machine, indent=2)
 
 
 class EvaluationWorkflow(Construct):
@@ -71,7 +79,7 @@ class EvaluationWorkflow(Construct):
             state_machine_type=sfn.StateMachineType.EXPRESS
             if settings.workflow_type is WorkflowType.EXPRESS
             else sfn.StateMachineType.STANDARD,
-            definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text(encoding="utf-8")),
+            definition_body=sfn.DefinitionBody.from_string(definition(settings.groups_at_once)),
             definition_substitutions={
                 "Evaluate": functions.evaluate.arn,
                 "Claim": functions.claim.arn,

@@ -28,7 +28,12 @@ class Functions:
             "Ingest", "ingest", "Records what has arrived, starts the evaluation of complete steps"
         )
         self.evaluate = self._function(
-            "Evaluate", "evaluate", "Evaluates the built-in rules", EVALUATION, **tensors
+            "Evaluate",
+            "evaluate",
+            "Evaluates the built-in rules",
+            EVALUATION,
+            reserved=settings.reserved_concurrency,
+            **tensors,
         )
         self.claim = self._function(
             "Claim", "claim", "Prepares the evaluation of a custom rule", EVALUATION

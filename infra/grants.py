@@ -31,7 +31,9 @@ def grant(
 
 def _grant_arrivals(functions: Functions, foundation: Foundation, settings: Settings) -> None:
     ingest = functions.ingest
-    foundation.arrivals.feed(ingest, batch_window=settings.batch_window_seconds)
+    foundation.arrivals.feed(
+        ingest, batch_window=settings.batch_window_seconds, at_once=settings.ingest_at_once
+    )
     foundation.table.let_record_arrivals(ingest)
     foundation.bucket.let_read(ingest)
     foundation.schedules.let_schedule_checks(ingest)

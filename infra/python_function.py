@@ -48,6 +48,7 @@ class PythonFunction(Construct):
         is_trusted: bool = True,
         code: lambda_.Code | None = None,
         name: str | None = None,
+        reserved: int = 0,
     ) -> None:
         super().__init__(scope, id)
         settings = shared.settings
@@ -83,6 +84,7 @@ class PythonFunction(Construct):
             memory_size=memory_mb,
             ephemeral_storage_size=cdk.Size.mebibytes(scratch_mb),
             environment=dict(shared.environment) if is_trusted else {},
+            reserved_concurrent_executions=reserved or None,
         )
         acknowledge(
             self.function,

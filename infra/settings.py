@@ -32,6 +32,7 @@ class Architecture(StrEnum):
     X86_64 = "x86_64"
 
 
+SMALLEST_ACCOUNT = 10  # the concurrency of a new account
 DEFAULT_RULES = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing")
 LOG_RETENTIONS = (
     1,
@@ -65,10 +66,14 @@ _MOST_DEFAULT_RULES = 40
 class Settings:
     """How the debugger is deployed; every field has a default that suits most."""
 
+    stack: str = "smdebug"
+    """The name of the stack; a second debugger in the same account and region needs another."""
     bucket: str | None = None
     """An existing bucket to watch, with EventBridge events on; by default the stack creates one."""
     run_retention_days: int | None = None
-    """Days after which objects in the stack's own bucket are deleted; by default they are kept."""
+    """Days after which objects below `run_retention_prefixes` are deleted; by default they are kept."""
+    run_retention_prefixes: tuple[str, ...] = ()
+    """The prefixes of the stack's own bucket whose objects expire, such as `experiments/`."""
     index_retention_days: int = 90
     """Days after a run's last change when its records are deleted."""
     default_rules: tuple[str, ...] = DEFAULT_RULES
@@ -111,6 +116,10 @@ class Settings:
     """How long a run may save nothing before it counts as ended; new data reopens it."""
     custom_rules: Path = field(default=Path(__file__).parents[1] / "rules" / "custom")
     """The folder whose rule files are deployed, one function each."""
+    account_concurrency: int = SMALLEST_ACCOUNT
+    """How many functions your account may run at once (Lambda's quota `Concurrent executions`)."""
+    reserved_concurrency: int = 0
+    """How many of them only the evaluation may use; needs an account with 200 or more."""
     local: bool = False
     """For the local stack: the layer has no wheels. Nothing else differs."""
 
@@ -122,8 +131,21 @@ class Settings:
             self._check_default_rules,
             self._check_key,
             self._check_folder,
+            self._check_stack,
+            self._check_retention,
+            self._check_concurrency,
         ):
             check()
+
+    @property
+    def ingest_at_once(self) -> int:
+        """How many batches of arrivals are handled at once: few, so that the rules are not starved."""
+        return max(2, min(1000, self.account_concurrency // 20))  # Lambda accepts 2 to 1,000
+
+    @property
+    def groups_at_once(self) -> int:
+        """How many groups of rules one execution evaluates at once."""
+        return max(2, min(40, self.account_concurrency // 5))  # an inline Map runs at most 40
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
@@ -162,6 +184,58 @@ class Settings:
             raise SettingsError(
                 f"run_retention_days={self.run_retention_days} applies to the stack's own bucket only: "
                 f"set a lifecycle rule on {self.bucket!r} yourself, or omit `bucket`."
+            )
+
+    def _check_stack(self) -> None:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", self.stack):
+            raise SettingsError(
+                f"stack={self.stack!r} is not a stack name: use up to 64 letters, digits and hyphens, "
+                "beginning with a letter."
+            )
+
+    def _check_retention(self) -> None:
+        prefixes = self.run_retention_prefixes
+        if self.run_retention_days is not None and not prefixes:
+            raise SettingsError(
+                f"run_retention_days={self.run_retention_days} needs run_retention_prefixes, the prefixes "
+                "of the runs that may expire, such as experiments/. The whole bucket also contains the "
+                "sources of rules."
+            )
+        if prefixes and self.run_retention_days is None:
+            raise SettingsError(
+                f"run_retention_prefixes={','.join(prefixes)} has no effect without run_retention_days."
+            )
+        for prefix in prefixes:
+            if not re.fullmatch(r"[^*?/][^*?]*/", prefix):
+                raise SettingsError(
+                    f"run_retention_prefixes: {prefix!r} is not a prefix: write experiments/ with a final "
+                    "slash and without the bucket."
+                )
+            if "rule-sources/".startswith(prefix) or prefix.startswith("rule-sources/"):
+                raise SettingsError(
+                    f"run_retention_prefixes: {prefix!r} contains the sources of rules, which must not "
+                    "expire: name the prefixes of runs."
+                )
+
+    def _check_concurrency(self) -> None:
+        limit, reserved = self.account_concurrency, self.reserved_concurrency
+        if not SMALLEST_ACCOUNT <= limit <= 100_000:
+            raise SettingsError(
+                f"account_concurrency={limit} is outside {SMALLEST_ACCOUNT} to 100000: `aws lambda "
+                "get-account-settings` shows your account's ConcurrentExecutions."
+            )
+        if reserved < 0:
+            raise SettingsError(f"reserved_concurrency={reserved} is negative.")
+        if reserved and limit < 200:
+            raise SettingsError(
+                f"reserved_concurrency={reserved} needs an account with a concurrency of 200 or more, and "
+                f"account_concurrency is {limit}: Lambda keeps 100 unreserved. Ask AWS for a higher quota, "
+                "or omit it."
+            )
+        if reserved and reserved > limit - 100:
+            raise SettingsError(
+                f"reserved_concurrency={reserved} leaves less than the 100 of {limit} that Lambda keeps "
+                f"unreserved: use at most {limit - 100}."
             )
 
     def _check_endpoints(self) -> None:

@@ -87,7 +87,7 @@ def synthesized(settings: Mapping[str, Any] | None = None, cache: Path | None = 
         if (known := explain_os_error(error, str(place))) is None:
             raise
         raise known from error
-    return Assembly(folder)
+    return Assembly(folder, str(settings.get("stack") or "smdebug"))
 
 
 def _synthesize(settings: str, folder: Path) -> None:

@@ -202,7 +202,7 @@ class Cloud:
     def _start_pollers(self) -> None:
         for mapping in self.deployed.mappings:
             role = self.deployed.functions[mapping.function].role
-            for _ in range(POLLERS):
+            for _ in range(min(POLLERS, mapping.at_once)):
                 poller = Poller(mapping, self.client("sqs", role), self.invoke, self._stopping)
                 thread = threading.Thread(target=poller.run, daemon=True)
                 thread.start()

@@ -18,6 +18,7 @@ class QueueMapping:
     batch_size: int
     window: float  # seconds
     reports_failures: bool
+    at_once: int  # batches that are handled at the same time
 
 
 @dataclass(frozen=True)

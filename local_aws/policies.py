@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from local_aws.calls import Permission
+from local_aws.condition_keys import ALWAYS, keys_sent
 from local_aws.errors import Unsupported
 from local_aws.template import ACCOUNT
 
@@ -124,7 +125,7 @@ class Policies:
     def check(self, caller: Caller, permission: Permission) -> None:
         """Raise `Refused` unless this role may do that."""
         context = {
-            **_EVERY_CALL,
+            **ALWAYS,
             "aws:PrincipalArn": caller.role,
             "aws:PrincipalAccount": ACCOUNT,
             **permission.context,
@@ -171,15 +172,15 @@ class Policies:
 
     def may_assume(self, service: str, role: str, source: str = "") -> None:
         """Raise `Refused` unless the role trusts this service."""
-        context = {**_EVERY_CALL, "aws:SourceArn": source}
         permission = Permission("sts:AssumeRole", role)
+        context = keys_sent(service, permission.action, source)
         trusted = self._trust.get(role, [])
         if not any(found.applies_to(permission, context, [service]) for found in trusted):
             raise Refused(f"{service} (for {source}) may not assume {role}: it is not trusted")
 
     def may_deliver(self, service: str, permission: Permission, source: str) -> None:
         """Raise `Refused` unless the receiver accepts this from a service on behalf of the source."""
-        context = {**_EVERY_CALL, "aws:SourceArn": source}
+        context = keys_sent(service, permission.action, source)
         applying = [
             statement
             for statement in self._resource_statements(permission.resource)
@@ -271,7 +272,6 @@ class Policies:
 
 
 _ELEMENTS = {"Sid", "Effect", "Action", "Resource", "NotResource", "Principal", "Condition"}
-_EVERY_CALL = {"aws:SourceAccount": ACCOUNT, "aws:SecureTransport": "true"}
 
 
 def session_statements(policy: str | None) -> tuple[Statement, ...] | None:

@@ -12,7 +12,7 @@ from local_aws.deployed import QueueMapping
 from local_aws.functions import Invocation
 from local_aws.template import ACCOUNT, REGION
 
-POLLERS = 2  # per queue; Lambda begins with five
+POLLERS = 2  # per queue at most, on this machine; Lambda begins with five
 CHECK_SECONDS = (
     0.05  # between checks for messages that become visible; a new one is noticed at once
 )

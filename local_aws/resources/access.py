@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from local_aws.calls import bus_arn, queue_arn
 from local_aws.resources.deployment import HERE, Created, Deployment, Kinds, Properties
@@ -54,15 +55,15 @@ def bus_policy(deployment: Deployment, name: str, properties: Properties) -> Cre
 def lambda_permission(deployment: Deployment, name: str, properties: Properties) -> Created:
     function = properties["FunctionName"]
     arn = function if function.startswith("arn:") else f"arn:aws:lambda:{HERE}:function:{function}"
+    conditions: dict[str, Any] = {"ArnLike": {"aws:SourceArn": properties.get("SourceArn", "*")}}
+    if "SourceAccount" in properties:
+        conditions["StringEquals"] = {"aws:SourceAccount": properties["SourceAccount"]}
     statement = {
         "Effect": "Allow",
         "Action": properties["Action"],
         "Resource": arn,
         "Principal": {"Service": properties["Principal"]},
-        "Condition": {
-            "ArnLike": {"aws:SourceArn": properties.get("SourceArn", "*")},
-            "StringEquals": {"aws:SourceAccount": properties.get("SourceAccount", ACCOUNT)},
-        },
+        "Condition": conditions,
     }
     deployment.policies.add_to_resource(arn, {"Statement": [statement]})
     return name, {}

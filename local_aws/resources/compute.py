@@ -68,6 +68,7 @@ def queue_mapping(deployment: Deployment, name: str, properties: Properties) -> 
             function=function.name,
             batch_size=properties.get("BatchSize", 10),
             window=properties.get("MaximumBatchingWindowInSeconds", 0),
+            at_once=properties.get("ScalingConfig", {}).get("MaximumConcurrency", 1000),
             reports_failures=(
                 "ReportBatchItemFailures" in properties.get("FunctionResponseTypes", [])
             ),
@@ -128,14 +129,14 @@ KINDS: Kinds = {
         (
             *("FunctionName", "Code", "Handler", "Role", "Runtime", "Timeout", "MemorySize"),
             *("Environment", "Layers", "LoggingConfig", "DeadLetterConfig"),
-            *("Architectures", "EphemeralStorage", "Description"),
+            *("Architectures", "EphemeralStorage", "Description", "ReservedConcurrentExecutions"),
         ),
     ),
     "AWS::Lambda::EventSourceMapping": (
         queue_mapping,
         (
             *("EventSourceArn", "FunctionName", "BatchSize", "FunctionResponseTypes"),
-            "MaximumBatchingWindowInSeconds",
+            *("MaximumBatchingWindowInSeconds", "ScalingConfig"),
         ),
     ),
     "AWS::StepFunctions::StateMachine": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from infra.arrivals_queue import PATTERNS, SUFFIXES
 from infra.assets import ROOT
+from infra.settings import Settings
 from tests.infra.conftest import Stack
 
 FUNCTIONS = ROOT / "functions"
@@ -82,6 +85,36 @@ def test_the_own_bucket_notifies_of_every_kind_of_upload_by_suffix(default_stack
         for rule in configuration["Filter"]["S3Key"]["Rules"]
     ]
     assert suffixes == list(SUFFIXES)
+
+
+@pytest.mark.parametrize(
+    ("account", "batches", "groups"), [(10, 2, 2), (1000, 50, 40), (10_000, 500, 40)]
+)
+def test_arrivals_cannot_starve_the_rules(
+    synthesize: Callable[..., Stack], account: int, batches: int, groups: int
+):
+    stack = synthesize(Settings(account_concurrency=account))
+    mapping = stack.single("AWS::Lambda::EventSourceMapping")
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": batches}
+    assert batches <= account / 5
+    machine = stack.single("AWS::StepFunctions::StateMachine")
+    assert json.loads(machine["DefinitionString"])["States"]["Groups"]["MaxConcurrency"] == groups
+
+
+def test_a_reservation_belongs_to_the_evaluation(synthesize: Callable[..., Stack]):
+    stack = synthesize(Settings(account_concurrency=1000, reserved_concurrency=100))
+    reserved = {
+        name: function["ReservedConcurrentExecutions"]
+        for name, function in stack.of("AWS::Lambda::Function").items()
+        if "ReservedConcurrentExecutions" in function
+    }
+    assert list(reserved.values()) == [100]
+    assert stack.function("Evaluate")["ReservedConcurrentExecutions"] == 100
+
+
+def test_nothing_is_reserved_in_a_small_account(default_stack: Stack):
+    functions = default_stack.of("AWS::Lambda::Function").values()
+    assert not [f for f in functions if "ReservedConcurrentExecutions" in f]
 
 
 def test_no_two_suffixes_overlap():

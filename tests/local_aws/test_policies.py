@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from local_aws.calls import Permission, Request, permissions_for
@@ -113,6 +115,50 @@ def test_a_service_delivers_only_if_the_receiver_accepts_its_source():
     ]:
         with pytest.raises(Refused):
             granted.may_deliver(service, permission, source)
+
+
+RULE = "arn:aws:events:us-east-1:123456789012:rule/r"
+OF_THIS_ACCOUNT = {"StringEquals": {"aws:SourceAccount": "123456789012"}}
+
+
+@pytest.mark.parametrize(
+    ("service", "source", "passes"),
+    [("s3.amazonaws.com", "arn:aws:s3:::mine", True), ("events.amazonaws.com", RULE, False)],
+)
+def test_a_service_sends_only_the_condition_keys_of_its_guide(service, source, passes):
+    granted = Policies()
+    statement = {
+        "Effect": "Allow",
+        "Action": "sqs:SendMessage",
+        "Resource": QUEUE,
+        "Principal": {"Service": service},
+        "Condition": OF_THIS_ACCOUNT,
+    }
+    granted.add_to_resource(QUEUE, {"Statement": [statement]})
+    with contextlib.nullcontext() if passes else pytest.raises(Refused):
+        granted.may_deliver(service, Permission("sqs:SendMessage", QUEUE), source)
+
+
+@pytest.mark.parametrize(
+    ("service", "passes"),
+    [
+        ("events.amazonaws.com", True),
+        ("states.amazonaws.com", True),
+        ("lambda.amazonaws.com", False),
+    ],
+)
+def test_a_role_that_demands_the_account_is_assumed_by_services_that_send_it(service, passes):
+    granted = Policies()
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Condition": OF_THIS_ACCOUNT}
+    granted.add_role(ROLE, {"Statement": [{**trust, "Principal": {"Service": service}}]})
+    with contextlib.nullcontext() if passes else pytest.raises(Refused):
+        granted.may_assume(service, ROLE, RULE)
+
+
+def test_the_calls_of_a_role_carry_no_source():
+    granted = policies(allow("dynamodb:GetItem", TABLE, Condition=OF_THIS_ACCOUNT))
+    with pytest.raises(Refused):
+        granted.check(Caller(ROLE), Permission("dynamodb:GetItem", TABLE))
 
 
 def test_unused_permissions_are_listed():
