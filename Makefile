@@ -184,12 +184,17 @@ wheel-check: wheel ## install the wheel in an empty environment and use it
 release: $(READY) ## prepare a release: version, changelog, wheel and its check (VERSION=0.2.0)
 	@$(BIN)/python -m tools.release "$(VERSION)"
 
-synth: $(READY) ## write the CloudFormation template of the application into cdk.out/
+synth: $(READY) ## write the CloudFormation template of the application into cdk.out/, and print its path
 	@$(BIN)/python -m infra.app
 
 deploy: $(READY) ## deploy into your AWS account (ARGS="-c alert_emails=me@example.org")
 	@command -v npx >/dev/null || { echo "The CDK CLI needs npx, which comes with Node.js 22 or newer."; exit 1; }
 	npx --yes aws-cdk@$(CDK_CLI) deploy $(ARGS)
+
+take-over: $(READY) ## watch a bucket that an earlier stack has left (BUCKET=smdebug-…)
+	@test -n "$(BUCKET)" || { echo "Which bucket? make take-over BUCKET=smdebug-…"; exit 1; }
+	@$(BIN)/python -m infra.take_over "$(BUCKET)"
+	@$(MAKE) --no-print-directory deploy ARGS="-c bucket=$(BUCKET) $(ARGS)"
 
 layer: $(READY) ## build the Lambda layer for both processors into build/
 	@for a in arm64 x86_64; do $(BIN)/python -m infra.core_layer $$a build/layer-$$a || exit 1; done
@@ -216,4 +221,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report verdicts bench-cold wheel wheel-check release synth deploy layer layer-check lock clean
+.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report verdicts bench-cold wheel wheel-check release synth deploy take-over layer layer-check lock clean

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -13,13 +14,15 @@ from infra.assets import ROOT
 from infra.settings import Settings, SettingsError
 from infra.stack import DebuggerStack
 
-NAME = "smdebug"
+NAME = Settings.stack
+"""The name of the stack, unless the setting `stack` says otherwise."""
 
 
-def app_with(settings: Settings | None = None, *, name: str = NAME, **options: Any) -> cdk.App:
+def app_with(settings: Settings | None = None, **options: Any) -> cdk.App:
     """Return the app; without `settings`, they come from the context."""
     app = cdk.App(**options)
-    DebuggerStack(app, name, settings=settings or Settings.from_context(app.node.get_all_context()))
+    settings = settings or Settings.from_context(app.node.get_all_context())
+    DebuggerStack(app, settings.stack, settings=settings)
     return app
 
 
@@ -28,7 +31,10 @@ def main() -> None:
         app = app_with(**_options_without_cli(os.environ))
     except SettingsError as error:
         sys.exit(str(error))
-    app.synth()
+    assembly = app.synth()
+    if "CDK_OUTDIR" not in os.environ:  # the CDK CLI reads the folder itself
+        for stack in assembly.stacks:
+            print(Path(stack.template_full_path).resolve())
 
 
 def _options_without_cli(environ: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ class Outputs(Construct):
         *,
         workflow: str,
         dashboard: str,
+        alarms_topic: str,
     ) -> None:
         super().__init__(scope, id)
         bucket = foundation.bucket
@@ -31,6 +32,9 @@ class Outputs(Construct):
         self._add("StepIndex", foundation.table.name, "The table that smdebug.service reads")
         self._add("FindingsBus", foundation.bus.name, "Add your own EventBridge rules to this bus")
         self._add("AlertsTopic", foundation.alerts.arn, "Subscribe here to get the alerts")
+        self._add(
+            "AlarmsTopic", alarms_topic, "Subscribe here to get the alarms of the stack itself"
+        )
         self._add("Workflow", workflow, "Evaluates the rules")
         self._add(
             "Dashboard", f"{console}#dashboards:name={dashboard}", "Backlog, failures and findings"
@@ -58,5 +62,8 @@ def _turn_on_events(bucket: str) -> str:
     api = "aws s3api"
     add = "jq -s '(.[0] // {}) + {EventBridgeConfiguration: {}}'"
     read = f"{api} get-bucket-notification-configuration --bucket {bucket}"
-    write = f"{api} put-bucket-notification-configuration --bucket {bucket} --notification-configuration"
+    write = (
+        f"{api} put-bucket-notification-configuration --bucket {bucket} "
+        "--skip-destination-validation --notification-configuration"
+    )
     return f'{write} "$({read} | {add})"'

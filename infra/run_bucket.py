@@ -16,7 +16,7 @@ from constructs import Construct
 from infra.acknowledgments import acknowledge
 from infra.names import BUCKET, STATE_BUCKET
 from infra.python_function import PythonFunction
-from infra.settings import Settings
+from infra.settings import Removal, Settings
 
 STATE = "state/*.state"
 EVIDENCE = "report/findings/*.finding"
@@ -30,6 +30,17 @@ OTHER_RUNS = (
     "Rules may compare runs with those in the buckets of `other_buckets`, which are only read."
 )
 OUR_OWN_KEYS = "Any run may have such an object; nothing else uses its suffix."
+
+
+def kept_after_creation(removal: Removal) -> cdk.RemovalPolicy:
+    """The policy of what holds runs or their records.
+
+    It is kept on update and deletion. A creation that is rolled back deletes it, so that its name does not
+    block the next attempt.
+    """
+    if removal is Removal.RETAIN:
+        return cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+    return cdk.RemovalPolicy.DESTROY
 
 
 class RunBucket(Construct):
@@ -125,7 +136,12 @@ class RunBucket(Construct):
             )
         ]
         if kept is not None:
-            rules.append(s3.LifecycleRule(id="Old", expiration=cdk.Duration.days(kept)))
+            rules += [
+                s3.LifecycleRule(
+                    id=f"Old{number}", prefix=prefix, expiration=cdk.Duration.days(kept)
+                )
+                for number, prefix in enumerate(settings.run_retention_prefixes, 1)
+            ]
         bucket = s3.Bucket(
             self,
             "Bucket",
@@ -137,7 +153,7 @@ class RunBucket(Construct):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=rules,
-            removal_policy=cdk.RemovalPolicy[settings.removal_policy.name],
+            removal_policy=kept_after_creation(settings.removal_policy),
         )
         acknowledge(
             bucket,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.names import TABLE
 from infra.python_function import PythonFunction
-from infra.settings import Removal, Settings
+from infra.run_bucket import kept_after_creation
+from infra.settings import Settings
 
 
 class StepTable(Construct):
@@ -35,8 +35,8 @@ class StepTable(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=settings.point_in_time_recovery
             ),
-            removal_policy=cdk.RemovalPolicy[settings.removal_policy.name],
-            deletion_protection=settings.removal_policy is Removal.RETAIN,
+            # No deletion protection: CloudFormation could not roll back a failed creation.
+            removal_policy=kept_after_creation(settings.removal_policy),
         )
 
     @property

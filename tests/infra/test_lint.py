@@ -79,7 +79,7 @@ def test_the_app_synthesizes_in_a_process(tmp_path: Path, default_stack: Stack):
 
 
 def test_make_synth_writes_the_template_into_cdk_out(tmp_path: Path, default_stack: Stack):
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "infra.app"],
         cwd=tmp_path,
         env={
@@ -89,8 +89,12 @@ def test_make_synth_writes_the_template_into_cdk_out(tmp_path: Path, default_sta
         },
         check=True,
         timeout=300,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    written = json.loads((tmp_path / "cdk.out" / f"{NAME}.template.json").read_text("utf-8"))
+    printed = Path(done.stdout.strip().splitlines()[-1])
+    assert printed.samefile(tmp_path / "cdk.out" / f"{NAME}.template.json")
+    written = json.loads(printed.read_text("utf-8"))
     assert written["Resources"].keys() == default_stack.resources.keys()
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 
+from infra.app import app_with
 from infra.assets import ROOT
 from infra.settings import Architecture, Removal, Settings
 from infra.training_debugger import TrainingDebugger
@@ -28,7 +30,7 @@ def test_the_records_of_a_run_expire(stack: Stack):
 
 
 def test_runs_and_step_index_are_retained_unless_configured(synthesize: Callable[..., Stack]):
-    for removal, policy in ((Removal.RETAIN, "Retain"), (Removal.DESTROY, "Delete")):
+    for removal, policy in ((Removal.RETAIN, "RetainExceptOnCreate"), (Removal.DESTROY, "Delete")):
         stack = synthesize(Settings(removal_policy=removal))
         kept = [
             resource
@@ -38,6 +40,39 @@ def test_runs_and_step_index_are_retained_unless_configured(synthesize: Callable
         assert [resource["DeletionPolicy"] for resource in kept] == [policy, policy]
 
 
+def test_a_rolled_back_creation_leaves_nothing_behind(default_stack: Stack):
+    for resource in default_stack.resources.values():
+        # `Retain` would keep the resource even then, and deletion protection would fail the rollback.
+        assert resource.get("DeletionPolicy") != "Retain", resource["Type"]
+        assert not resource.get("Properties", {}).get("DeletionProtectionEnabled")
+
+
+def test_what_holds_runs_is_kept_when_it_is_replaced(default_stack: Stack):
+    for kind in ("AWS::S3::Bucket", "AWS::DynamoDB::Table"):
+        (resource,) = [r for r in default_stack.resources.values() if r["Type"] == kind]
+        assert resource["UpdateReplacePolicy"] == "Retain"
+
+
+# A different value of one of these would make CloudFormation create a second bucket or table, and every
+# present run would be out of reach. Do not change the file: keep the construct's path and the property.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-table.html
+REPLACED_BY = {
+    "AWS::S3::Bucket": ("BucketName",),
+    "AWS::DynamoDB::Table": ("TableName", "KeySchema", "AttributeDefinitions"),
+}
+
+
+def test_an_update_replaces_neither_the_bucket_nor_the_table(default_stack: Stack):
+    deployed = json.loads((Path(__file__).parent / "never_replaced.json").read_text())
+    found = {
+        logical_id: {key: resource["Properties"].get(key) for key in REPLACED_BY[resource["Type"]]}
+        | {"Type": resource["Type"]}
+        for logical_id, resource in default_stack.resources.items()
+        if resource["Type"] in REPLACED_BY
+    }
+    assert found == deployed
+
+
 def test_old_runs_are_deleted_only_if_configured(
     synthesize: Callable[..., Stack], default_stack: Stack
 ):
@@ -45,8 +80,13 @@ def test_old_runs_are_deleted_only_if_configured(
         return stack.single("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
 
     assert not [rule for rule in rules(default_stack) if "ExpirationInDays" in rule]
-    configured = rules(synthesize(Settings(run_retention_days=30)))
-    assert [rule["ExpirationInDays"] for rule in configured if "ExpirationInDays" in rule] == [30]
+    prefixes = ("experiments/", "nightly/")
+    configured = rules(synthesize(Settings(run_retention_days=30, run_retention_prefixes=prefixes)))
+    expiring = [rule for rule in configured if "ExpirationInDays" in rule]
+    assert [(rule["Prefix"], rule["ExpirationInDays"]) for rule in expiring] == [
+        ("experiments/", 30),
+        ("nightly/", 30),
+    ]
 
 
 # As a whole
@@ -56,7 +96,7 @@ def test_the_outputs(default_stack: Stack, full_stack: Stack):
     outputs = set(default_stack.template["Outputs"])
     assert outputs == {
         *("Bucket", "StepIndex", "FindingsBus", "AlertsTopic", "Workflow", "Dashboard"),
-        *("EvaluationLog", "CustomRuleLogs"),
+        *("EvaluationLog", "CustomRuleLogs", "AlarmsTopic"),
     }
     assert set(full_stack.template["Outputs"]) - outputs == {"TurnOnEvents"}
 
@@ -128,9 +168,38 @@ def test_two_debuggers_fit_in_one_stack_of_another_app(tmp_path, everything: Set
         assert len(set(names)) == 2
 
 
+def test_two_stacks_in_one_account_and_region_share_no_name(tmp_path, default_stack: Stack):
+    app = app_with(
+        Settings(stack="second"),
+        context=UNBUNDLED,
+        outdir=str(tmp_path),
+        builtin_cloud_formation_validation=False,
+    )
+    second = Stack(app.synth().get_stack_by_name("second").template)
+
+    def names(stack: Stack) -> set[tuple[str, str]]:
+        return {
+            (resource["Type"], json.dumps(value))
+            for resource in stack.resources.values()
+            for key, value in resource.get("Properties", {}).items()
+            if key in CHOSEN_NAMES and resource["Type"] not in INSIDE_ANOTHER
+        }
+
+    assert len(names(default_stack)) >= 5
+    assert names(default_stack) & names(second) == set()
+
+
+CHOSEN_NAMES = {
+    *("Name", "BucketName", "FunctionName", "TableName", "QueueName", "TopicName", "RoleName"),
+    *("LogGroupName", "StateMachineName", "DashboardName", "AlarmName", "LayerName"),
+}
+INSIDE_ANOTHER = {"AWS::Lambda::Permission", "AWS::Lambda::EventSourceMapping"}
+
+
 def test_the_settings_come_from_the_command_line(synthesize: Callable[..., Stack]):
     settings = Settings.from_context(
         {"alert_emails": "me@example.org", "aws:cdk:version-reporting": True}
     )
     stack = synthesize(settings)
-    assert stack.single("AWS::SNS::Subscription")["Endpoint"] == "me@example.org"
+    alerts = stack.single("AWS::SNS::Subscription", "DebuggerAlertsEmail")
+    assert alerts["Endpoint"] == "me@example.org"
