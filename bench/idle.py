@@ -17,7 +17,12 @@ from smdebug.service.costs import PRICES
 PROMISED = 0.05  # dollars beyond the always-free tier, without a customer key
 MINUTES = 60 * 24 * 30
 RECEIVES_PER_MINUTE = 15  # Lambda polls a queue with five long polls of 20 s
-SWEEP = {"seconds": 0.05, "GB": 0.5}  # one table query finds that no run is active
+OWN_METRICS = 3  # RuleErrors, MissedNotifications, OldestUnevaluatedStep
+SWEEP = {
+    "seconds": 0.05,
+    "GB": 0.5,
+    "log bytes": 1200,
+}  # one table query finds that no run is active
 _UNBUNDLED: dict[str, Any] = {"aws:cdk:bundling-stacks": []}
 
 
@@ -44,7 +49,9 @@ PRICED = (
     Item("Lambda invocations", PRICES["invocation"], 1e6),
     Item("Lambda GB-seconds", PRICES["GB-second"], 400_000),
     Item("table read units", PRICES["read unit"], 0),
-    Item("alarms", 0.10, 10),
+    Item("alarm metrics", 0.10, 10),
+    Item("own metrics", 0.30, 10),
+    Item("GB of logs", 0.50, 5),
     Item("dashboards", 3.00, 3),
     Item("keys of KMS", 1.00, 0),
     Item("secrets", 0.40, 0),
@@ -79,12 +86,22 @@ def bill_of(resources: dict[str, Any]) -> list[Item]:
         "Lambda invocations": sweeps,
         "Lambda GB-seconds": sweeps * SWEEP["seconds"] * SWEEP["GB"],
         "table read units": sweeps,
-        "alarms": there["AWS::CloudWatch::Alarm"],
+        "alarm metrics": sum(map(_metrics_of, resources.values())),
+        "own metrics": OWN_METRICS,
+        "GB of logs": sweeps * SWEEP["log bytes"] / 1e9,
         "dashboards": there["AWS::CloudWatch::Dashboard"],
         "keys of KMS": there["AWS::KMS::Key"],
         "secrets": there["AWS::SecretsManager::Secret"],
     }
     return [Item(priced.name, priced.price, priced.free, used[priced.name]) for priced in PRICED]
+
+
+def _metrics_of(resource: dict[str, Any]) -> int:
+    """The metrics that an alarm watches: each is billed."""
+    if resource["Type"] != "AWS::CloudWatch::Alarm":
+        return 0
+    parts = resource["Properties"].get("Metrics")
+    return sum("MetricStat" in part for part in parts) if parts else 1
 
 
 def minutes_between(expression: str) -> float:

@@ -24,6 +24,7 @@ class Foundation:
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         self.unique = _unique(scope)
+        self.deployment = f"smdebug-{self.unique}"  # the dimension of its metrics
         self.key = (
             kms.Key.from_key_arn(scope, "Key", settings.encryption_key_arn)
             if settings.encryption_key_arn

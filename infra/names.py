@@ -22,5 +22,8 @@ INCOMPLETE_STEP_TIMEOUT = "SMDEBUG_INCOMPLETE_STEP_TIMEOUT"
 STALL_TIMEOUT = "SMDEBUG_STALL_TIMEOUT"
 SILENCE_TIMEOUT = "SMDEBUG_SILENCE_TIMEOUT"
 
+METRICS_OF = "POWERTOOLS_SERVICE_NAME"
+"""The variable from which Powertools takes the dimension `service` of every metric: this deployment."""
+
 METRICS = "smdebug"
 """The CloudWatch namespace of the functions' own metrics."""

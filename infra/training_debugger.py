@@ -5,7 +5,8 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra import names
-from infra.alarms import Alarms
+from infra.alarms import Alarms, Watched
+from infra.alarms_topic import AlarmsTopic
 from infra.core_layer import CoreLayer
 from infra.evaluation_workflow import EvaluationWorkflow
 from infra.foundation import Foundation
@@ -48,7 +49,13 @@ class TrainingDebugger(Construct):
         self.alerts_topic_arn = foundation.alerts.arn
         self.workflow_arn = workflow.arn
         self.outputs = Outputs(
-            self, "Outputs", foundation, functions, workflow=workflow.arn, dashboard=dashboard
+            self,
+            "Outputs",
+            foundation,
+            functions,
+            workflow=workflow.arn,
+            dashboard=dashboard,
+            alarms_topic=self.alarms_topic_arn,
         )
 
     def _functions(self, foundation: Foundation) -> Functions:
@@ -57,7 +64,10 @@ class TrainingDebugger(Construct):
             self, "CoreLayer", architecture=settings.architecture, local=settings.local
         )
         shared = Shared(
-            layer.version, foundation.undelivered.queue, settings, _environment(settings)
+            layer.version,
+            foundation.undelivered.queue,
+            settings,
+            _environment(settings, foundation.deployment),
         )
         return Functions(self, shared=shared, schedules=foundation.schedules)
 
@@ -65,23 +75,24 @@ class TrainingDebugger(Construct):
         self, functions: Functions, foundation: Foundation, workflow: EvaluationWorkflow
     ) -> str:
         """Add alarms and a dashboard; return the name of the dashboard."""
-        alarms = Alarms(
-            self,
-            "Alarms",
-            dead_letters={
-                "Arrivals": foundation.arrivals.dead_letters,
-                "Undelivered": foundation.undelivered.queue,
-            },
+        topic = AlarmsTopic(self, "AlarmsTopic", settings=self.settings)
+        self.alarms_topic_arn = topic.arn
+        watched = Watched(
+            arrivals=foundation.arrivals.queue,
+            dead_letters=[foundation.arrivals.dead_letters, foundation.undelivered.queue],
             workflow=workflow,
+            ingest=functions.ingest,
+            evaluate=functions.evaluate,
+            deployment=foundation.deployment,
         )
-        alarms.connect(functions.notify, foundation.undelivered)
-        queues = {"arrivals": foundation.arrivals.queue}
-        return alarms.show(queues, functions.monitored).dashboard_name
+        alarms = Alarms(self, "Alarms", watched=watched, topic=topic)
+        return alarms.show(functions.monitored).dashboard_name
 
 
-def _environment(settings: Settings) -> dict[str, str]:
+def _environment(settings: Settings, deployment: str) -> dict[str, str]:
     """The settings that every trusted function gets; the handlers have no defaults of their own."""
     return {
+        names.METRICS_OF: deployment,
         names.DEFAULT_RULES: ",".join(settings.default_rules),
         names.INDEX_RETENTION: str(settings.index_retention_days * 86_400),
         names.INCOMPLETE_STEP_TIMEOUT: str(settings.incomplete_step_timeout_seconds),

@@ -100,7 +100,7 @@ def is_used(aws, role: str, action: str, resource: str = "") -> bool:
 
 def short(name: str) -> str:
     """DebuggerIngestRole88014964 -> Ingest."""
-    for owner in ("UndeliveredQueue", "ArrivalsQueue", "NotifyFunction"):
+    for owner in ("UndeliveredQueue", "ArrivalsQueue", "AlarmsTopic"):
         if owner in name:
             return owner
     return re.sub(r"^Debugger|Role[0-9A-F]{8}$", "", name)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 NOT_SHOWN = {
     "UndeliveredQueue sqs:SendMessage": "EventBridge itself sends undeliverable events there; on this "
     "machine every function can be reached.",
-    "NotifyFunction lambda:InvokeFunction": "CloudWatch calls it for the stack's alarms; moto raises none.",
+    "AlarmsTopic sns:Publish": "CloudWatch publishes the stack's alarms there; moto raises none.",
     "Act sagemaker:StopTrainingJob": "It stops the job of a run; moto does not support this call.",
     "Watch scheduler:UpdateSchedule": "A schedule that has fired may still exist on AWS; moto removes it "
     "at once.",

@@ -169,16 +169,18 @@ def test_services_send_to_queues_for_sources_of_this_account_only(stack: Stack):
         sources = listed(statement["Condition"]["ArnEquals"]["aws:SourceArn"])
         assert sources
         assert not [source for source in map(stack.text, sources) if "*" in source]
-        assert statement["Condition"]["StringEquals"] == {
-            "aws:SourceAccount": {"Ref": "AWS::AccountId"}
-        }
+        account = statement["Condition"].get("StringEquals")
+        if statement["Principal"]["Service"] == "events.amazonaws.com":
+            assert account is None, "EventBridge sends no aws:SourceAccount"
+        else:  # the ARN of a bucket does not name its account
+            assert account == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
 
 
 def test_only_rules_of_this_account_may_call_functions(stack: Stack):
     permissions = stack.of("AWS::Lambda::Permission").values()
     assert permissions
     for permission in permissions:
-        assert permission["SourceAccount"] == {"Ref": "AWS::AccountId"}
+        assert "SourceAccount" not in permission, "EventBridge sends no aws:SourceAccount"
         assert permission["SourceArn"]["Fn::GetAtt"][1] == "Arn"
 
 
@@ -215,9 +217,10 @@ def test_queues_topic_and_table_are_encrypted(default_stack: Stack, full_stack: 
         assert all(
             queue["SqsManagedSseEnabled"] is True for queue in stack.of("AWS::SQS::Queue").values()
         )
-    assert default_stack.single("AWS::SNS::Topic")["KmsMasterKeyId"] == "alias/aws/sns"
+    alerts = "DebuggerAlertsTopic"
+    assert default_stack.single("AWS::SNS::Topic", alerts)["KmsMasterKeyId"] == "alias/aws/sns"
     mine = "arn:aws:kms:us-east-1:123456789012:key/mine"
-    assert full_stack.single("AWS::SNS::Topic")["KmsMasterKeyId"] == mine
+    assert full_stack.single("AWS::SNS::Topic", alerts)["KmsMasterKeyId"] == mine
     assert full_stack.single("AWS::DynamoDB::Table")["SSESpecification"]["KMSMasterKeyId"] == mine
 
 
