@@ -28,6 +28,7 @@ SOURCES = (
         for name in ("smdebug", "tornasole", "tornasole_rules")
     ),
     ROOT / "rules" / "smdebug_rules",
+    ROOT / "rules" / "smdebug_default_rules",
 )
 _PLATFORMS = {
     Architecture.ARM64: "aarch64-manylinux_2_28",

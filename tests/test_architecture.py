@@ -230,7 +230,11 @@ def test_frameworks_are_imported_by_their_own_package_alone():
     assert not wrong
 
 
-def test_a_built_in_rule_is_written_as_a_user_would():
+OBSERVATIONS = ("rules.robust", "rules.rule_sets", "numbers.rows", "trials.observed_step")
+
+
+@pytest.mark.parametrize("room", ["smdebug_rules", "smdebug_default_rules"])
+def test_a_built_in_rule_is_written_as_a_user_would(room):
     public = {
         "smdebug",
         "smdebug.rules",
@@ -242,10 +246,11 @@ def test_a_built_in_rule_is_written_as_a_user_would():
         "smdebug.mode_keys",
         "smdebug.trials",
         "smdebug.numbers.conditions",
+        *(f"smdebug.{name}" for name in (*OBSERVATIONS, "trials.statistics_matrix")),
     }
     wrong = [
         f"{path.relative_to(RULES)} -> {name}"
-        for path in modules(RULES / "smdebug_rules")
+        for path in modules(RULES / room)
         for name in imports_of(path, at_run_time=False)
         if name.startswith("smdebug.")
         and name not in public

@@ -20,12 +20,16 @@ CHECKOUT = Path(__file__).parents[1]
 SESSION = """
 import sys, tempfile
 import numpy as np
-import smdebug, smdebug_rules, tornasole, tornasole_rules
+import smdebug, smdebug_default_rules, smdebug_rules, tornasole, tornasole_rules
 from smdebug import Hook, SaveConfig
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet
 from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.trials import create_trial
+from smdebug_default_rules.catalog import CATALOG
 from smdebug_rules import ExplodingTensor
+
+for entry in CATALOG.values():
+    entry.load()
 
 assert "site-packages" in smdebug.__file__, smdebug.__file__
 out = tempfile.mkdtemp() + "/run"
@@ -74,7 +78,7 @@ def main(dist: Path) -> None:
 def check_contents(wheel: Path) -> None:
     """Exit with a message unless the wheel holds exactly the modules of the checkout."""
     roots = [CHECKOUT / "layers/smdebug_core/python", CHECKOUT / "rules"]
-    packages = {"smdebug", "tornasole", "tornasole_rules", "smdebug_rules"}
+    packages = {"smdebug", "tornasole", "tornasole_rules", "smdebug_rules", "smdebug_default_rules"}
     expected = {
         path.relative_to(root).as_posix()
         for root in roots

@@ -13,13 +13,14 @@ from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugError, SMDebug
 from smdebug.logger import get_logger
 from smdebug.rules.action import Actions
 from smdebug.rules.findings import Finding, as_findings
+from smdebug.rules.observed import ObservedRun
 from smdebug.rules.req_tensors import RequiredTensors
 
 if TYPE_CHECKING:
     from smdebug.trials.trial import Trial
 
 
-class Rule(ABC):
+class Rule(ObservedRun, ABC):
     """Checks every step of a run: implement `invoke_at_step`, and return True if the condition is met.
 
         class LargeLoss(Rule):
@@ -82,8 +83,9 @@ class Rule(ABC):
             "RuleParameters": "",
         }
         self._actions = Actions(action_str, self.rule_name)
+        self._step: int | None = None
 
-    def set_required_tensors(self, step: int) -> None:  # noqa: B027
+    def set_required_tensors(self, step: int) -> None:
         """Optional: call `self.req_tensors.add(...)` for what this step needs; it is fetched together."""
 
     @abstractmethod
@@ -104,6 +106,7 @@ class Rule(ABC):
         the step was not saved; `NoMoreData` if the training ended before it.
         """
         self.base_trial.wait_for_steps([step])
+        self._step = step
         # The trial does not change while a rule reads it.
         with no_refresh(self.trials):
             self._begin_evidence()

@@ -45,6 +45,7 @@ BASE_ATTRIBUTES = frozenset(
         "not_checked",
         "skipped",
         "_actions",
+        "_step",
     )
 )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from smdebug.exceptions import (
     DamagedFile,
-    SMDebugValueError,
     TensorUnavailable,
     TensorUnavailableForStep,
 )
@@ -35,14 +33,15 @@ from smdebug.files.observations import (
 )
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
-from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.numbers.rows import COLUMNS
+from smdebug.trials.observed_step import ObservedStep, ObservedSteps
 from smdebug.trials.replicas import Difference, absent, differences
+from smdebug.trials.statistics_matrix import Floats, StatisticsMatrix
 
 if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.trials.known_steps import KnownSteps
 
-Floats = NDArray[np.float32]
 GLOBAL = ModeKeys.GLOBAL
 
 
@@ -79,59 +78,6 @@ class ObservationsUnavailable(TensorUnavailable):
 
 
 @dataclass(frozen=True)
-class StatisticsMatrix:
-    """What was measured of each tensor at one step: a row per tensor, a column per statistic."""
-
-    step: int
-    tensors: tuple[ObservedTensor, ...]
-    kinds: tuple[str, ...]
-    """The kind of each row: `parameters`, `gradients`, `updates`, `inputs`, `outputs`."""
-    values: Floats
-    columns: tuple[str, ...] = COLUMNS
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The names of the rows."""
-        return [tensor.name for tensor in self.tensors]
-
-    def column(self, statistic: str) -> Floats:
-        """That statistic of every tensor, NaN where the step had none of it."""
-        place = COLUMN.get(statistic)
-        if place is None:
-            raise SMDebugValueError(
-                f"{statistic!r} is no statistic. There are {', '.join(self.columns)}"
-            )
-        return self.values[:, place]
-
-    def row(self, name: str) -> dict[str, float]:
-        """The statistics of that tensor, by name."""
-        place = self._places.get(name)
-        if place is None:
-            raise TensorUnavailableForStep(name, self.step)
-        return dict(zip(self.columns, self.values[place].tolist(), strict=True))
-
-    def of(self, kind: str) -> StatisticsMatrix:
-        """The rows of one kind alone."""
-        chosen = [place for place, other in enumerate(self.kinds) if other == kind]
-        return StatisticsMatrix(
-            self.step,
-            tuple(self.tensors[place] for place in chosen),
-            (kind,) * len(chosen),
-            self.values[chosen],
-        )
-
-    def __len__(self) -> int:
-        return len(self.tensors)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
-
-
-@dataclass(frozen=True)
 class Series:
     """A scalar at every step of a run, whether the step was saved or not."""
 
@@ -163,6 +109,8 @@ class Observations:
         self._trial = trial
         self._layouts: dict[tuple[str | None, int], Layout] = {}
         self._series: dict[tuple[str, int, str], NDArray[np.float64]] = {}
+        self._steps = ObservedSteps(self, trial)
+        self._derived: tuple[Layout, dict[str, Any]] | None = None
 
     @property
     def exist(self) -> bool:
@@ -183,7 +131,10 @@ class Observations:
 
     def layout(self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None) -> Layout:
         """The layout that holds at the step."""
-        at = self._facts(step, mode, worker).get("layout")
+        return self.layout_at(self._facts(step, mode, worker).get("layout"), worker)
+
+    def layout_at(self, at: Any, worker: str | None = None) -> Layout:
+        """The layout that was written at that step."""
         place = f"{LAYOUT} of {self._trial.path}"
         if type(at) is not int:
             raise DamagedFile(f"{FACTS} of {self._trial.path}", f"{at!r:.100} is no layout's step")
@@ -296,6 +247,25 @@ class Observations:
                     self._series[key] = _checked_series(content, f"{SERIES}{name}")
                 parts.append(self._series[key])
         return _series(name, np.concatenate(parts))
+
+    def at(self, step: int, worker: str | None = None) -> ObservedStep:
+        """What was observed at a global step, read once for all rules that ask."""
+        return self._steps.at(step, worker)
+
+    def derived_from(self, layout: Layout) -> dict[str, Any]:
+        """A place for what rules derive from a layout, kept until another one is asked for."""
+        if self._derived is None or self._derived[0] is not layout:
+            self._derived = (layout, {})
+        return self._derived[1]
+
+    def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]:
+        """The facts of a global step, without those of its layout."""
+        return self._facts(step, GLOBAL, worker)
+
+    def value_of(self, name: str, step: int, worker: str | None = None) -> NDArray[Any]:
+        """The array that one worker saved under a name of `files.observations`."""
+        value: NDArray[Any] = self._tensor(name).value(step, GLOBAL, worker)
+        return value
 
     def series_names(self) -> list[str]:
         """The names of the scalars that were kept at every step."""

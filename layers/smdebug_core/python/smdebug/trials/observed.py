@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
-    from smdebug.trials.observations import Observations, Series, StatisticsMatrix
+    from smdebug.trials.observations import Observations, Series
+    from smdebug.trials.statistics_matrix import StatisticsMatrix
 
 GLOBAL = ModeKeys.GLOBAL
 

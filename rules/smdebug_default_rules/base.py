@@ -1,0 +1,76 @@
+"""What all default rules share: which steps they look at, and the form of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Finding, Rule
+from smdebug.rules.rule_sets import NOT_OBSERVED
+from smdebug.trials.observed_step import ObservedStep
+
+Advice = Mapping[str, tuple[str, ...]]
+TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+EVALUATION = (ModeKeys.EVAL,)
+BOTH = (*TRAINING, *EVALUATION)
+MOST_FINDINGS = 20
+
+
+class DefaultRule(Rule):
+    """A rule of the default set: implement `look`, which yields the findings of one observed step."""
+
+    cause: ClassVar[str]
+    """What its findings are called, one of `smdebug.diagnosis.causes`."""
+    modes: ClassVar[tuple[ModeKeys, ...]] = TRAINING
+
+    def look(self, seen: ObservedStep) -> Iterable[Finding]:
+        """Yield what is found at the step, the worst first."""
+        raise NotImplementedError
+
+    def invoke_at_step(self, step: int) -> bool:
+        seen = self.observed(step)
+        if not seen.facts and not seen.series_names:
+            self.looked = False
+            self.skipped = dict(seen.damaged)
+            if not seen.damaged:
+                self.not_checked = NOT_OBSERVED
+            return False
+        if seen.mode not in self.modes:
+            self.looked = False
+            return False
+        self.looked = True
+        self.findings = [*self.look(seen)][:MOST_FINDINGS]
+        self.skipped = {**self.skipped, **seen.damaged}
+        return bool(self.findings)
+
+    def lacks(self, what: str) -> None:
+        """Say that the rule could not look, because the run or the step lacks this."""
+        self.looked = False
+        self.not_checked = what
+
+    def finding(
+        self,
+        message: str,
+        *,
+        since: int,
+        tensor: str | None = None,
+        statistic: str | None = None,
+        value: Any = None,
+        limit: Any = None,
+        worker: str | None = None,
+        cause: str | None = None,
+        **details: Any,
+    ) -> Finding:
+        """Return a finding with this rule's cause."""
+        return Finding(
+            tensor=tensor,
+            statistic=statistic,
+            value=value,
+            threshold=limit,
+            worker=worker,
+            message=message,
+            cause=cause or self.cause,
+            since=since,
+            details=details,
+        )

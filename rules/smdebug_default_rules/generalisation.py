@@ -1,0 +1,129 @@
+"""A model that learns its training data and not the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.rules import Finding
+from smdebug.rules.robust import best_so_far
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.base import BOTH, Advice, DefaultRule
+
+PATIENCE = 3
+WORSE = 1.15
+NEVER_BETTER = 0.12
+"""A validation that never got better by this share than the first losses has learnt nothing."""
+LEARNT = 0.4
+MOST_KEPT = 200
+
+
+class Generalisation(DefaultRule):
+    """Fires when validation gets worse for several validations in a row while training gets better.
+
+    If validation never got better than it was at first, the model memorises.
+    """
+
+    cause = "overfitting"
+    modes = BOTH
+    advice: ClassVar[Advice] = {
+        "overfitting": (
+            "Stop at the best validation, or restore the weights of that step.",
+            "Use more data, augmentation, weight decay or dropout, or a smaller model.",
+        ),
+        "memorising": (
+            "Check that the labels belong to the inputs, and that training and validation are "
+            "prepared alike.",
+            "Train on a part with labels that you have checked by hand.",
+        ),
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.sum, self.number, self.began = 0.0, 0, -1
+        self.first_step: int | None = None
+        self.steps: list[int] = []
+        self.validation: list[float] = []
+        self.training: list[float] = []
+        self.recent: list[float] = []
+        self.first_training: list[float] = []
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        rows = seen.series("loss")
+        if self.first_step is None:
+            self.first_step = seen.step
+        for step, mode, _, value in rows.tolist():
+            if mode == ModeKeys.EVAL.value:
+                self._validated(int(step), value)
+            elif mode != ModeKeys.PREDICT.value:
+                self._trained(value)
+        if not self.validation:
+            if not self.number and seen.mode is not ModeKeys.EVAL:
+                self.lacks("no loss of a validation was seen")
+            return
+        yield from self._judged()
+
+    def _validated(self, step: int, value: float) -> None:
+        if not self.number:
+            self.began = step
+        if np.isfinite(value):
+            self.sum, self.number = self.sum + value, self.number + 1
+
+    def _trained(self, value: float) -> None:
+        if self.number:  # the validation has ended
+            self.steps = [*self.steps, self.began][-MOST_KEPT:]
+            self.validation = [*self.validation, self.sum / self.number][-MOST_KEPT:]
+            level = float(np.median(self.recent)) if self.recent else float("nan")
+            self.training = [*self.training, level][-MOST_KEPT:]
+            self.sum, self.number, self.recent = 0.0, 0, []
+        if np.isfinite(value):
+            self.recent = [*self.recent, value][-256:]
+            if len(self.first_training) < 10:
+                self.first_training.append(value)
+
+    def _judged(self) -> Iterator[Finding]:
+        validation, training = self.validation, self.training
+        best = best_so_far(self.steps, validation)
+        if best is None or best.checks_since < PATIENCE or len(validation) <= PATIENCE:
+            return
+        last = min(validation[-PATIENCE:])
+        at_best = training[self.steps.index(best.step)] if best.step in self.steps else training[0]
+        fell = training[-1] < at_best and training[-1] < 0.9 * float(np.median(self.first_training))
+        if last < WORSE * best.value or not fell or validation[-1] < 1.3 * training[-1]:
+            return
+        start = float(np.median(self.first_training))
+        never = best.value > (1 - NEVER_BETTER) * min(validation[0], start)
+        learnt = training[-1] < (1 - LEARNT) * start
+        since = self.steps[validation.index(best.value) + 1]
+        if never and learnt:
+            message = (
+                f"The training loss fell from {start:.4g} to {training[-1]:.4g}, and the "
+                "validation loss never got "
+                f"better than {best.value:.4g}: it is {validation[-1]:.4g} now. The model memorises"
+            )
+            yield self._found(
+                message, "memorising", self.first_step or 0, validation[-1] / best.value
+            )
+            return
+        message = (
+            f"The validation loss is {validation[-1]:.4g}, {validation[-1] / best.value:.3g} "
+            "times its best "
+            f"({best.value:.4g} at step {best.step}), and was above it at the last "
+            f"{best.checks_since} validations, "
+            f"while the training loss fell to {training[-1]:.4g}"
+        )
+        yield self._found(message, "overfitting", since, validation[-1] / best.value)
+
+    def _found(self, message: str, cause: str, since: int, value: float) -> Finding:
+        return self.finding(
+            message,
+            cause=cause,
+            since=since,
+            tensor="loss",
+            statistic="times the best validation",
+            value=value,
+            limit=WORSE,
+        )

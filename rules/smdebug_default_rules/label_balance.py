@@ -1,0 +1,72 @@
+"""Labels of which nearly all are of one class, and a model that learns no more than that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules import loss_history
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.loss_history import new_losses
+
+LIMIT = 0.97
+LEAST_TARGETS = 1000
+LEAST_LOSSES = 60
+BETTER_THAN_GUESSING = 0.7
+
+
+class LabelBalance(DefaultRule):
+    """Fires when one class has 97 % of the labels and the loss is that of always guessing it."""
+
+    cause = "imbalance"
+    advice: ClassVar[Advice] = {
+        "imbalance": (
+            "Weight the classes in the loss, or sample the rare ones more often.",
+            "Judge the model by precision and recall of the rare class, not by accuracy.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.targets: dict[int, float] = {}
+        self.total = 0
+        self.losses = loss_history.empty()
+        self.first: int | None = None
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        steps, values = new_losses(seen)
+        finite = np.isfinite(values)
+        loss_history.extend(self.losses, steps[finite], values[finite])
+        terms = (seen.facts.get("loss") or {}).get("terms") or []
+        if len(terms) != 1 or not terms[0].get("targets"):
+            self.looked = False
+            return
+        term = terms[0]
+        count, largest = term["targets"], term["largest_class"]
+        self.targets[largest] = self.targets.get(largest, 0.0) + count * term["largest_share"]
+        self.total += count
+        self.first = seen.step if self.first is None else self.first
+        commonest = max(self.targets, key=lambda known: self.targets[known])
+        share = self.targets[commonest] / self.total
+        if share < LIMIT or self.total < LEAST_TARGETS or self.losses["count"] < LEAST_LOSSES:
+            return
+        rare = max(1 - share, 1 / self.total)
+        guessing = -(share * math.log(max(share, 1e-12)) + rare * math.log(rare))
+        now = float(np.mean(self.losses["last"]))
+        if now < BETTER_THAN_GUESSING * guessing:
+            return
+        yield self.finding(
+            f"{share:.1%} of {self.total} labels are of class {commonest}, and the loss of "
+            f"{now:.3g} is that of always "
+            f"guessing it ({guessing:.3g})",
+            since=self.first,
+            tensor="loss",
+            statistic="share of the commonest class",
+            value=share,
+            limit=LIMIT,
+        )

@@ -1,0 +1,169 @@
+"""A learning rate that jumped, vanished, or is far too large or small for the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules import loss_history
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.rates import PREFIX
+from smdebug_default_rules.tensors import Parameters
+
+JUMP = 3.5
+STEADY_STEPS = 20
+"""A rate that was the same for so many steps is past its warm-up."""
+VANISHED = 1e-4
+"""Below this share of its largest value, the rate has vanished."""
+TOO_SMALL, TOO_LARGE = 1e-5, 0.1
+"""Root mean square of an update over that of the weights."""
+FIRST_RATIOS = 10
+RISEN = 2.0
+
+
+class LearningRate(DefaultRule):
+    """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights."""
+
+    cause = "learning rate"
+    advice: ClassVar[Advice] = {
+        "learning rate": (
+            "Check the schedule: it may be stepped per batch in place of per epoch, or set by two "
+            "places.",
+            "Choose a rate at which updates are about a thousandth of the weights: 1e-3 for Adam, "
+            "1e-2 to 1e-1 "
+            "for SGD, are usual starts.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.jumps: dict[str, list[Any]] = {}
+        self.ratios: list[float] = []
+        self.first: int | None = None
+        self.losses = loss_history.empty()
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        loss_history.extend(self.losses, *new_losses(seen))
+        for name in seen.series_names:
+            if name.startswith(PREFIX):
+                yield from self._followed(name, seen)
+        yield from self._proportion(seen)
+
+    def _followed(self, name: str, seen: ObservedStep) -> Iterator[Finding]:
+        group = self.groups.setdefault(
+            name,
+            {"largest": 0.0, "rate": math.nan, "since": 0, "first": None, "low": None, "up": None},
+        )
+        for step, _, _, rate in seen.series(name).tolist():
+            if not math.isfinite(rate) or rate == group["rate"]:
+                continue
+            steady = step - group["since"] if group["first"] is not None else 0
+            if group["up"] is not None and rate <= group["largest"] * 1.01:
+                group["up"] = None
+            if steady >= STEADY_STEPS and rate > JUMP * group["largest"] > 0:
+                group["up"] = [int(step), rate / group["rate"], group["rate"], rate]
+                yield self._jumped(name, group["up"])
+            elif group["up"] is None:
+                group["largest"] = max(group["largest"], rate)
+            group["first"] = int(step) if group["first"] is None else group["first"]
+            group["rate"], group["since"] = rate, step
+            is_low = 0 <= rate < VANISHED * group["largest"]
+            group["low"] = (group["low"] or int(step)) if is_low else None
+        if group["up"] is not None and group["up"][0] < seen.series(name)[:1, 0].min(
+            initial=math.inf
+        ):
+            yield self._jumped(name, group["up"])
+        yield from self._vanished(name, group, seen)
+
+    def _jumped(self, name: str, jump: list[Any]) -> Finding:
+        step, times, before, after = jump
+        return self.finding(
+            f"The learning rate {_group(name)} rose from {before:.3g} to {after:.3g} at step "
+            f"{step}: "
+            f"{times:.3g} times",
+            since=step,
+            tensor=name,
+            statistic="times the rate before",
+            value=times,
+            limit=JUMP,
+        )
+
+    def _vanished(self, name: str, group: dict[str, Any], seen: ObservedStep) -> Iterator[Finding]:
+        low = group["low"]
+        if low is None or seen.step - low < max(30, 0.5 * (low - (group["first"] or 0))):
+            return
+        share = group["rate"] / group["largest"]
+        yield self.finding(
+            f"The learning rate {_group(name)} has been {group['rate']:.3g} or so since step "
+            f"{low}, "
+            f"{share:.2g} of its largest value: the training cannot learn any more",
+            since=low,
+            tensor=name,
+            statistic="share of the largest rate",
+            value=share,
+            limit=VANISHED,
+        )
+
+    def _proportion(self, seen: ObservedStep) -> Iterator[Finding]:
+        """Judge the first steps: updates over weights, with what became of the loss."""
+        table = Parameters.of(seen)
+        if table is None or not seen.facts.get("optimizer_steps"):
+            return
+        self.first = seen.step if self.first is None else self.first
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = table.update("rms") / table.column("rms")
+        chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (table.column("rms") > 0)
+        if chosen.any() and len(self.ratios) < 30:
+            self.ratios.append(float(np.max(ratio[chosen])))
+        if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
+            return
+        largest, usual = max(self.ratios), float(np.median(self.ratios))
+        first = float(np.median(self.losses["first"][:5]))
+        last = float(np.median(self.losses["last"][-10:]))
+        if 0 < largest < TOO_SMALL and last > 0.95 * first and not self._is_rising():
+            yield self._out_of_proportion(
+                f"is at most {largest:.2g}: at this learning rate the weights hardly change, and "
+                "the loss stays "
+                f"at {last:.4g}",
+                largest,
+                TOO_SMALL,
+            )
+        elif usual > TOO_LARGE and last > RISEN * abs(first):
+            yield self._out_of_proportion(
+                f"is {usual:.2g}: at this learning rate the loss rose from {first:.4g} to "
+                f"{last:.4g}",
+                usual,
+                TOO_LARGE,
+            )
+
+    def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
+        name = next(iter(self.groups), f"{PREFIX}0/0")
+        return self.finding(
+            f"The root mean square of an update over that of its weights {what}",
+            since=self.first or 0,
+            tensor=name,
+            statistic="update over weights",
+            value=value,
+            limit=limit,
+        )
+
+    def _is_rising(self) -> bool:
+        """Whether a rate is in its warm-up."""
+        return any(
+            group["first"] is not None
+            and group["since"] > group["first"]
+            and group["rate"] >= group["largest"]
+            for group in self.groups.values()
+        )
+
+
+def _group(name: str) -> str:
+    optimizer, _, group = name.removeprefix(PREFIX).partition("/")
+    return f"of group {group}" + ("" if optimizer == "0" else f" of optimizer {optimizer}")

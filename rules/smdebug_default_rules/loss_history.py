@@ -1,0 +1,50 @@
+"""The loss at every step so far, as a rule keeps it: the newest values, and the level at the start."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.mode_keys import ModeKeys
+from smdebug.trials.observed_step import ObservedStep
+
+Floats = NDArray[np.float64]
+FIRST, LAST = 20, 64
+
+
+def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Floats, Floats]:
+    """The steps and values of the loss since the saved step before, of one mode."""
+    key = f"losses of {mode.name}"
+    if key not in seen.shared:
+        rows = seen.series("loss")
+        other = ModeKeys.EVAL if mode is ModeKeys.TRAIN else ModeKeys.TRAIN
+        chosen = (
+            rows[rows[:, 1] != other.value]
+            if mode is ModeKeys.TRAIN
+            else rows[rows[:, 1] == mode.value]
+        )
+        seen.shared[key] = (chosen[:, 0], chosen[:, 3])
+    found: tuple[Floats, Floats] = seen.shared[key]
+    return found
+
+
+def empty() -> dict[str, Any]:
+    """What is kept of a loss of which nothing was seen yet."""
+    return {"count": 0, "first": [], "last": [], "steps": [], "since": None}
+
+
+def extend(kept: MutableMapping[str, Any], steps: Floats, values: Floats) -> None:
+    """Add losses to what is kept."""
+    if not len(values):
+        return
+    if kept["since"] is None:
+        kept["since"] = int(steps[0])
+    kept["count"] += len(values)
+    missing = FIRST - len(kept["first"])
+    if missing > 0:
+        kept["first"] += values[:missing].tolist()
+    kept["last"] = [*kept["last"], *values.tolist()][-LAST:]
+    kept["steps"] = [*kept["steps"], *steps.astype(int).tolist()][-LAST:]

@@ -1,0 +1,86 @@
+"""A loss that is given what it is not made for, as its computation shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Modules
+
+_WRONG: Mapping[tuple[str, str], str] = {
+    ("cross entropy", "softmax"): "cross entropy applies softmax itself, and was given a softmax",
+    ("cross entropy", "sigmoid"): "cross entropy takes logits, and was given a sigmoid",
+    ("binary cross entropy with logits", "sigmoid"): (
+        "binary cross entropy with logits applies the sigmoid itself, and was given a sigmoid"
+    ),
+    ("binary cross entropy with logits", "softmax"): (
+        "binary cross entropy with logits takes logits, and was given a softmax"
+    ),
+    ("binary cross entropy", "log-softmax"): (
+        "binary cross entropy takes probabilities, and was given their logarithms"
+    ),
+    ("Kullback-Leibler divergence", "softmax"): (
+        "the Kullback-Leibler divergence takes log-probabilities, and was given probabilities"
+    ),
+}
+
+
+class LossInput(DefaultRule):
+    """Fires when a criterion gets probabilities in place of logits, a single class, or broadcast targets."""
+
+    cause = "loss input"
+    advice: ClassVar[Advice] = {
+        "loss input": (
+            "Give cross entropy and binary cross entropy with logits the raw outputs of the last "
+            "layer: remove the "
+            "softmax or sigmoid before them.",
+            "Give outputs and targets the same shape: targets of shape [N] and outputs of shape "
+            "[N, 1] are "
+            "compared each with each.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.since: dict[str, int] = {}
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        loss = seen.facts.get("loss")
+        if not loss:
+            self.looked = False
+            return
+        found = dict(_problems(loss))
+        self.since = {what: self.since.get(what, seen.step) for what in found}
+        place = self._place(seen)
+        for what, message in found.items():
+            yield self.finding(
+                f"The loss: {message}",
+                since=self.since[what],
+                tensor=place,
+                statistic="input of the loss",
+                value=what,
+            )
+
+    def _place(self, seen: ObservedStep) -> str:
+        return f"{Modules.of(seen).root}_output_0"
+
+
+def _problems(loss: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for term in loss.get("terms") or ():
+        criterion, given = term.get("criterion"), term.get("given")
+        message = _WRONG.get((criterion, given))
+        if message is not None:
+            yield f"{given} before {criterion}", message
+        if criterion == "cross entropy" and term.get("classes") == 1 and term.get("targets"):
+            yield "one class", "cross entropy over a single class is always 0"
+    shape = loss.get("broadcast")
+    if shape:
+        text = " x ".join(map(str, shape))
+        yield (
+            "broadcast",
+            f"outputs and targets were broadcast to {text}: each output is compared with all "
+            "targets",
+        )

@@ -1,0 +1,146 @@
+"""Parameters that have a gradient and do not change, or that an optimizer stopped to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.rates import newest_rates
+from smdebug_default_rules.tensors import Modules, Parameters
+
+REGULAR_STEPS = 5
+"""A parameter that had a gradient at all of so many saved steps is expected to have one at the next."""
+LEAST_RATIO = 1e-5
+"""An expected update below this share of the values may be rounded away in float32."""
+
+
+class LostUpdates(DefaultRule):
+    """Fires when a step of the optimizer leaves a parameter bit-equal although it has a gradient.
+
+    Also when the optimizer owns none of the model's parameters, and when a layer that is still used stops
+    receiving gradients.
+    """
+
+    cause = "lost update"
+    advice: ClassVar[Advice] = {
+        "lost update": (
+            "Check that the optimizer was given the parameters of the model that is trained: make "
+            "it after the "
+            "model was moved, wrapped or copied.",
+            "Look for code that sets .grad to None, restores the values after the step, or "
+            "replaces the parameter.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.regular: dict[str, int] = {}
+        self.since: dict[str, int] = {}
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        table = Parameters.of(seen)
+        if not seen.facts.get("optimizer_steps") or table is None:
+            self.looked = False
+            return
+        modules = Modules.of(seen)
+        trained = ~table.is_frozen & table.present
+        has_gradient = table.has_gradient & np.isfinite(table.gradient("rms"))
+        rates = newest_rates(seen)
+        owned = (table.owners >= 0) & trained
+        if not owned.any():
+            if (trained & has_gradient).any() and seen.facts.get("optimizers"):
+                yield self._not_owned(seen, table, trained & has_gradient)
+            return
+        still = {}
+        for place in where(self._lost(table, owned & has_gradient, rates)):
+            name = table.names[place]
+            still[name] = self.since.get(name, seen.step)
+            yield self.finding(
+                f"{name} is bit-equal before and after the optimizer's step, with a gradient of "
+                "rms "
+                f"{table.gradient('rms')[place]:.3g} in {modules.described(table.layers[place])}",
+                since=still[name],
+                tensor=name,
+                statistic="rms of the update",
+                value=0.0,
+                limit="> 0",
+            )
+        for place in self._stopped(seen, table, owned, has_gradient):
+            name = table.names[place]
+            still[name] = self.since.get(name, seen.step)
+            yield self.finding(
+                f"{name} has no gradient any more, and does not change, although "
+                f"{modules.described(table.layers[place])} is still used: it had one at the "
+                f"{self.regular[name]} saved steps before",
+                since=still[name],
+                tensor=name,
+                statistic="saved steps with a gradient before",
+                value=self.regular[name],
+                limit=REGULAR_STEPS,
+            )
+        self._remember(table, owned, has_gradient, still)
+
+    def _not_owned(self, seen: ObservedStep, table: Parameters, which: Any) -> Finding:
+        name = table.names[int(where(which)[0])]
+        self.since.setdefault("", seen.step)
+        return self.finding(
+            f"The optimizer owns none of the model's {len(table.names)} parameters: {name} and "
+            "the others have "
+            "gradients and never change",
+            since=self.since[""],
+            tensor=name,
+            statistic="parameters of the model that an optimizer owns",
+            value=0,
+            limit="> 0",
+        )
+
+    def _lost(self, table: Parameters, candidates: Any, rates: dict[int, float]) -> Any:
+        update = table.update("rms")
+        lost = candidates & (update == 0)
+        if not lost.any():
+            return lost
+        moved = candidates & (update > 0)
+        # How far others move, relative to their gradient, says how far this one should have moved.
+        ratio = update[moved] / table.gradient("rms")[moved]
+        step = float(np.median(ratio)) if moved.any() else 0.0
+        expected = step * table.gradient("mean_abs")
+        rate = np.array([rates.get(owner, np.nan) for owner in table.owners])
+        is_large = expected > LEAST_RATIO * table.column("rms")
+        starts_at_zero = table.column("rms") == 0
+        return lost & (is_large | starts_at_zero & (expected > 0)) & ~(rate == 0)
+
+    def _stopped(
+        self, seen: ObservedStep, table: Parameters, owned: Any, has_gradient: Any
+    ) -> Iterator[int]:
+        others = owned & has_gradient
+        if not others.any():
+            return
+        outputs = seen.statistics("outputs")
+        used = set() if outputs is None else set(outputs.names)
+        for place in where(owned & ~has_gradient):
+            name = table.names[place]
+            regular = self.regular.get(name, 0) >= REGULAR_STEPS or name in self.since
+            is_used = f"{table.layers[place]}_output_0" in used
+            if (
+                regular
+                and is_used
+                and np.isnan(table.gradient("count")[place]) | (table.gradient("count")[place] == 0)
+            ):
+                yield int(place)
+
+    def _remember(
+        self, table: Parameters, owned: Any, has_gradient: Any, still: dict[str, int]
+    ) -> None:
+        self.since = still
+        for place in where(owned):
+            name = table.names[place]
+            if has_gradient[place]:
+                self.regular[name] = min(self.regular.get(name, 0) + 1, 1000)
+            elif name not in still:
+                self.regular[name] = 0

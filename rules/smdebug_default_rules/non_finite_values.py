@@ -1,0 +1,131 @@
+"""Values that are not finite, or that grow out of all bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules import loss_history
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.tensors import Parameters
+
+GROWTH, GROWTH_AT_START = 1e4, 100.0
+"""Outputs that are so many times their input have grown out of bounds; new weights give far less."""
+DIVERGED = 100.0
+STEPS_DIVERGED = 5
+
+
+class NonFiniteValues(DefaultRule):
+    """Fires on NaN and infinity, on outputs that explode from layer to layer, and on a loss that diverged."""
+
+    cause = "exploding"
+    advice: ClassVar[Advice] = {
+        "exploding": (
+            "Clip the norm of the gradients, and lower the learning rate.",
+            "Look at the first tensor named here: a logarithm or a division of zero, an overflow "
+            "of float16, or "
+            "weights that multiply from layer to layer.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.since: dict[str, int] = {}
+        self.losses = loss_history.empty()
+        self.high: list[int] = []
+        self.grew_at_start = False
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        found = {**self._non_finite(seen), **self._grown(seen), **self._diverged(seen)}
+        self.since = {name: self.since.get(name, began) for name, (began, *_) in found.items()}
+        for name, (_, statistic, value, limit, message) in found.items():
+            yield self.finding(
+                message,
+                since=self.since[name],
+                tensor=name,
+                statistic=statistic,
+                value=value,
+                limit=limit,
+            )
+
+    def _non_finite(self, seen: ObservedStep) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        steps, values = new_losses(seen)
+        broken = where(~np.isfinite(values))
+        if len(broken):
+            step, value = int(steps[broken[0]]), float(values[broken[0]])
+            found["loss"] = (step, "value", value, None, f"The loss is {value} at step {step}")
+        if not found and not self._is_scaled(seen):
+            # Masks may hold infinity on purpose, and a scaler skips the steps of such gradients.
+            table = Parameters.of(seen)
+            if table is None or not _any(table.gradient("non_finite")):
+                table = None
+            if table is None and not _any_parameter(seen):
+                return found
+        elif not found and not _any_parameter(seen):
+            return found
+        for kind in ("inputs", "outputs", "gradients", "parameters"):
+            matrix = seen.statistics(kind)
+            if matrix is None:
+                continue
+            counts = matrix.column("non_finite")
+            for place in where(counts > 0)[:3]:
+                name = matrix.names[place]
+                count, size = int(counts[place]), int(matrix.column("count")[place])
+                found[name] = (
+                    seen.step,
+                    "values that are not finite",
+                    count,
+                    0,
+                    f"{count} of {size} values of {name} are NaN or infinite",
+                )
+        return found
+
+    def _is_scaled(self, seen: ObservedStep) -> bool:
+        return seen.facts.get("loss_scale") is not None
+
+    def _grown(self, seen: ObservedStep) -> dict[str, Any]:
+        inputs, outputs = seen.statistics("inputs"), seen.statistics("outputs")
+        if inputs is None or outputs is None or "float" not in inputs.tensors[0].dtype:
+            return {}
+        scale = float(inputs.column("rms")[0])
+        limit = GROWTH_AT_START if seen.step == 0 or self.grew_at_start else GROWTH
+        grown = outputs.column("rms") > limit * max(scale, 1e-3)
+        if seen.step == 0:
+            self.grew_at_start = bool(grown.any())
+        if not grown.any():
+            return {}
+        place = int(where(grown)[0])
+        times = float(outputs.column("rms")[place]) / max(scale, 1e-3)
+        name = outputs.names[place]
+        message = f"{name} is {times:.2g} times as large as the input: values explode on the way"
+        return {name: (seen.step, "times the rms of the input", times, limit, message)}
+
+    def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
+        steps, values = new_losses(seen)
+        usual = (
+            np.median(np.abs(self.losses["first"])) if len(self.losses["first"]) >= 5 else np.inf
+        )
+        for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+            self.high = [*self.high, int(step)][-1000:] if abs(value) > DIVERGED * usual > 0 else []
+        loss_history.extend(self.losses, steps, values)
+        if len(self.high) < STEPS_DIVERGED or not len(values):
+            return {}
+        times = abs(float(values[-1])) / usual
+        message = f"The loss has been more than {DIVERGED:g} times its first level since step {self.high[0]}"
+        return {"loss": (self.high[0], "times the first loss", times, DIVERGED, message)}
+
+
+def _any(column: Any) -> bool:
+    return bool(np.any(column > 0))
+
+
+def _any_parameter(seen: ObservedStep) -> bool:
+    table = Parameters.of(seen)
+    return table is not None and _any(table.column("non_finite"))

@@ -1,0 +1,116 @@
+"""The same rows again: within a batch, or step after step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.base import Advice, DefaultRule
+
+LEAST_ROWS, MOST_ROWS = 8, 4096
+DUPLICATES = 0.5
+"""Above this share of distinct rows, chance and sampling with replacement explain the duplicates."""
+LEAST_VALUES = 16
+"""Rows of fewer distinct values than this repeat by themselves."""
+
+
+class RepeatedInput(DefaultRule):
+    """Fires when all batches are bit-equal, or when at least half of the rows of a batch are copies."""
+
+    cause = "repeated input"
+    advice: ClassVar[Advice] = {
+        "repeated input": (
+            "Draw a new batch at every step: look for an iterator that is made anew for each "
+            "step, or a batch kept "
+            "in a variable.",
+            "Seed each worker of the data loader on its own (worker_init_fn), so that they do not "
+            "all return the "
+            "same rows.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.last: list[int] = []
+        self.changed = False
+        self.equal_since: int | None = None
+        self.duplicates: list[int] = []
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        inputs = seen.statistics("inputs")
+        if inputs is None:
+            self.looked = False
+            return
+        name = inputs.names[0]
+        yield from self._equal_batches(seen, name)
+        yield from self._equal_rows(seen, name)
+
+    def _equal_batches(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
+        digest = seen.digests("inputs").get(name)
+        if digest is None:
+            return
+        before, self.last = self.last, list(digest)
+        if before and before != self.last:
+            self.changed = True
+        if not before or self.changed or not _is_a_batch(seen):
+            return
+        self.equal_since = seen.step if self.equal_since is None else self.equal_since
+        rows = seen.facts["shapes"][0][0]
+        yield self.finding(
+            f"{name} is bit-equal at all saved steps so far: the training gets the same {rows} "
+            "rows each time",
+            since=self.equal_since,
+            tensor=name,
+            statistic="digest of the input",
+            value="equal",
+        )
+
+    def _equal_rows(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
+        shapes, distinct = seen.facts.get("shapes"), seen.facts.get("distinct_rows")
+        if not shapes or not shapes[0] or not isinstance(distinct, int):
+            return
+        rows = shapes[0][0]
+        few = rows >= LEAST_ROWS and distinct <= DUPLICATES * rows
+        if not few or not _varies(seen, name):
+            self.duplicates = []
+            return
+        self.duplicates = [*self.duplicates, seen.step][:3]
+        if len(self.duplicates) >= 2 or distinct <= 0.3 * rows:
+            yield self.finding(
+                f"Only {distinct} of the {rows} rows of {name} are distinct",
+                since=self.duplicates[0],
+                tensor=name,
+                statistic="share of distinct rows",
+                value=distinct / rows,
+                limit=DUPLICATES,
+            )
+
+
+def _is_a_batch(seen: ObservedStep) -> bool:
+    """Whether this looks like a batch of a classification, and not like a whole small data set.
+
+    Full-batch training gives the model the same rows on purpose. Batches have a power of two of rows or a
+    round number of them, and one input.
+    """
+    shapes = seen.facts.get("shapes") or []
+    terms = (seen.facts.get("loss") or {}).get("terms") or []
+    optimizers = [optimizer.get("class") for optimizer in seen.facts.get("optimizers") or ()]
+    if len(shapes) != 1 or not shapes[0] or "LBFGS" in optimizers:
+        return False
+    rows = shapes[0][0]
+    is_power = rows & (rows - 1) == 0
+    classifies = any(term.get("targets") for term in terms)
+    return LEAST_ROWS <= rows <= MOST_ROWS and is_power and classifies
+
+
+def _varies(seen: ObservedStep, name: str) -> bool:
+    """Whether the input has so many distinct values that equal rows are no chance."""
+    matrix = seen.statistics("inputs")
+    if matrix is None or "float" not in matrix.tensors[0].dtype:
+        return False
+    sample = seen.samples("inputs").get(name)
+    return sample is not None and np.unique(sample[np.isfinite(sample)]).size >= LEAST_VALUES

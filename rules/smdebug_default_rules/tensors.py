@@ -1,0 +1,195 @@
+"""The parameters of a step as one table: each with its gradient, its update, its layer and its optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.statistics_matrix import StatisticsMatrix
+
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+NORMALISATIONS = frozenset(
+    (
+        *("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm"),
+        *("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "RMSNorm", "LocalResponseNorm"),
+        *("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Modules:
+    """The modules of the model, in network order."""
+
+    root: str
+    classes: Mapping[str, str]
+    depends_on_mode: Mapping[str, bool]
+
+    @classmethod
+    def of(cls, seen: ObservedStep) -> Modules:
+        """The modules of the step, as its facts name them."""
+        known = seen.shared_by_layout.get("modules")
+        if known is None:
+            rows = [row for row in seen.facts.get("modules") or () if len(row) >= 3]
+            known = cls(
+                str(rows[0][0]) if rows else "",
+                {str(row[0]): str(row[1]) for row in rows},
+                {str(row[0]): bool(row[2]) for row in rows},
+            )
+            seen.shared_by_layout["modules"] = known
+        return known
+
+    def layer_of(self, parameter: str) -> str:
+        """The name of the module that a parameter belongs to."""
+        layer = parameter.rpartition(".")[0]
+        if layer in self.classes:
+            return layer
+        short = layer.removeprefix(f"{self.root}_")
+        return short if short in self.classes else layer or self.root
+
+    def layer_of_output(self, output: str) -> str:
+        """The name of the module that an output belongs to."""
+        return output.rpartition("_output_")[0] or output
+
+    def described(self, layer: str) -> str:
+        """A layer with its class: `layer 3 (Linear)`."""
+        kind = self.classes.get(layer)
+        return f"layer {layer} ({kind})" if kind and kind != layer else f"layer {layer}"
+
+
+@dataclass(frozen=True)
+class _Alignment:
+    names: list[str]
+    layers: list[str]
+    classes: list[str]
+    sizes: NDArray[np.int64]
+    axes: NDArray[np.int64]
+    is_float: Mask
+    gradient_places: NDArray[np.int64]
+    update_places: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of a step, a row each. Missing gradients and updates are rows of NaN."""
+
+    names: Sequence[str]
+    layers: Sequence[str]
+    classes: Sequence[str]
+    sizes: NDArray[np.int64]
+    axes: NDArray[np.int64]
+    is_frozen: Mask
+    owners: NDArray[np.int64]
+    """The number of the optimizer that a parameter belongs to; -1 for none."""
+    values: Floats
+    gradients: Floats
+    updates: Floats
+    present: Mask
+
+    @classmethod
+    def of(cls, seen: ObservedStep) -> Parameters | None:
+        """The parameters of the step; None if their statistics were not saved."""
+        if "parameters" not in seen.shared:
+            seen.shared["parameters"] = _parameters(seen)
+        found: Parameters | None = seen.shared["parameters"]
+        return found
+
+    def column(self, statistic: str) -> Floats:
+        """That statistic of the parameters."""
+        return self.values[:, COLUMN[statistic]]
+
+    def gradient(self, statistic: str) -> Floats:
+        """That statistic of their gradients."""
+        return self.gradients[:, COLUMN[statistic]]
+
+    def update(self, statistic: str) -> Floats:
+        """That statistic of their updates."""
+        return self.updates[:, COLUMN[statistic]]
+
+    @property
+    def has_gradient(self) -> Mask:
+        """Which have a gradient with something in it."""
+        gradient = self.gradient("mean_abs")
+        found: Mask = (gradient > 0) | (self.gradient("non_finite") > 0)
+        return found
+
+    @property
+    def is_weight(self) -> Mask:
+        """Which are matrices or more: weights, not biases or scales."""
+        found: Mask = self.axes >= 2
+        return found
+
+
+def _parameters(seen: ObservedStep) -> Parameters | None:
+    matrix = seen.statistics("parameters")
+    if matrix is None:
+        return None
+    aligned = seen.shared_by_layout.get("alignment")
+    if aligned is None:
+        aligned = seen.shared_by_layout["alignment"] = _alignment(seen, matrix)
+    owned = seen.shared_by_layout.get("owners")
+    if owned is None:
+        owned = seen.shared_by_layout["owners"] = _owners(seen.facts, aligned.names)
+    frozen = seen.shared_by_layout.get("frozen")
+    if frozen is None:
+        names = set(seen.facts.get("frozen") or ())
+        frozen = np.array([name in names for name in aligned.names], bool)
+        frozen = seen.shared_by_layout["frozen"] = frozen | ~aligned.is_float
+    return Parameters(
+        names=aligned.names,
+        layers=aligned.layers,
+        classes=aligned.classes,
+        sizes=aligned.sizes,
+        axes=aligned.axes,
+        is_frozen=frozen,
+        owners=owned,
+        values=matrix.values,
+        gradients=_placed(seen.statistics("gradients"), aligned.gradient_places),
+        updates=_placed(seen.statistics("updates"), aligned.update_places),
+        present=matrix.values[:, 0] > 0,
+    )
+
+
+def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
+    modules = Modules.of(seen)
+    names = matrix.names
+    layers = [modules.layer_of(name) for name in names]
+    layout = seen.layout
+    return _Alignment(
+        names,
+        layers,
+        [modules.classes.get(layer, "") for layer in layers],
+        np.array([tensor.size for tensor in matrix.tensors]),
+        np.array([len(tensor.shape) for tensor in matrix.tensors]),
+        np.array(["float" in tensor.dtype for tensor in matrix.tensors], bool),
+        _places(names, "gradient/", [] if layout is None else layout.names("gradients")),
+        _places(names, "update/", [] if layout is None else layout.names("updates")),
+    )
+
+
+def _places(names: Sequence[str], prefix: str, rows: Sequence[str]) -> NDArray[np.int64]:
+    places = {name: place for place, name in enumerate(rows)}
+    return np.array([places.get(prefix + name, -1) for name in names], np.int64)
+
+
+def _placed(matrix: StatisticsMatrix | None, places: NDArray[np.int64]) -> Floats:
+    if matrix is None or not len(matrix):
+        return np.full((len(places), len(COLUMNS)), np.nan, np.float32)
+    found = matrix.values[places]
+    found[places < 0] = np.nan
+    return found
+
+
+def _owners(facts: Mapping[str, Any], names: Sequence[str]) -> NDArray[np.int64]:
+    owner: dict[str, int] = {}
+    for number, optimizer in enumerate(facts.get("optimizers") or ()):
+        for group in optimizer.get("groups") or ():
+            owner.update(dict.fromkeys(group.get("parameters") or (), number))
+    return np.array([owner.get(name, -1) for name in names], np.int64)

@@ -1,0 +1,102 @@
+"""Parts of the model that should learn and cannot: cut off, left out of the optimizer, or frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from smdebug.rules import Finding
+from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.arrays import where
+from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
+
+LEAST_STEPS = 2
+
+
+class UnreachedParameters(DefaultRule):
+    """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained."""
+
+    cause = "no gradient"
+    advice: ClassVar[Advice] = {
+        "no gradient": (
+            "Look for .detach(), .item(), torch.no_grad() or a conversion to numpy between these "
+            "layers and the loss.",
+            "Give the optimizer model.parameters(), and check the pattern that freezes parameters.",
+        )
+    }
+
+    def __init__(self, base_trial: Any, *, action_str: Any = None):
+        super().__init__(base_trial, action_str)
+        self.steps = 0
+        self.first: int | None = None
+        self.reached: list[str] = []
+
+    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        table = Parameters.of(seen)
+        if not seen.facts.get("optimizer_steps") or table is None:
+            self.looked = False
+            return
+        self.steps += 1
+        self.first = seen.step if self.first is None else self.first
+        reached = set(self.reached)
+        reached.update(table.names[place] for place in where(table.has_gradient))
+        self.reached = sorted(reached)
+        modules = Modules.of(seen)
+        scales = self._only_scales(table)
+        if scales:
+            yield self._finding(
+                scales[0],
+                f"Nothing but normalisations and biases is trained: {len(scales)} weights are "
+                "frozen, among them "
+                f"{scales[0]} of {modules.described(modules.layer_of(scales[0]))}",
+                len(scales),
+            )
+            return
+        if self.steps < LEAST_STEPS:
+            return
+        cut = self._cut(table, reached)
+        for name in cut:
+            yield self._finding(
+                name,
+                f"{name} had no gradient at any of {self.steps} saved steps, as nothing before it "
+                "in the model, "
+                f"while later layers learn: {modules.described(modules.layer_of(name))} is cut "
+                "off from the loss",
+                self.steps,
+            )
+        for name in self._unowned(table):
+            yield self._finding(
+                name,
+                f"{name} has a gradient and belongs to no optimizer: "
+                f"{modules.described(modules.layer_of(name))} never changes",
+                self.steps,
+            )
+
+    def _finding(self, name: str, message: str, value: int) -> Finding:
+        return self.finding(
+            message, since=self.first or 0, tensor=name, statistic="saved steps", value=value
+        )
+
+    def _only_scales(self, table: Parameters) -> list[str]:
+        trained = ~table.is_frozen & table.present & (table.sizes > 0)
+        weights = table.is_weight & table.present
+        if not trained.any() or (trained & weights).any() or (weights & table.is_frozen).sum() < 2:
+            return []
+        normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
+        frozen = where(weights & table.is_frozen)
+        return [table.names[place] for place in frozen] if normalises else []
+
+    def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
+        """The trained weights without a gradient, if they are the first ones of the model."""
+        expected = ~table.is_frozen & table.present & (table.owners >= 0)
+        weights = [table.names[place] for place in where(expected & table.is_weight)]
+        first = next((at for at, name in enumerate(weights) if name in reached), None)
+        return weights[:first] if first else []
+
+    def _unowned(self, table: Parameters) -> list[str]:
+        """The weights with a gradient and without an optimizer, if most others have one."""
+        learns = ~table.is_frozen & table.has_gradient & table.is_weight
+        unowned = where(learns & (table.owners < 0))
+        owned = where(learns & (table.owners >= 0))
+        return [table.names[place] for place in unowned] if len(unowned) < len(owned) else []
