@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,6 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.statistics_matrix import StatisticsMatrix
 
-if TYPE_CHECKING:
-    from smdebug.trials.observations import Observations
-
 #: The part does not exist at the step, which is no defect.
 _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
 _BROKEN = (DamagedFile, ObjectMissing)
@@ -44,6 +41,15 @@ _NO_ROWS: NDArray[np.float64] = np.empty((0, len(SERIES_COLUMNS)))
 KEPT_BYTES = 64 << 20
 """How much of the last steps is kept for the next rule that asks."""
 _LEAST_KEPT = 4
+
+
+class Source(Protocol):
+    """What reads the observations of a run."""
+
+    def own_facts(self, step: int, worker: str | None = None) -> dict[str, Any]: ...
+    def layout_at(self, at: Any, worker: str | None = None) -> Layout: ...
+    def value_of(self, name: str, step: int, worker: str | None = None) -> NDArray[Any]: ...
+    def derived_from(self, layout: Layout) -> dict[str, Any]: ...
 
 
 class ObservedStep:
@@ -55,7 +61,7 @@ class ObservedStep:
 
     def __init__(
         self,
-        observations: Observations,
+        observations: Source,
         step: int,
         mode: ModeKeys,
         worker: str | None,
@@ -183,7 +189,7 @@ class ObservedStep:
 class ObservedSteps:
     """The steps that were asked for last, so that all rules of a step share what was read of it."""
 
-    def __init__(self, observations: Observations, trial: Any):
+    def __init__(self, observations: Source, trial: Any):
         self._observations = observations
         self._trial = trial
         self._kept: OrderedDict[tuple[int, str | None], tuple[Any, ObservedStep]] = OrderedDict()
