@@ -19,10 +19,13 @@ from smdebug.reports.curves import MOST_POINTS, with_extremes
 from smdebug.reports.gathering import MOST_STEPS, work_of
 from smdebug.reports.tensor_series import MOST_TENSORS, STATISTICS, natural
 from smdebug.reports.verdicts import latency_of
+from smdebug.rules import Rule
 from smdebug.runs.evaluating import evaluate
 from smdebug.runs.opening import open_run
+from smdebug.runs.rule_steps import evaluate_steps, result_of
 from smdebug.service.costs import PRICED_IN, Cost
 from smdebug.service.findings import finding_event
+from smdebug.service.records import RuleConfiguration
 from tests.cli.conftest import failing_run
 from tests.rules.made_runs import MadeRun, made_run
 
@@ -49,6 +52,41 @@ def test_the_verdict_comes_first_with_its_evidence_in_words():
         in page
     )
     assert "detected a problem at 6 of 10 steps (40 to 90)" in page
+
+
+def test_problems_come_first_with_their_symptoms_and_what_to_try():
+    run = made_run(
+        {step: {"loss": [1.0], "gradient/fc.weight": np.full(4, 1e-9)} for step in range(0, 40, 10)}
+    )
+    page = page_for(run, "LossNotDecreasing", "VanishingGradient", "ExplodingTensor", "Overfit")
+    (issue,) = re.findall(r'<article class="card bad issue".*?</article>', page, re.DOTALL)
+    assert 'data-cause="vanishing gradient"' in issue
+    assert "Vanishing gradient, since step 0" in issue
+    assert "Not learning, since step 10" in issue
+    assert "<li>Replace sigmoid and tanh by ReLU or GELU in hidden layers.</li>" in issue
+    assert 'docs/rules.md#vanishinggradient" rel=noreferrer' in issue
+    assert page.index(issue) < page.index('data-rule="VanishingGradient"')
+    assert "– </span> Overfit" in page.replace('aria-hidden="true">–</span>', "– </span>")
+    assert "Overfit was not checked: no validation loss was saved." in page
+
+
+def test_a_rule_that_failed_is_no_finding():
+    class Broken(Rule):
+        def invoke_at_step(self, step):
+            raise KeyError("fc")
+
+    trial = open_run(failing_run().storage)
+    result = result_of(
+        RuleConfiguration("Broken", "Broken"),
+        Broken,
+        evaluate_steps(Broken(trial), trial.steps()),
+        trial.steps(),
+        seconds=0.0,
+    )
+    page = page_of(gather(trial, of_results([result])))
+    assert 'class="card failed" data-rule="Broken"' in page
+    assert "1 rule could not be evaluated" in page
+    assert 'id="verdict" class="failed"' in page
 
 
 def test_the_headline_of_a_passing_run_and_of_one_without_rules():
@@ -216,8 +254,12 @@ def test_an_empty_run_and_one_of_shapes_alone_have_a_page():
 
 def test_the_command_writes_the_page_and_reports_findings(ask, tmp_path):
     failing_run(tmp_path / "failing")
-    result = ask("report", tmp_path / "failing", "-o", tmp_path / "page.html", "--json")
+    place, page = tmp_path / "failing", tmp_path / "page.html"
+    result = ask("report", place, "-o", page, "--rule", "usual", "--json")
     assert result.code == 1
+    (issue,) = result.json["issues"]
+    assert issue["cause"] == "learning rate"
+    assert [symptom["cause"] for symptom in issue["symptoms"]] == ["vanishing gradient"]
     assert {verdict["name"] for verdict in result.json["verdicts"]} >= {
         "VanishingGradient",
         "ExplodingTensor",
@@ -245,9 +287,9 @@ def test_the_command_writes_the_page_and_reports_findings(ask, tmp_path):
 def test_progress_adds_up_to_the_announced_work(workers):
     trial = open_run(failing_run(workers=workers).storage)
     done: list[int] = []
-    verdicts = writing.evaluated(trial, jobs=1, progress=done.append)
-    looks = writing.looks_of(trial, None, None)
-    assert sum(done) <= looks == 5 * 10  # rules that do not apply are skipped
+    verdicts = writing.evaluated(trial, ["usual"], jobs=1, progress=done.append)
+    looks = writing.looks_of(trial, ["usual"], None)
+    assert sum(done) == looks == 4 * 10  # a rule that does not apply is left out
     assert writing.looks_of(trial, ["AllZero"], 4) == 4
     done.clear()
     gather(trial, verdicts, progress=done.append)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
-from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.diagnosis_output import print_issues
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.inputs import in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
@@ -87,7 +88,7 @@ def command(
     """Write RUN as one self-contained page of HTML: verdict, curves, tensors, distributions.
 
     RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
-    By default, the rules of the run's rules.json are evaluated, or else a default set.
+    By default, the rules of the run's rules.json are evaluated, or else the default set.
 
     \b
     Examples:
@@ -96,12 +97,14 @@ def command(
       smdebug report resnet-50 --deployed
       smdebug report ./after --compare ./before
 
-    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read or
+    none of the default rules had anything to check.
     """
     from smdebug.reports import gather, page_of
     from smdebug.reports.curves import curves_of
     from smdebug.reports.gathering import work_of
     from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth, write_page
+    from smdebug.rules.rule_sets import default_rules
     from smdebug.runs.comparing import compare
 
     has_rules = bool(rules or settings or rules_file is not None)
@@ -163,7 +166,7 @@ def command(
             shown.clear()
     place = Path(output or f"{trial.name}-report.html").expanduser()
     write_page(place, page)
-    issues = [verdict for verdict in verdicts if verdict.is_bad]
+    has_found = any(verdict.is_bad or verdict.has_failed for verdict in verdicts)
     if as_json:
         summaries = [
             {
@@ -174,15 +177,20 @@ def command(
             for verdict in verdicts
         ]
         written = {"output": str(place), "bytes": place.stat().st_size}
-        print_json({**written, "verdicts": summaries, "left_out": gaps})
+        issues = [issue.to_dict() for issue in found.issues]
+        print_json({**written, "issues": issues, "verdicts": summaries, "left_out": gaps})
     else:
+        print_issues(found.issues)
+        marks = {"bad": bad("✗"), "failed": strong("!"), "good": good("✓"), "none": faint("–")}
         for verdict in verdicts:
-            mark = bad("✗ ") if verdict.is_bad else good("✓ ") if verdict.has_seen else faint("– ")
-            print_line(mark + verdict.sentence)
+            print_line(f"{marks[verdict.kind]} {verdict.sentence}")
         print_line(f"{size(place.stat().st_size)} written to {place}")
     if open_it:
         click.launch(place.resolve().as_uri())
-    return code_despite(gaps, exit_codes.FOUND if issues else exit_codes.PASSED)
+    known = default_rules()
+    if verdicts and all(item.kind == "none" and item.rule in known for item in verdicts):
+        return exit_codes.FAILED
+    return code_despite(gaps, exit_codes.FOUND if has_found else exit_codes.PASSED)
 
 
 def _deployed(

@@ -22,7 +22,7 @@ class Evidence:
     since: int
     last: int
     steps: int = 1
-    """The number of steps with such findings."""
+    """The number of steps with such findings; 0 if it is unknown."""
     reasons: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     """Tensors, or other named things, in the order in which they were found."""

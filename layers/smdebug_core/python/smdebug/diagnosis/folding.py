@@ -154,8 +154,8 @@ def _leads_to(reach: Reach, cause: str, symptom: str, order: Sequence[str]) -> b
 def _steps(evidence: Sequence[Evidence]) -> str:
     most = max(evidence, key=lambda item: item.steps)
     last = max(item.last for item in evidence)
-    if most.steps == 1:
-        return f"found at step {last}"
+    if most.steps <= 1:
+        return f"found at step {last}" if most.steps else f"last found at step {last}"
     return f"found at {most.steps} steps, last at step {last}"
 
 

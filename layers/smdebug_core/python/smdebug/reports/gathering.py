@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from smdebug.diagnosis import Issue, fold
 from smdebug.mode_keys import ModeKeys
 from smdebug.reports.curves import Curve, Progress, curves_of, scalar_names
 from smdebug.reports.distributions import Distribution, distribution_of
@@ -17,6 +18,7 @@ from smdebug.reports.tensor_series import (
 )
 from smdebug.reports.verdicts import Verdict
 from smdebug.reports.worker_spread import MOST_COMPARED, Disagreement, disagreements
+from smdebug.runs.diagnosing import layers_in_order
 from smdebug.runs.overview import Overview, collections_of, overview_of, thinned
 from smdebug.service.costs import Cost
 from smdebug.trials import Trial
@@ -42,6 +44,12 @@ class Gathered:
     latency: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # p50, p99 in seconds
     deployed: bool = False  # the verdicts are those of the deployed application
     notes: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()  # of the model, in order, as far as they are known
+
+    @property
+    def issues(self) -> list[Issue]:
+        """The problems of the run: causes with their symptoms."""
+        return issues_in(self.verdicts, self.layers)
 
     @property
     def cost(self) -> Cost | None:
@@ -82,7 +90,13 @@ def gather(
         latency=dict(latency or {}),
         deployed=deployed,
         notes=tuple(notes),
+        layers=layers_in_order(trial) if named else (),
     )
+
+
+def issues_in(verdicts: Iterable[Verdict], layers: Sequence[str] = ()) -> list[Issue]:
+    """Return the issues in the findings of all rules."""
+    return fold([item for verdict in verdicts for item in verdict.evidence], order=layers)
 
 
 def work_of(trial: Trial, verdicts: Sequence[Verdict] = ()) -> int:

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from smdebug.diagnosis import wording as diagnosis
 from smdebug.reports import wording
 from smdebug.reports.chart_data import MOST_WORKER_CHARTS, OtherCurves, chart_data, numbered
 from smdebug.reports.curves import Curve
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 _SCRIPTS = ("vendored/d3-7.9.2.min.js", "vendored/plot-0.6.17.umd.min.js", "report.js")
 _LICENSES = ("vendored/d3-LICENSE.txt", "vendored/plot-LICENSE.txt")
 _MOST_VALUES = 25  # in the table below a curve
+_MOST_CARDS = 8  # of rules that passed or were not checked; more of them are folded up
 _FILTERS = (
     *(wording.number, wording.cell, wording.percent, wording.plural, wording.capitalized),
     *(wording.lowered, wording.time, wording.evidence_shown, wording.outcome, wording.spoken),
     *(wording.last_numbers, wording.range_in_words, numbered),
+    *(diagnosis.headline, diagnosis.parts, diagnosis.sentence),
 )
 
 
@@ -84,7 +87,9 @@ def page_of(
             facts=wording.facts(run),
             made=made or datetime.now(UTC),
             navigation=[(name, title) for name, title, is_there in sections if is_there],
+            issues=found.issues,
             verdicts=sorted(found.verdicts, key=_by_urgency),
+            most_cards=_MOST_CARDS,
             comparison=comparison,
             curves=_curves(found.curves, behind),
             others=others,
@@ -101,14 +106,13 @@ def page_of(
 
 
 def _mark(verdicts: Sequence[Verdict]) -> str:
-    if any(verdict.is_bad for verdict in verdicts):
-        return "bad"
-    return "good" if verdicts else "none"
+    kinds = {verdict.kind for verdict in verdicts}
+    return next((kind for kind in ("bad", "failed", "good") if kind in kinds), "none")
 
 
-def _by_urgency(verdict: Verdict) -> tuple[bool, bool, int]:
+def _by_urgency(verdict: Verdict) -> tuple[bool, bool, bool, int]:
     first = verdict.steps_found[0] if verdict.steps_found else 0
-    return not verdict.is_bad, not verdict.has_seen, first
+    return not verdict.is_bad, not verdict.has_failed, not verdict.has_seen, first
 
 
 def _curves(curves: Sequence[Curve], others: OtherCurves) -> list[_CurveOnPage]:

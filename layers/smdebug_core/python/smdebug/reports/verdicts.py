@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from smdebug.diagnosis.evidence import Evidence, evidence_of
+from smdebug.rules.rule_sets import documentation_of
+
 if TYPE_CHECKING:
+    from smdebug.rules.rule import Rule
     from smdebug.runs.evaluating import RuleResult
     from smdebug.service.findings import FindingEvent
     from smdebug.service.run_status import RuleStatusOf
@@ -41,16 +45,23 @@ class Verdict:
     detects: str = ""  # the rule's own description
     seconds: float | None = None
     has_seen: bool = True  # False: no step had data for the rule
+    evidence: tuple[Evidence, ...] = ()
 
     @property
     def is_bad(self) -> bool:
-        return self.status in ("IssuesFound", "Error")
+        """Whether it has findings."""
+        return self.status == "IssuesFound"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the rule itself failed."""
+        return self.status == "Error"
 
     @property
     def kind(self) -> str:
-        """The class of its card: bad, good or none."""
-        if self.is_bad:
-            return "bad"
+        """The class of its card: bad, failed, good or none."""
+        if self.is_bad or self.has_failed:
+            return "bad" if self.is_bad else "failed"
         return "good" if self.has_seen else "none"
 
     @property
@@ -96,6 +107,7 @@ def _of_result(result: RuleResult) -> Verdict:
         detects=_description(result.rule),
         seconds=result.seconds,
         has_seen=result.has_seen,
+        evidence=tuple(result.evidence()),
     )
 
 
@@ -128,8 +140,33 @@ def _of_status(status: RuleStatusOf, findings: Sequence[FindingEvent]) -> Verdic
             for found in _spread_out(findings, MOST_FINDINGS)
         ),
         detects=_description(status.rule),
-        has_seen=status.status.value != "Stopped",
+        has_seen=status.status.value != "Stopped" and (bool(steps) or status.last_good is not None),
+        evidence=tuple(_evidence(status, findings)),
     )
+
+
+def _evidence(status: RuleStatusOf, findings: Sequence[FindingEvent]) -> Iterator[Evidence]:
+    """Yield what the events hold; only the first step of an issue has one."""
+    rule = _built_in(status.rule)
+    for evidence in evidence_of(
+        status.name,
+        [(finding.step, finding.worst) for finding in findings],
+        advice=rule.advice if rule else None,
+        docs=documentation_of(status.rule) if rule else "",
+        cause=rule.cause if rule else "",
+    ):
+        last = max(evidence.last, status.last_found or 0)
+        yield replace(evidence, last=last, steps=1 if last == evidence.since else 0)
+
+
+def _built_in(name: str) -> type[Rule] | None:
+    from smdebug.exceptions import SMDebugError
+    from smdebug.rules.generic import find_rule
+
+    try:
+        return find_rule(name).load()
+    except SMDebugError:
+        return None
 
 
 def _sentence(status: RuleStatusOf, steps: Sequence[int]) -> str:
@@ -140,6 +177,10 @@ def _sentence(status: RuleStatusOf, steps: Sequence[int]) -> str:
         return f"{status.name} could not be evaluated: {status.reason}"
     if status.status.value == "Stopped":
         return f"{status.name} was stopped: {status.reason}"
+    if status.last_good is None:
+        return (
+            f"{status.name} has not checked anything: {status.reason or 'no step had data for it'}"
+        )
     through = status.evaluated_through
     return f"{status.name} passed{'' if through is None else f' up to step {through}'}."
 

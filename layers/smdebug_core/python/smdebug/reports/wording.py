@@ -84,15 +84,17 @@ def facts(run: Overview) -> list[tuple[str, str]]:
 
 def headline(verdicts: Sequence[Verdict]) -> str:
     """All verdicts in a few words."""
-    failing = sum(verdict.status == "IssuesFound" for verdict in verdicts)
-    errors = sum(verdict.status == "Error" for verdict in verdicts)
+    failing = sum(verdict.is_bad for verdict in verdicts)
+    errors = sum(verdict.has_failed for verdict in verdicts)
+    passed = sum(verdict.kind == "good" for verdict in verdicts)
     if failing:
         return f"{failing} of {plural(len(verdicts), 'rule')} detected a problem"
     if errors:
         return f"{plural(errors, 'rule')} could not be evaluated"
-    if verdicts:
-        return f"{plural(len(verdicts), 'rule')} passed"
-    return "no rules evaluated"
+    if passed:
+        rest = len(verdicts) - passed
+        return f"{plural(passed, 'rule')} passed" + (f", {rest} not checked" if rest else "")
+    return "nothing was checked" if verdicts else "no rules evaluated"
 
 
 def evidence_shown(verdict: Verdict) -> str:

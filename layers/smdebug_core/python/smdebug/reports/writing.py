@@ -7,25 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from smdebug.exceptions import SMDebugError
 from smdebug.reports.curves import curves_of
 from smdebug.reports.gathering import gather
 from smdebug.reports.page import page_of
 from smdebug.reports.verdicts import Verdict, of_results
+from smdebug.rules.rule_sets import default_rules
 from smdebug.runs.comparing import compare
-from smdebug.runs.evaluating import RuleResult, configurations, evaluate
+from smdebug.runs.evaluating import configurations, evaluate
 from smdebug.runs.opening import open_run
 from smdebug.service.records import RequestedRule
-from smdebug.service.rules_file import RULES_FILE
 from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
 
 MOST_LOOKS = 30_000  # steps times tensors that a rule evaluates for a report
-
-# The rules worth evaluating on any training.
-USUAL_RULES = (
-    *("ExplodingTensor", "VanishingGradient", "LossNotDecreasing", "AllZero", "WeightUpdateRatio"),
-)
 
 
 def write_report(
@@ -40,8 +34,9 @@ def write_report(
 ) -> tuple[Verdict, ...]:
     """Evaluate rules on a saved run and write its report, one file of HTML; return the verdicts.
 
-    Without `rules` they are those of the run's rules.json, or else the usual ones. They evaluate evenly
-    spread steps of a long run, or `every_step`. With `other` the page shows where the two runs diverge.
+    Without `rules` they are those of the run's rules.json, or else the default set. Rules outside of that set
+    evaluate evenly spread steps of a long run, or `every_step`. With `other` the page shows where the two
+    runs diverge.
     """
     trial = open_run(run)
     most = None if every_step else steps_worth(trial)
@@ -63,18 +58,18 @@ def steps_worth(trial: Trial) -> int:
 
 def looks_of(trial: Trial, rules: Sequence[RequestedRule] | None, most: int | None) -> int:
     """The number of evaluations if no rule ends early: the length of a progress bar."""
-    steps = len(trial.steps())
-    if rules is None and not trial.storage.exists(RULES_FILE):
-        count = len(USUAL_RULES)
-    else:
-        count = len(configurations(trial, rules))
-    return count * (steps if most is None else min(steps, most))
+    steps, known = len(trial.steps()), default_rules()
+    return sum(
+        steps if most is None or rule.rule in known else min(steps, most)
+        for rule in configurations(trial, rules)
+    )
 
 
 def notes_on(trial: Trial, verdicts: Sequence[Verdict], most: int | None) -> list[str]:
     """Notes on what the rules did not evaluate."""
     steps = len(trial.steps())
-    if most is None or steps <= most or not verdicts:
+    known = default_rules()
+    if most is None or steps <= most or all(verdict.rule in known for verdict in verdicts):
         return []
     return [
         f"The rules evaluated {most:,} of {steps:,} steps, evenly spread; problems between them are not "
@@ -90,17 +85,8 @@ def evaluated(
     most_steps: int | None = None,
     progress: Callable[[int], Any] = lambda done: None,
 ) -> tuple[Verdict, ...]:
-    """Evaluate the rules; the usual ones that do not apply to this run are skipped."""
-    options: dict[str, Any] = {"jobs": jobs, "most_steps": most_steps, "progress": progress}
-    if rules is not None or trial.storage.exists(RULES_FILE):
-        return of_results(evaluate(trial, rules, **options))
-    results: list[RuleResult] = []
-    for rule in USUAL_RULES:
-        try:
-            results += evaluate(trial, [rule], **options)
-        except SMDebugError:
-            continue
-    return of_results(results)
+    """Evaluate the rules, by default those of the run's rules.json, or else the default set."""
+    return of_results(evaluate(trial, rules, jobs=jobs, most_steps=most_steps, progress=progress))
 
 
 def write_page(to: str | os.PathLike[str], page: str) -> None:

@@ -12,7 +12,7 @@ from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import catalog
 from smdebug.rules.rule_invoker import has_seen_all
-from smdebug.rules.rule_sets import DEFAULT, SET_NAMES, USUAL, USUAL_RULES, default_rules
+from smdebug.rules.rule_sets import ALL, DEFAULT, SET_NAMES, USUAL_RULES, default_rules
 from smdebug.rules.state import restore_state
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
@@ -63,7 +63,7 @@ def evaluate(
     A rule is the name of a built-in rule, an entry as rules.json has it, or a class in `file`. No actions
     are taken. `progress` receives the number of steps completed since the last call. `jobs` limits the
     number of processes; without it, several are used if that is likely to be faster. With `most_steps`
-    that many evenly spread steps are evaluated.
+    that many evenly spread steps are evaluated, but every step by the default rules, which need them all.
     """
     trial = run if isinstance(run, Trial) else open_run(run)
     source = None if file is None else os.fspath(file)
@@ -76,7 +76,7 @@ def evaluate(
     results = dict(
         zip(
             (request.configuration.name for request in together),
-            evaluate_together(together, trial, most_steps=most_steps, progress=progress),
+            evaluate_together(together, trial, progress=progress),
             strict=True,
         )
     )
@@ -116,14 +116,14 @@ def configurations(
 def rules_of_set(trial: Trial, name: str) -> list[str]:
     """Return the names of the rules in a set, as far as they apply to the run.
 
-    `default` is the default set, `usual` what evaluated a run before there was one, and `all` every rule
-    of the original's names that needs no parameter.
+    `default` is the default set (where it is not installed, `usual`), `usual` what evaluated a run before
+    there was one, and `all` every rule of the original's names that needs no parameter.
     """
-    if name == DEFAULT:
+    if name == DEFAULT and default_rules():
         return list(default_rules())
     known = catalog()
     found = []
-    for rule in USUAL_RULES if name == USUAL else known:
+    for rule in known if name == ALL else USUAL_RULES:
         entry = known[rule]
         try:
             make_rule(entry.load(), trial, {})

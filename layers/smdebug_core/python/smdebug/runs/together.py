@@ -10,7 +10,6 @@ from smdebug.exceptions import SMDebugError
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import has_seen_all
 from smdebug.rules.rule_sets import NOT_OBSERVED, default_rules
-from smdebug.runs.overview import thinned
 from smdebug.runs.rule_results import PartialResult, RuleResult
 from smdebug.runs.rule_steps import (
     RuleRequest,
@@ -32,12 +31,10 @@ def is_default(request: RuleRequest) -> bool:
 def evaluate_together(
     requests: Sequence[RuleRequest],
     trial: Trial,
-    *,
-    most_steps: int | None = None,
     progress: Callable[[int], Any] = lambda steps: None,
 ) -> list[RuleResult]:
     """Evaluate the rules at each step, one step after the other; return a result for each rule."""
-    parts = [_Part(request, trial, most_steps) for request in requests]
+    parts = [_Part(request, trial) for request in requests]
     if parts and not trial.observations.exist:
         for part in parts:
             part.result.not_checked = NOT_OBSERVED
@@ -53,13 +50,11 @@ def evaluate_together(
 class _Part:
     """One of the rules, with its result so far."""
 
-    def __init__(self, request: RuleRequest, trial: Trial, most_steps: int | None):
+    def __init__(self, request: RuleRequest, trial: Trial):
         self.request = request
         self.result = PartialResult()
         self.seconds = 0.0
         self.steps = steps_wanted(trial, request.configuration)
-        if most_steps is not None:
-            self.steps = thinned(self.steps, max(2, most_steps))
         self._wanted = frozenset(self.steps)
         self._rule: Rule | None = None
         try:
