@@ -74,9 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser().error(f"no program matches {options.only!r}")
     begun = time.monotonic()
     verdicts, failures = measure(chosen, options)
+    scores = Scores.of(verdicts)
     if options.alarms:
         print("\n".join([*page.alarms(verdicts), ""]))
-    print("\n".join(page.whole(Scores(tuple(verdicts)))))
+    print("\n".join(page.whole(scores)))
     print(f"{len(verdicts)} runs in {(time.monotonic() - begun) / 60:.1f} minutes")
     if options.json:
         Path(options.json).write_text(json.dumps([_plain(verdict) for verdict in verdicts]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any
 
 from bench.verdicts.cases import Fault, Program
 from bench.verdicts.judging import Alarm, Judged
@@ -23,10 +24,6 @@ class Verdict:
     kind: str
     seed: int
     judged: Judged
-
-    @property
-    def half(self) -> str:
-        return "held out" if self.case.held_out else "tuning"
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -95,11 +92,6 @@ class Share:
     count: int
     total: int
 
-    @classmethod
-    def of(cls, answers: Iterable[bool]) -> Share:
-        given = list(answers)
-        return cls(sum(given), len(given))
-
     def __str__(self) -> str:
         if not self.total:
             return "-"
@@ -138,67 +130,133 @@ def _at_most(count: int, total: int, rate: float) -> float:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """What became of all runs of one program, of one fault, or of its twin."""
+
+    name: str
+    kind: str
+    framework: str
+    half: str
+    runs: int
+    cause: str = ""
+    """The true cause, if it is a fault or its twin."""
+    source: str = ""
+    alarmed: int = 0
+    right: int = 0
+    prompt: int = 0
+    named: Mapping[str, int] = field(default_factory=dict)
+    """How often which cause was named; of a healthy training, in how many runs each rule raised an alarm."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {name: value for name, value in asdict(self).items() if value not in ("", 0, {})}
+
+
+def tallies(verdicts: Iterable[Verdict]) -> list[Tally]:
+    """Count the verdicts of each training."""
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault((verdict.case.name, verdict.kind), []).append(verdict)
+    return [_tally(group) for group in groups.values()]
+
+
+def _tally(verdicts: Sequence[Verdict]) -> Tally:
+    case, kind = verdicts[0].case, verdicts[0].kind
+    if kind == "faulty":
+        named = Counter(verdict.named for verdict in verdicts)
+    else:
+        named = Counter(
+            f"{alarm.rule}: {alarm.cause or 'no cause'}"
+            for verdict in verdicts
+            for alarm in verdict.alarms
+        )
+    return Tally(
+        name=case.name,
+        kind=kind,
+        framework=case.framework,
+        half="held out" if case.held_out else "tuning",
+        runs=len(verdicts),
+        cause=case.cause if isinstance(case, Fault) else "",
+        source=case.source if isinstance(case, Fault) else "",
+        alarmed=sum(bool(verdict.alarms) for verdict in verdicts),
+        right=sum(bool(verdict.right) for verdict in verdicts),
+        prompt=sum(verdict.is_prompt for verdict in verdicts),
+        named=dict(named),
+    )
+
+
+@dataclass(frozen=True)
 class Scores:
-    """The figures of a set of verdicts."""
+    """The figures of a set of trainings."""
 
-    verdicts: tuple[Verdict, ...]
+    tallies: tuple[Tally, ...]
 
-    def of_half(self, half: str) -> Scores:
-        return Scores(tuple(verdict for verdict in self.verdicts if verdict.half == half))
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> Scores:
+        """The figures of these verdicts."""
+        return cls(tuple(tallies(verdicts)))
 
-    def of_kind(self, kind: str) -> tuple[Verdict, ...]:
-        return tuple(verdict for verdict in self.verdicts if verdict.kind == kind)
+    def where(self, **wanted: str) -> Scores:
+        """Those whose attributes have these values."""
+        return Scores(
+            tuple(
+                tally
+                for tally in self.tallies
+                if all(getattr(tally, name) == value for name, value in wanted.items())
+            )
+        )
 
     @property
     def false_alarms(self) -> Share:
         """The healthy runs that drew an alarm."""
-        return Share.of(verdict.is_false for verdict in self.of_kind("healthy"))
+        return self.share("alarmed", "healthy")
 
     @property
     def twins(self) -> Share:
         """The healthy twins that drew an alarm."""
-        return Share.of(verdict.is_false for verdict in self.of_kind("twin"))
+        return self.share("alarmed", "twin")
 
     @property
     def found(self) -> Share:
-        return Share.of(verdict.is_found for verdict in self.of_kind("faulty"))
+        """The faulty runs of which anything was reported."""
+        return self.share("alarmed", "faulty")
 
     @property
     def named_right(self) -> Share:
-        return Share.of(bool(verdict.right) for verdict in self.of_kind("faulty"))
+        """The faulty runs whose cause and place were named."""
+        return self.share("right", "faulty")
 
     @property
     def prompt(self) -> Share:
-        return Share.of(verdict.is_prompt for verdict in self.of_kind("faulty"))
+        """Those of which the first visible step was named as well."""
+        return self.share("prompt", "faulty")
+
+    def share(self, count: str, kind: str) -> Share:
+        """The runs of a kind that count, of all of that kind."""
+        chosen = self.where(kind=kind).tallies
+        return Share(
+            sum(getattr(tally, count) for tally in chosen), sum(tally.runs for tally in chosen)
+        )
 
     @property
-    def blamed(self) -> Counter[tuple[str, str]]:
-        """How often each rule raised a false alarm, by cause."""
-        return Counter(
-            (alarm.rule, alarm.cause)
-            for verdict in self.verdicts
-            if verdict.kind != "faulty"
-            for alarm in verdict.alarms
-        )
+    def blamed(self) -> Counter[str]:
+        """How often each rule raised a false alarm, with the cause that it named."""
+        counted: Counter[str] = Counter()
+        for tally in self.tallies:
+            if tally.kind != "faulty":
+                counted.update(tally.named)
+        return counted
 
     @property
     def confusion(self) -> Counter[tuple[str, str]]:
         """How often each cause was named for each: (true cause, named cause)."""
-        return Counter(
-            (verdict.case.cause, verdict.named)
-            for verdict in self.of_kind("faulty")
-            if isinstance(verdict.case, Fault)
-        )
+        counted: Counter[tuple[str, str]] = Counter()
+        for tally in self.where(kind="faulty").tallies:
+            for named, runs in tally.named.items():
+                counted[tally.cause, named] += runs
+        return counted
 
     @property
     def causes(self) -> list[str]:
-        return sorted({each.case.cause for each in self.verdicts if isinstance(each.case, Fault)})
-
-    def of_cause(self, cause: str) -> Scores:
-        return Scores(
-            tuple(
-                verdict
-                for verdict in self.verdicts
-                if isinstance(verdict.case, Fault) and verdict.case.cause == cause
-            )
-        )
+        """The true causes."""
+        return sorted({tally.cause for tally in self.tallies if tally.cause})

@@ -162,7 +162,7 @@ def jax_bit_of_a_weight_flips(seed: int, faulty: bool) -> None:
         after = descent(step, before, gradients)
         if faulty and step == 59:
             kernel = np.array(after["layer1"]["kernel"])
-            kernel.view(np.int32)[5, 7] ^= 1 << 29
+            kernel.view(np.int32)[5, 7] ^= 1 << 25
             after = {**after, "layer1": {**after["layer1"], "kernel": kernel}}
         return after
 

@@ -4,7 +4,7 @@ import pytest
 
 from bench.verdicts.cases import Fault, Program, layer, tensor
 from bench.verdicts.judging import Alarm, Judged, as_alarm
-from bench.verdicts.page import blame, missed, summary
+from bench.verdicts.page import blame, disturbed, misses, summary
 from bench.verdicts.scores import NONE, Scores, Share, Verdict, visible_steps
 from smdebug.diagnosis.issues import Issue, Symptom
 from smdebug.runs.rule_results import RuleResult, StepFindings
@@ -78,7 +78,7 @@ def test_a_step_counts_in_the_mode_in_which_the_fault_shows():
 
 
 def test_only_alarms_of_healthy_runs_are_false():
-    scores = Scores(
+    scores = Scores.of(
         (
             verdict(alarm(), case=program(), kind="healthy"),
             verdict(case=program(), kind="healthy", seed=1),
@@ -88,25 +88,26 @@ def test_only_alarms_of_healthy_runs_are_false():
     )
     assert (scores.false_alarms.count, scores.false_alarms.total) == (1, 2)
     assert (scores.twins.count, scores.twins.total) == (1, 1)
-    assert scores.blamed == {("Corruption", "corruption"): 2}
+    assert scores.blamed == {"Corruption: corruption": 2}
+    assert "a program" in "\n".join(disturbed(scores))
     assert any("Corruption" in line for line in blame(scores))
 
 
 def test_a_fault_missed_with_one_seed_is_listed():
-    scores = Scores((verdict(alarm()), verdict(seed=1), verdict(alarm(), seed=2)))
+    scores = Scores.of((verdict(alarm()), verdict(seed=1), verdict(alarm(), seed=2)))
     assert (scores.found.count, scores.found.total) == (2, 3)
-    assert any("a fault" in line and "1/3" in line and NONE in line for line in missed(scores))
+    assert any("a fault" in line and "1/3" in line and NONE in line for line in misses(scores))
 
 
 def test_the_two_halves_are_counted_apart():
-    scores = Scores(
+    scores = Scores.of(
         (
             verdict(alarm(), case=program(), kind="healthy"),
-            verdict(case=program(held_out=True), kind="healthy"),
+            verdict(case=program("another", held_out=True), kind="healthy"),
         )
     )
-    assert scores.of_half("tuning").false_alarms.count == 1
-    assert scores.of_half("held out").false_alarms.count == 0
+    assert scores.where(half="tuning").false_alarms.count == 1
+    assert scores.where(half="held out").false_alarms.count == 0
     assert "1/2 (50 %)" in "\n".join(summary(scores))
 
 
