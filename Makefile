@@ -166,6 +166,9 @@ rules-report: $(READY) ## train small failing models and report which rules dete
 verdicts: $(FRAMEWORKS_READY) ## measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1")
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m bench.verdicts $(ARGS)
 
+verdicts-page: $(READY) ## write docs/verdicts.md from the results of the last `make verdicts ARGS=--publish`
+	@$(BIN)/python -m bench.verdicts.publish > docs/verdicts.md
+
 bench-report: $(READY) ## time the report of a long run: 10,000 steps of 200 tensors
 	@$(BIN)/python -m bench.report $(ARGS)
 
@@ -221,4 +224,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report verdicts bench-cold wheel wheel-check release synth deploy take-over layer layer-check lock clean
+.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over layer layer-check lock clean

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, 
 from pathlib import Path
 from typing import Any
 
-from bench.verdicts import page
+from bench.verdicts import page, publish
 from bench.verdicts.judging import NOTHING_RECORDED, Judged, judge
 from bench.verdicts.recording import ROOT, Recorded, record
 from bench.verdicts.scores import Scores, Verdict
@@ -51,6 +51,9 @@ def parser() -> argparse.ArgumentParser:
         "--rejudge", action="store_true", help="use recorded runs even if the code has changed"
     )
     made.add_argument("--alarms", action="store_true", help="list every alarm")
+    made.add_argument(
+        "--publish", action="store_true", help="keep the results for docs/verdicts.md"
+    )
     made.add_argument("--json", metavar="FILE", help="write every verdict to FILE")
     made.add_argument(
         "--keep",
@@ -70,6 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for trained in trainings(options.half, options.only)
         if options.kind in (None, trained.kind)
     ]
+    if options.publish and (options.half or options.only or options.kind or options.seeds):
+        parser().error("--publish keeps complete results: leave the options that choose out")
     if not chosen:
         parser().error(f"no program matches {options.only!r}")
     begun = time.monotonic()
@@ -79,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join([*page.alarms(verdicts), ""]))
     print("\n".join(page.whole(scores)))
     print(f"{len(verdicts)} runs in {(time.monotonic() - begun) / 60:.1f} minutes")
+    if options.publish:
+        publish.write("default", scores.tallies)
     if options.json:
         Path(options.json).write_text(json.dumps([_plain(verdict) for verdict in verdicts]))
     for failure in failures:

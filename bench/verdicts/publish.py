@@ -1,0 +1,122 @@
+"""docs/verdicts.md out of the kept results: `make verdicts-page`, after `make verdicts ARGS="--publish"`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bench.verdicts import page
+from bench.verdicts.reasons import REASONS
+from bench.verdicts.scores import Scores, Tally
+
+RESULTS = Path(__file__).parent / "results.json"
+
+TEMPLATE = Path(__file__).parent / "page.md"
+
+
+def main() -> int:
+    """Print the page."""
+    sys.stdout.write(text(read()))
+    return 0
+
+
+def read(path: Path = RESULTS) -> dict[str, tuple[Tally, ...]]:
+    """The kept results: those of the default rules, and of the rules of the original for comparison."""
+    return {
+        name: tuple(Tally(**tally) for tally in tallies)
+        for name, tallies in json.loads(path.read_text()).items()
+    }
+
+
+def write(name: str, tallies: Iterable[Tally], path: Path = RESULTS) -> None:
+    """Keep the results of a set of rules, beside those of others."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[name] = [tally.to_dict() for tally in tallies]
+    lines = [
+        f' "{name}": [\n' + ",\n".join(f"  {json.dumps(tally)}" for tally in tallies) + "\n ]"
+        for name, tallies in known.items()
+    ]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def text(results: dict[str, tuple[Tally, ...]]) -> str:
+    """The page: the template with a table in the place of each comment."""
+    scores = Scores(results["default"])
+    parts = {
+        "summary": page.summary(scores),
+        "size": [_size(scores)],
+        "by cause": page.classes(scores),
+        "by framework": page.frameworks(scores),
+        "blame": page.blame(scores),
+        "disturbed": page.disturbed(scores),
+        "reasons": _reasons(scores),
+        "confusion": page.confusion(scores),
+        "original": _original(results),
+        "faults": _faults(scores),
+        "programs": _programs(scores),
+    }
+    written = TEMPLATE.read_text()
+    for name, lines in parts.items():
+        written = written.replace(f"<!-- {name} -->", "\n".join(lines) or "None.")
+    return written
+
+
+def _size(scores: Scores) -> str:
+    counts = {kind: scores.where(kind=kind).tallies for kind in ("healthy", "faulty")}
+    frameworks = dict.fromkeys(tally.framework for tally in scores.tallies)
+    runs = sum(tally.runs for tally in scores.tallies)
+    return (
+        f"{len(counts['healthy'])} healthy programs and {len(counts['faulty'])} faults with their twins, "
+        f"{runs:,} runs, with {', '.join(frameworks)}."
+    )
+
+
+def _reasons(scores: Scores) -> Iterator[str]:
+    rows = [
+        (
+            each.name,
+            each.half,
+            f"{each.runs - each.right}/{each.runs}",
+            ", ".join(each.named),
+            REASONS.get(each.name, ""),
+        )
+        for each in page.missed(scores)
+    ]
+    yield from page.table(("fault", "half", "runs", "named", "why"), rows)
+
+
+def _faults(scores: Scores) -> Iterator[str]:
+    rows = [
+        (
+            each.name,
+            each.framework,
+            each.cause,
+            each.source,
+            each.half,
+            *(f"{count}/{each.runs}" for count in (each.alarmed, each.right, each.prompt)),
+        )
+        for each in scores.where(kind="faulty").tallies
+    ]
+    header = ("fault", "framework", "cause", "source", "half", "found", "right", "first step")
+    yield from page.table(header, rows)
+
+
+def _programs(scores: Scores) -> Iterator[str]:
+    rows = [
+        (each.name, each.framework, each.half, f"{each.alarmed}/{each.runs}")
+        for each in scores.where(kind="healthy").tallies
+    ]
+    yield from page.table(("program", "framework", "half", "runs with an alarm"), rows)
+
+
+def _original(results: dict[str, tuple[Tally, ...]]) -> Iterator[str]:
+    scores = Scores(results.get("original", ()))
+    yield from page.summary(scores)
+    yield ""
+    yield from page.blame(scores)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
