@@ -50,6 +50,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--rejudge", action="store_true", help="use recorded runs even if the code has changed"
     )
+    made.add_argument(
+        "--rules", metavar="SET", help="judge with this set of rules, such as `all` (default)"
+    )
     made.add_argument("--alarms", action="store_true", help="list every alarm")
     made.add_argument(
         "--publish", action="store_true", help="keep the results for docs/verdicts.md"
@@ -85,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(page.whole(scores)))
     print(f"{len(verdicts)} runs in {(time.monotonic() - begun) / 60:.1f} minutes")
     if options.publish:
-        publish.write("default", scores.tallies)
+        publish.write(options.rules or "default", scores.tallies)
     if options.json:
         Path(options.json).write_text(json.dumps([_plain(verdict) for verdict in verdicts]))
     for failure in failures:
@@ -121,7 +124,7 @@ def measure(
             if recorded.error:
                 failures.append(recorded)
             for seed, place in recorded.runs:
-                judging[judges.submit(judge, place)] = (recorded.trained, seed)
+                judging[judges.submit(judge, place, options.rules)] = (recorded.trained, seed)
             verdicts += [
                 Verdict(recorded.trained.case, recorded.trained.kind, seed, NOTHING_RECORDED)
                 for seed in recorded.missing

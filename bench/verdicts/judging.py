@@ -11,8 +11,8 @@ from typing import Any
 from smdebug.diagnosis.issues import Issue
 from smdebug.exceptions import SMDebugError
 from smdebug.logger import get_logger
-from smdebug.runs.diagnosing import issues_of
-from smdebug.runs.evaluating import evaluate, rules_of_set
+from smdebug.rules.rule_sets import DEFAULT
+from smdebug.runs.diagnosing import diagnose
 from smdebug.runs.opening import open_run
 from smdebug.runs.rule_results import RuleResult
 from smdebug.trials import Trial
@@ -47,6 +47,8 @@ class Judged:
     """Of each saved step: its number, its mode, and its number within the mode."""
     errors: tuple[str, ...] = ()
     """Rules that failed."""
+    not_checked: tuple[str, ...] = ()
+    """Rules that lacked what they need."""
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,30 +60,22 @@ NOTHING_RECORDED = Judged((), (), ("nothing was recorded",))
 """The verdict on a training that the hook did not see: nothing is found in it."""
 
 
-def judge(place: str) -> Judged:
-    """Evaluate the default rules on the run at that place, and fold their findings into issues."""
+def judge(place: str, rules: str | None = None) -> Judged:
+    """Diagnose the run at that place with the default rules, or with those of another set."""
     get_logger().setLevel(logging.ERROR)
     begun = time.perf_counter()
     try:
         trial = open_run(place)
-        results = evaluate(trial, default_rules(trial), jobs=1)
+        found = diagnose(trial, [DEFAULT if rules is None else rules], jobs=1)
     except SMDebugError as error:
         return Judged((), (), (f"the run cannot be read: {error}",))
     return Judged(
-        tuple(as_alarm(issue, results) for issue in issues_of(trial, results)),
+        tuple(as_alarm(issue, found.results) for issue in found.issues),
         tuple(saved_steps(trial)),
-        tuple(f"{result.name}: {result.error}" for result in results if result.error),
+        tuple(f"{name}: {error}" for name, error in found.failed.items()),
+        tuple(found.not_checked),
         time.perf_counter() - begun,
     )
-
-
-def default_rules(trial: Trial) -> list[Any]:
-    """The names of the rules that look when nobody says which."""
-    try:
-        from smdebug_default_rules.catalog import CATALOG  # type: ignore[import-not-found]
-    except ImportError:
-        return rules_of_set(trial, "all")
-    return list(CATALOG)
 
 
 def as_alarm(issue: Issue, results: Sequence[RuleResult]) -> Alarm:

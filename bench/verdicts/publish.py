@@ -112,7 +112,7 @@ def _programs(scores: Scores) -> Iterator[str]:
 
 
 def _original(results: dict[str, tuple[Tally, ...]]) -> Iterator[str]:
-    scores = Scores(results.get("original", ()))
+    scores = Scores(results.get("all", ()))
     yield from page.summary(scores)
     yield ""
     yield from page.blame(scores)
