@@ -1,0 +1,140 @@
+"""One run as `smdebug watch` shows it: how far it is, its loss, and its problems as they come and go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from smdebug.exceptions import MissingCollectionFiles, SMDebugError
+from smdebug.mode_keys import ModeKeys
+from smdebug.runs.following import Change, Following
+from smdebug.runs.opening import open_run
+from smdebug.service.records import RequestedRule
+from smdebug.trials import Trial
+
+MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while it is caught up with
+_LOSS_NAMES = ("loss", "train_loss", "training_loss")
+
+
+class State(Enum):
+    """What a run is doing, as far as its files tell."""
+
+    AWAITED = "waiting for the first step"
+    CATCHING_UP = "reading"
+    LIVE = "training"
+    ENDED = "ended"
+    UNREADABLE = "cannot be read"
+
+
+@dataclass
+class LiveRun:
+    """A run that is followed from its path; `advance` reads what is new."""
+
+    path: str
+    rules: Sequence[RequestedRule] | None = None
+    rule_file: str | None = None
+    state: State = State.AWAITED
+    error: str = ""
+    steps_saved: int = 0
+    last_step: int | None = None
+    last_saved_at: float | None = None
+    loss_name: str = ""
+    losses: list[float] = field(default_factory=list)
+    following: Following | None = None
+
+    def advance(self) -> list[Change]:
+        """Read and evaluate what is new; return which problems were opened or resolved."""
+        try:
+            changes = self._advance()
+            self.error = ""
+            return changes
+        except MissingCollectionFiles:
+            self.state = State.AWAITED
+        except SMDebugError as error:  # storage that cannot be reached now, or a damaged run
+            self.state, self.error = State.UNREADABLE, " ".join(str(error).split())
+        return []
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state is State.ENDED
+
+    @property
+    def failed_rules(self) -> dict[str, str]:
+        """The rules that failed, with their errors."""
+        return {} if self.following is None else self.following.failed
+
+    @property
+    def loss(self) -> float | None:
+        return self.losses[-1] if self.losses else None
+
+    def _advance(self) -> list[Change]:
+        following = self.following
+        if following is None:
+            following = Following(open_run(self.path), self.rules, file=self.rule_file)
+            self.following = following
+        changes = following.advance(most_steps=MOST_STEPS_AT_A_TIME)
+        trial = following.trial
+        steps = trial.steps()
+        behind = bool(steps) and steps[-1] > following.last_step
+        self.steps_saved = len(steps)
+        if steps and steps[-1] != self.last_step:
+            self.last_step = steps[-1]
+            self.last_saved_at = trial.saved_at(steps[-1])
+            self._read_losses(trial)
+        if following.has_ended:
+            self.state = State.ENDED
+        elif behind:
+            self.state = State.CATCHING_UP
+        else:
+            self.state = State.LIVE if steps else State.AWAITED
+        return changes
+
+    def _read_losses(self, trial: Trial) -> None:
+        """Read the losses that are new: of every step, or else of the saved ones. A run may have none."""
+        try:
+            kept = kept_losses(trial)
+            if kept is not None:
+                self.loss_name, self.losses = kept
+            else:
+                self._read_saved_losses(trial)
+        except SMDebugError:
+            pass  # the rest of the run can still be shown
+
+    def _read_saved_losses(self, trial: Trial) -> None:
+        self.loss_name = self.loss_name or _most_likely_loss(
+            trial.tensor_names(collection="losses")
+        )
+        if not self.loss_name:
+            return
+        tensor = trial.tensor(self.loss_name)
+        steps = tensor.steps(ModeKeys.TRAIN) or tensor.steps()
+        mode = ModeKeys.TRAIN if tensor.steps(ModeKeys.TRAIN) else ModeKeys.GLOBAL
+        for step in steps[len(self.losses) :]:
+            self.losses.append(float(tensor.reduction_value(step, "mean", mode)))
+
+
+def kept_losses(trial: Trial) -> tuple[str, list[float]] | None:
+    """Return the name and values of the training loss, where the run keeps it at every step."""
+    if not trial.observations.exist:
+        return None
+    name = _most_likely_loss(trial.observations.series_names())
+    if not name:
+        return None
+    series = trial.series(name)
+    training = series.of(ModeKeys.TRAIN)
+    return name, [float(value) for value in (training if len(training) else series).values]
+
+
+def _most_likely_loss(names: Sequence[str]) -> str:
+    for wanted in _LOSS_NAMES:
+        for name in names:
+            if name.lower() == wanted:
+                return name
+    return next((name for name in names if "loss" in name.lower()), names[0] if names else "")
+
+
+def is_bad(loss: float | None) -> bool:
+    """Return whether there is a loss that is not finite."""
+    return loss is not None and not math.isfinite(loss)
