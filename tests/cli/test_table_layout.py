@@ -6,10 +6,12 @@ import sys
 
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from smdebug.cli.colours import good
+from smdebug.cli.colours import bad, faint, good, is_styled
 from smdebug.cli.output import Styled, print_table
-from smdebug.cli.table_layout import lay_out, width_of, wrapped
+from smdebug.cli.table_layout import cut_styled, lay_out, width_of, wrapped
 from tests.cli.conftest import failing_run
 from tests.cli.test_deployed import stock
 from tests.service.stocked import RUN
@@ -114,3 +116,12 @@ def test_a_mark_that_the_terminal_cannot_show_takes_its_room(capsys, monkeypatch
     print_table(("tensor", "shape", "size", "min"), TENSORS)
     line = capsys.readouterr().out.splitlines()[1]
     assert ("self_att..." in line, len(line) <= 60) == (True, True)
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_styled_text_is_cut_at_its_visible_letters_and_keeps_its_styles(text, width):
+    styled = f"{good('✓')} {bad(text)} {faint('end')}"
+    shorter = cut_styled(styled, width)
+    assert width_of(shorter) <= max(1, width)
+    markers = [letter for letter in styled if is_styled(letter)]
+    assert [letter for letter in shorter if is_styled(letter)] == markers

@@ -22,6 +22,7 @@ COMMANDS = {
     "inspect": "Summarise a run",
     "tensor": "Show one tensor over the steps of a run",
     "evaluate": "Evaluate rules on a saved run",
+    "watch": "Follow runs while they train",
     "rules": "List the built-in rules and their parameters",
     "compare": "Show where two runs diverge",
     "verify": "Check every checksum and index entry of a run",
@@ -44,7 +45,9 @@ COMMANDS = {
     "completion": "Print the completion script for your shell",
 }
 _GROUPS = {
-    "Saved runs": ("inspect", "tensor", "evaluate", "rules", "compare", "verify"),
+    "Runs in a folder or bucket": (
+        *("evaluate", "watch", "inspect", "tensor", "rules", "compare", "verify"),
+    ),
     "Reports and exports": ("report", "plot", "export"),
     "Deployed debugger": (*("runs", "status", "findings", "attach", "detach", "stop", "logs"),),
     "From SageMaker Debugger": ("migrate", "import-sagemaker"),

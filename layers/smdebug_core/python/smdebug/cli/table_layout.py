@@ -125,6 +125,22 @@ def cut(text: str, width: int, mark: str = "…") -> str:
     return text[: _fits(text, width - width_of(mark))] + mark
 
 
+def cut_styled(text: str, width: int, mark: str = "…") -> str:
+    """Return styled text cut to `width` columns; its styles stay, and end where they ended."""
+    if width_of(text) <= width:
+        return text
+    room = width - width_of(mark)
+    kept = []
+    for letter in text:
+        if is_styled(letter):
+            kept.append(letter)
+            continue
+        if room >= 0:
+            room -= _width_of_letter(letter)
+            kept.append(letter if room >= 0 else mark)
+    return "".join(kept)
+
+
 def _fits(text: str, width: int) -> int:
     """Return how many characters fit into `width` columns; at least 1."""
     taken = 0

@@ -1,0 +1,277 @@
+"""`smdebug watch`: follow runs in the terminal while they train."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from smdebug.cli import exit_codes
+from smdebug.cli.colours import bad, faint, good, strong
+from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.inputs import read_file
+from smdebug.cli.live_screen import LiveScreen
+from smdebug.cli.output import number, output_options, plural, print_json_line
+
+if TYPE_CHECKING:
+    from smdebug.runs.following import Change
+    from smdebug.runs.live_run import LiveRun
+
+_FOLDER_INTERVAL, _BUCKET_INTERVAL = 1.0, 10.0
+_LOOK_FOR_RUNS_EVERY = 5.0
+_CURVE = 24
+_LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
+
+
+@click.command("watch")
+@click.argument("paths", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_place)
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_rule_or_all,
+    help="A built-in rule; can be repeated. Default: the rules beside the run, or else the default set.",
+)
+@click.option(
+    "--rule-file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="A Python file that defines rules.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help=f"How often to look for new steps (default: {_FOLDER_INTERVAL:g}, on S3 {_BUCKET_INTERVAL:g}).",
+)
+@click.option("--once", is_flag=True, help="Show the runs as they are now, and end.")
+@output_options
+def command(
+    paths: tuple[str, ...],
+    rules: tuple[str, ...],
+    rule_file: str | None,
+    interval: float | None,
+    once: bool,
+    as_json: bool,
+) -> int:
+    """Follow runs while they train: steps, loss, and problems as they are detected and resolved.
+
+    RUN is the folder or S3 prefix of a run, which need not have begun, or one with several runs. Nothing
+    but the files is needed: no AWS account for a folder, and no deployed debugger. It ends when every
+    run has ended, or with Ctrl-C.
+
+    \b
+    Examples:
+      smdebug watch runs/a
+      smdebug watch runs
+      smdebug watch s3://bucket/experiments --rule VanishingGradient
+      smdebug watch runs/a --json | jq .
+
+    With --json each event is a line of JSON: `progress`, `opened`, `resolved`, `failed`, `ended`.
+
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a run could not be read, a rule
+    failed, or nothing was checked in a run that has ended.
+    """
+    from smdebug.runs.watched_places import WatchedPlaces
+
+    _refuse_unknown(rules, rule_file)
+    places = WatchedPlaces(paths, list(rules) or None, rule_file)
+    show: _Events | _Screen = _Events() if as_json else _Screen()
+    pause = interval or (_BUCKET_INTERVAL if places.are_remote else _FOLDER_INTERVAL)
+    try:
+        for _ in _rounds(pause, once):
+            places.look_for_runs(every=_LOOK_FOR_RUNS_EVERY)
+            with redirect_stdout(_Stderr()):  # keep what a rule prints out of the answer
+                news = [(run, run.advance()) for run in places.runs]
+            for run, changes in news:
+                show.changes(run, changes)
+            show.state(places.runs)
+            if places.have_ended:
+                break
+    except KeyboardInterrupt:
+        pass  # the usual end of watching
+    show.end(places.runs)
+    return _code(places.runs)
+
+
+def _refuse_unknown(rules: Sequence[str], rule_file: str | None) -> None:
+    from smdebug.rules.rule_sets import SET_NAMES
+    from smdebug.runs.evaluating import rule_class
+
+    for name in rules:
+        if name.lower() not in SET_NAMES:
+            rule_class(name, rule_file)
+    if rule_file is not None:
+        read_file(rule_file)
+
+
+def _rounds(pause: float, once: bool) -> Iterator[None]:
+    yield
+    while not once:
+        time.sleep(pause)
+        yield
+
+
+def _code(runs: Sequence[LiveRun]) -> int:
+    if any(run.error or run.failed_rules or _checked_nothing(run) for run in runs):
+        return exit_codes.FAILED
+    found = any(run.following is not None and run.following.issues for run in runs)
+    return exit_codes.FOUND if found else exit_codes.PASSED
+
+
+def _checked_nothing(run: LiveRun) -> bool:
+    following = run.following if run.has_ended else None
+    return following is not None and not any(result.has_seen for result in following.results)
+
+
+class _Stderr:
+    """Writes to whatever stderr is now."""
+
+    def write(self, text: str) -> int:
+        click.echo(text, err=True, nl=False)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+class _Screen:
+    """Runs in a terminal: a line for each that is redrawn, and lines of news above them."""
+
+    def __init__(self) -> None:
+        self._screen = LiveScreen()
+        self._ended: set[str] = set()
+
+    def changes(self, run: LiveRun, changes: Sequence[Change]) -> None:
+        from smdebug.runs.following import Kind
+
+        for change in changes:
+            if change.kind is Kind.OPENED:
+                self._screen.print_above(_opened(run, change))
+            else:
+                title = _title(change)
+                text = f"{good('✓')} {run.path}: {title} was resolved at step {change.step:,}"
+                self._screen.print_above(text)
+        if run.has_ended and run.path not in self._ended:
+            self._ended.add(run.path)
+            self._screen.print_above(_ending(run))
+
+    def state(self, runs: Sequence[LiveRun]) -> None:
+        self._screen.show([line for run in runs for line in _lines(run)])
+
+    def end(self, runs: Sequence[LiveRun]) -> None:
+        """Leave the last state on the screen; where nothing is redrawn, print it now."""
+        if not self._screen.is_live:
+            for run in runs:
+                for line in _lines(run):
+                    self._screen.print_above(line)
+
+
+class _Events:
+    """Runs as lines of JSON."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Any] = {}
+
+    def changes(self, run: LiveRun, changes: Sequence[Change]) -> None:
+        for change in changes:
+            issue = change.issue.to_dict()
+            print_json_line(
+                {"event": change.kind.value, "run": run.path, "step": change.step, "issue": issue}
+            )
+        for rule, error in run.failed_rules.items():
+            self._print_once({"event": "failed", "run": run.path, "rule": rule, "error": error})
+
+    def state(self, runs: Sequence[LiveRun]) -> None:
+        for run in runs:
+            self._print_once(
+                {
+                    "event": "ended" if run.has_ended else "progress",
+                    "run": run.path,
+                    "state": run.state.name.lower(),
+                    "steps_saved": run.steps_saved,
+                    "last_step": run.last_step,
+                    "loss": run.loss,
+                    "open": len(run.following.open_issues) if run.following else 0,
+                    "error": run.error or None,
+                }
+            )
+
+    def end(self, runs: Sequence[LiveRun]) -> None:
+        """Everything was printed when it happened."""
+
+    def _print_once(self, event: dict[str, Any]) -> None:
+        key = f"{event['run']} {event.get('rule', '')}"
+        if self._last.get(key) != event:
+            self._last[key] = event
+            print_json_line(event)
+
+
+def _opened(run: LiveRun, change: Change) -> str:
+    from smdebug.diagnosis.wording import as_text
+
+    head, *rest = as_text(change.issue)
+    return "\n".join([f"{bad('✗')} {run.path}: {strong(head)}", *rest])
+
+
+def _title(change: Change) -> str:
+    from smdebug.diagnosis.wording import title_of
+
+    return title_of(change.issue)
+
+
+def _ending(run: LiveRun) -> str:
+    """Return how the run ended; without a check, nothing is said of its health."""
+    from smdebug.runs.diagnosing import not_checked_in_words
+
+    count = len(run.following.issues) if run.following else 0
+    results = run.following.results if run.following else []
+    end = f"{run.path} ended at step {run.last_step or 0:,}"
+    if count:
+        return f"{bad('✗')} {end}: {plural(count, 'problem')} detected"
+    passed = sum(result.has_seen and not result.error for result in results)
+    if passed:
+        return f"{good('✓')} {end}: {plural(passed, 'rule')} passed"
+    missing = {result.name: result.not_checked for result in results if result.not_checked}
+    return "\n    ".join(
+        [f"{faint('–')} {end}: nothing was checked", *not_checked_in_words(missing)]
+    )
+
+
+def _lines(run: LiveRun) -> list[str]:
+    """Return the state of a run: one line, and one for each open problem."""
+    from smdebug.diagnosis.wording import in_a_line
+    from smdebug.runs.live_run import is_bad
+    from smdebug.runs.sparkline import sparkline
+
+    parts = [strong(run.path), run.state.value]
+    if run.last_step is not None:
+        parts.append(f"step {run.last_step:,}")
+    if run.loss is not None:
+        value = number(run.loss)
+        shown = bad(value) if is_bad(run.loss) else value
+        parts.append(f"{run.loss_name} {shown} {sparkline(run.losses, _CURVE)}")
+    if age := _age(run):
+        parts.append(faint(age))
+    if run.error:
+        parts.append(bad(run.error))
+    lines = ["  ".join(parts)]
+    if run.following is not None:
+        lines += [f"  {bad('✗')} {in_a_line(issue)}" for issue in run.following.open_issues]
+    lines += [f"  {bad('!')} {name} failed: {error}" for name, error in run.failed_rules.items()]
+    return lines
+
+
+def _age(run: LiveRun) -> str:
+    """Return how long ago the last step was saved, once that is long."""
+    if run.has_ended or run.last_saved_at is None:
+        return ""
+    seconds = time.time() - run.last_saved_at
+    if seconds < _LONG_SILENCE:
+        return ""
+    minutes = int(seconds // 60)
+    return f"last step {minutes} min ago" if minutes < 120 else f"last step {minutes // 60} h ago"
