@@ -12,7 +12,8 @@ from smdebug.files.observations import FACTS, LAYOUT, Layout, ObservedTensor, js
 from smdebug.numbers.digests import content_digest
 from smdebug.numbers.rows import COLUMNS, MEASURED, SAMPLE_BYTES, SAMPLE_SIZE
 from smdebug.saving import observing
-from smdebug.saving.observing import StepObservations, measure
+from smdebug.saving.measuring import measure
+from smdebug.saving.observing import StepObservations
 from smdebug.saving.step_clock import StepClock
 from smdebug.trials import create_trial
 from smdebug.trials.observations import Observations, ObservationsUnavailable

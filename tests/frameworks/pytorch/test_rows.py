@@ -7,8 +7,10 @@ import torch
 from smdebug.numbers.digests import content_digest
 from smdebug.numbers.rows import MEASURED, matrix_of, sample_of
 from smdebug.numbers.rows import measured as measured_by_numpy
-from smdebug.pytorch import rows
-from smdebug.pytorch.rows import Rows, digests, is_measurable, sampled
+from smdebug.pytorch.measuring import TorchMeasurer
+from smdebug.pytorch.on_device import DeviceBatch, Ring
+from smdebug.pytorch.rows import Rows, digest_of, is_measurable, row_without_waiting, sampled
+from smdebug.saving.measuring import SMALL
 
 TENSORS = {
     "normal": torch.randn(100, 70),
@@ -39,14 +41,16 @@ def as_numpy(tensor):
     return (values.float() if values.dtype is torch.bfloat16 else values).numpy()
 
 
-@pytest.mark.parametrize("name", TENSORS)
-@pytest.mark.parametrize("way", ["on a CPU", "without waiting"])
-def test_rows_are_those_of_numpy(name, way):
-    tensor = TENSORS[name]
-    if way == "on a CPU":
-        found = Rows().measured([tensor])[0].tolist()
-    else:
-        found = rows._row_without_waiting(tensor.detach().reshape(-1)).tolist()
+def row_on_cpu(tensor):
+    return Rows().row(tensor.detach().reshape(-1))
+
+
+def row_of_pieces(tensor, monkeypatch):
+    monkeypatch.setattr("smdebug.pytorch.rows._PIECE", 70)
+    return row_without_waiting(tensor.detach().reshape(-1)).tolist()
+
+
+def check_row(found, tensor):
     expected = measured_by_numpy(as_numpy(tensor))
     scale = np.nanmax(np.abs([*expected[3:], 0]))
     for statistic, value, right in zip(MEASURED, found, expected, strict=True):
@@ -56,25 +60,89 @@ def test_rows_are_those_of_numpy(name, way):
         ), statistic
 
 
-def test_rows_of_several_tensors_use_the_same_memory():
-    tensors = [torch.randn(n) for n in (10, 1000, 3)] + [torch.randn(7, dtype=torch.float64)]
-    kernel = Rows()
-    together = kernel.measured(tensors)
-    for row, tensor in zip(together, tensors, strict=True):
-        np.testing.assert_allclose(row, measured_by_numpy(tensor.numpy()), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("name", TENSORS)
+def test_rows_are_those_of_numpy(name, monkeypatch):
+    tensor = TENSORS[name]
+    check_row(row_on_cpu(tensor), tensor)
+    check_row(row_without_waiting(tensor.detach().reshape(-1)).tolist(), tensor)
+    check_row(row_of_pieces(tensor, monkeypatch), tensor)
+
+
+def content_of(tensor):
+    return tensor.view(torch.int16).numpy() if tensor.dtype is torch.bfloat16 else as_numpy(tensor)
+
+
+def check_all(results):
+    """Compare what was measured of `TENSORS` with numpy's results."""
+
+    def now(result):
+        return result() if callable(result) else result
+
+    for name, tensor in TENSORS.items():
+        check_row(now(results[name].numbers).tolist(), tensor)
+        expected = sample_of(as_numpy(tensor), 128)
+        np.testing.assert_array_equal(now(results[name].sample)[: len(expected)], expected)
+        assert tuple(now(results[name].digest).tolist()) == content_digest(content_of(tensor)), name
+
+
+def test_the_tensors_of_a_step_are_measured_as_numpy_does():
+    measurer = TorchMeasurer()
+    results = {
+        name: measurer.measure_tensor(tensor.detach(), digest=True)
+        for name, tensor in TENSORS.items()
+    }
+    measurer.end_step()
+    check_all(results)
+
+
+@pytest.mark.parametrize("waiting", [1, 1 << 30])
+def test_a_device_that_is_not_waited_for_gives_the_same(waiting, monkeypatch):
+    monkeypatch.setattr("smdebug.pytorch.on_device._MOST_WAITING", waiting)
+    batch = DeviceBatch(torch.device("cpu"))
+    results = {name: batch.add(tensor.detach(), digest=True) for name, tensor in TENSORS.items()}
+    batch.end()
+    check_all(results)
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_a_tensor_is_measured_as_it_was_when_it_was_observed(on_device):
+    measurer = DeviceBatch(torch.device("cpu")) if on_device else TorchMeasurer()
+    measure = measurer.add if on_device else measurer.measure_tensor
+    results = []
+    for size in (4, SMALL + 1):
+        tensor = torch.ones(size)
+        results.append(measure(tensor, digest=True))
+        tensor.zero_()
+    if on_device:
+        measurer.end()
+    else:
+        measurer.end_step()
+    for result in results:
+        numbers = result.numbers() if callable(result.numbers) else result.numbers
+        assert numbers[MEASURED.index("min")] == 1
+
+
+def test_numbers_on_a_device_are_read_as_they_were():
+    ring = Ring(torch.device("cpu"))
+    number = torch.tensor([2.5])
+    first = ring.put(number)
+    number += 1
+    second = ring.put(number)
+    ring.end()
+    assert (float(first), float(second)) == (2.5, 3.5)
 
 
 @pytest.mark.parametrize(
     "name", [name for name in TENSORS if TENSORS[name].dtype is not torch.bfloat16]
 )
 def test_digests_are_those_of_numpy(name):
-    assert tuple(digests([TENSORS[name]])[0].tolist()) == content_digest(as_numpy(TENSORS[name]))
+    assert tuple(digest_of(TENSORS[name]).tolist()) == content_digest(as_numpy(TENSORS[name]))
 
 
 def test_digests_of_bfloat16_are_those_of_its_bits():
     tensor = TENSORS["bfloat16"]
     bits = tensor.view(torch.int16).numpy()
-    assert tuple(digests([tensor])[0].tolist()) == content_digest(bits)
+    assert tuple(digest_of(tensor).tolist()) == content_digest(bits)
 
 
 def test_samples_are_those_of_numpy():
@@ -91,7 +159,7 @@ def test_the_matrix_is_completed_as_numpys_is():
 
     tensors = [TENSORS["normal"], TENSORS["half zeros"], TENSORS["one value"]]
     samples = sampled(tensors, 64).numpy()
-    found = completed(Rows().measured(tensors).numpy(), samples)
+    found = completed(np.array([row_on_cpu(tensor) for tensor in tensors]), samples)
     expected, _ = matrix_of([as_numpy(tensor) for tensor in tensors], 64)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -105,6 +173,6 @@ def test_what_has_no_values_to_read_is_not_measurable():
 
 def test_nothing_measured_leaves_a_graph():
     parameter = torch.nn.Parameter(torch.randn(3))
-    assert not Rows().measured([parameter]).requires_grad
+    assert not row_without_waiting(parameter.detach()).requires_grad
     assert not sampled([parameter], 2).requires_grad
-    assert not digests([parameter]).requires_grad
+    assert not digest_of(parameter.detach()).requires_grad

@@ -30,6 +30,7 @@ SAMPLE_BYTES = 256 * 1024
 """How large the samples of one step may be together."""
 
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+_SHARES = np.array(QUANTILES)
 ABSENT: Floats = np.full(len(COLUMNS), np.nan, np.float32)
 """The row of a tensor that the step did not have: its count is 0 and all else is NaN."""
 ABSENT[COLUMN["count"]] = 0
@@ -113,14 +114,15 @@ def quantiles_of(samples: Floats) -> Floats:
     found = np.full((len(samples), len(QUANTILES)), np.nan, np.float32)
     if not samples.size:
         return found
-    ordered = np.sort(np.where(np.isfinite(samples), samples, np.nan), axis=1)  # NaN comes last
-    counts = np.count_nonzero(~np.isnan(ordered), axis=1)
-    rows = np.flatnonzero(counts)
-    for column, quantile in enumerate(QUANTILES):
-        place = quantile * (counts[rows] - 1)
-        below = np.floor(place).astype(np.int64)
-        above = np.minimum(below + 1, counts[rows] - 1)
-        lower, upper = ordered[rows, below], ordered[rows, above]
-        share = (place - below).astype(np.float32)
-        found[rows, column] = lower * (1 - share) + upper * share
+    ordered = np.where(np.isfinite(samples), samples, np.nan)
+    ordered.sort(axis=1)  # NaN comes last
+    counts = np.count_nonzero(ordered == ordered, axis=1)
+    place = _SHARES * np.maximum(counts - 1, 0)[:, None]
+    below = place.astype(np.int64)
+    above = np.minimum(below + 1, np.maximum(counts - 1, 0)[:, None])
+    lower = np.take_along_axis(ordered, below, axis=1)
+    upper = np.take_along_axis(ordered, above, axis=1)
+    share = (place - below).astype(np.float32)
+    np.multiply(lower, 1 - share, out=found)
+    found += upper * share
     return found

@@ -12,13 +12,15 @@ from smdebug.pytorch.arrays import (
     as_array,
     copy_values,
     is_flattened,
+    is_plain,
     is_sharded,
     owns_its_values,
 )
+from smdebug.pytorch.measuring import TorchMeasurer
 from smdebug.pytorch.ranks import rank_and_size
-from smdebug.pytorch.rows import is_measurable, measure
+from smdebug.pytorch.rows import is_measurable
 from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
-from smdebug.saving.observing import Measured
+from smdebug.saving.measuring import InBatch, Measured
 
 _SHARDED = "sharded"
 _SAVE_EVERY_PART = 'include_workers="all" saves every part.'
@@ -62,11 +64,21 @@ class TorchAdapter(FrameworkAdapter):
             )
         return None
 
-    def measure(self, value: Any, *, digest: bool) -> Measured | None:
+    def measurer(self) -> TorchMeasurer:
+        return TorchMeasurer()
+
+    def measure(self, value: Any, measurer: Any, *, digest: bool) -> Measured | InBatch | None:
         if not isinstance(value, torch.Tensor):
-            return super().measure(value, digest=digest)
+            return super().measure(value, measurer, digest=digest)
+        found: Measured | InBatch | None
+        if is_plain(value) and value.device.type != "meta":  # as most are
+            found = measurer.measure_tensor(value.detach(), digest=digest)
+            return found
         values = _local(value)
-        return measure(values, digest=digest) if is_measurable(values) else None
+        if not is_measurable(values):
+            return None
+        found = measurer.measure_tensor(values, digest=digest)
+        return found
 
     def form(self, value: Any) -> tuple[tuple[int, ...], str]:
         if not isinstance(value, torch.Tensor):
@@ -77,10 +89,14 @@ class TorchAdapter(FrameworkAdapter):
     def number(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return super().number(value)
-        if value.numel() != 1 or value.is_complex() or value.device.type == "meta":
+        if value.numel() != 1:
             return None
-        value = value.detach()
-        return value.item() if value.is_cpu else value  # which waits for a GPU later
+        if value.is_cpu:
+            number = value.item()
+            return None if isinstance(number, complex) else number
+        if value.is_complex() or value.device.type == "meta":
+            return None
+        return value.detach()  # waited for later
 
     def is_whole(self, value: Any) -> bool:
         if not isinstance(value, torch.Tensor):

@@ -17,6 +17,15 @@ try:
 except ImportError:  # PyTorch 2.1
     from torch._dynamo.external_utils import is_compiling as is_compiling
 
+try:
+    from torch._C._dynamo.eval_frame import (
+        _FrameAction,
+        _FrameExecStrategy,
+    )
+    from torch._C._dynamo.eval_frame import set_code_exec_strategy as _set_strategy
+except ImportError:  # PyTorch 2.1
+    _set_strategy = None
+
 from smdebug.pytorch.gradients import Gradients
 
 Called = TypeVar("Called", bound=Callable[..., Any])
@@ -62,6 +71,18 @@ def not_compiled(function: Called) -> Called:
     """Keep the function out of graphs that call it, and from being compiled itself."""
     disabled: Called = torch.compiler.disable(function)
     return disabled
+
+
+def kept_out_of_graphs(function: Called) -> Called:
+    """Keep the function, and what it calls, from being compiled, at no cost to its calls.
+
+    It must not be called from within a graph: `not_compiled` is for that.
+    """
+    if _set_strategy is None:
+        return not_compiled(function)
+    code: Any = function.__code__
+    _set_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+    return function
 
 
 class Callback:
@@ -138,7 +159,7 @@ class AroundLayer(_OfHook):
             _after_layer(self, module, args, kwargs, output)
 
 
-@not_compiled
+@kept_out_of_graphs
 def _after_layer(
     around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any
 ) -> None:
@@ -161,7 +182,7 @@ class AfterAccumulation(_OfHook):
         _after_accumulation(self.hook, parameter)
 
 
-@not_compiled
+@kept_out_of_graphs
 def _after_accumulation(hook: WatchingHook, parameter: torch.Tensor) -> None:
     hook.guarded(lambda: hook.gradients.accumulated(parameter))
 
@@ -172,12 +193,19 @@ class BeforeOptimizer(_OfHook):
     def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         if is_compiling():
             self.hook.stay_with_optimizers()
+            return _before_compiled_step(self.hook, optimizer, args, kwargs)
         return _before_step(self.hook, optimizer, args, kwargs)
 
 
 @not_compiled
+def _before_compiled_step(hook: WatchingHook, optimizer: Any, args: Any, kwargs: Any) -> Any:
+    """Record gradients before a compiled step of the optimizer, outside of its graph."""
+    return _before_step(hook, optimizer, args, kwargs)
+
+
+@kept_out_of_graphs
 def _before_step(hook: WatchingHook, optimizer: Any, args: Any, kwargs: Any) -> Any:
-    """Record gradients before a step of the optimizer; a compiled step calls this outside of its graph."""
+    """Record gradients before a step of the optimizer."""
     gradients = hook.gradients
     if not gradients.are_awaited:
         return None

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from smdebug.pytorch.loss_graph import LossGraph, LossTerm
+from smdebug.pytorch.on_device import fetched
+from smdebug.pytorch.rows import places_on
 
 MODE_DEPENDENT = (
     nn.modules.batchnorm._BatchNorm,
@@ -20,6 +25,7 @@ MODE_DEPENDENT = (
 """Modules whose result depends on `training`, unless their dropout is 0."""
 MAX_NAMED = 50
 """How many modules or parameters a fact names at most; it counts the others."""
+_MOST_COMPARED = 1024
 
 
 Name = Callable[[nn.Module], str | None]
@@ -94,18 +100,38 @@ def batch_facts(inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
 
 
 def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
-    """Count the distinct rows of a batch, later: on a GPU to count now would be to wait."""
+    """Count the distinct rows of a batch, later: on a GPU to count now would be to wait.
+
+    Of long rows `_MOST_COMPARED` values are compared.
+    """
     rows = batch.detach()
     if rows.layout is not torch.strided or rows.is_complex() or not 1 < len(rows) <= 1 << 16:
         return lambda: None
     rows = rows.reshape(len(rows), -1)
-    if not rows.shape[1]:
+    length = rows.shape[1]
+    if not length:
         return lambda: None
-    # Rows that are equal have equal projections, to the last bit, as the same operations make them.
-    generator = torch.Generator().manual_seed(0)
-    factors = torch.rand(rows.shape[1], 1, generator=generator, dtype=torch.float64) + 0.5
-    projections = (rows.double() * factors.to(rows.device).T).sum(1)
-    return lambda: int(torch.unique(projections).numel())
+    with torch.no_grad():
+        places = places_on(rows.device, length, _MOST_COMPARED)
+        compared = rows.index_select(1, places) if length > _MOST_COMPARED else rows
+        if rows.is_cpu:
+            values = compared.double().numpy()  # which is a copy
+            values = values.copy() if compared.dtype is torch.float64 else values
+            return lambda: _count_distinct(values)
+        # Rows that are equal have equal projections, to the last bit, as the same operations make them.
+        projections = (compared.double() * _factors_on(rows.device, compared.shape[1])).sum(1)
+    fetch = fetched(projections)
+    return lambda: int(np.unique(fetch()).size)
+
+
+def _count_distinct(rows: NDArray[np.float64]) -> int:
+    factors = _factors_on(torch.device("cpu"), rows.shape[1]).numpy()
+    return int(np.unique((rows * factors).sum(1)).size)
+
+
+@lru_cache(maxsize=16)
+def _factors_on(device: torch.device, count: int) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(0).random(count) + 0.5).to(device)
 
 
 def loss_facts(graph: LossGraph) -> dict[str, Any]:
@@ -117,6 +143,18 @@ def loss_facts(graph: LossGraph) -> dict[str, Any]:
     }
 
 
+def with_own_targets(graph: LossGraph) -> LossGraph:
+    """Return the same with copies of targets on the CPU, which nobody changes."""
+    return graph._replace(
+        terms=tuple(
+            term._replace(targets=term.targets.clone())
+            if term.targets is not None and term.targets.is_cpu
+            else term._replace(targets=None)
+            for term in graph.terms
+        )
+    )
+
+
 def _term_facts(term: LossTerm) -> dict[str, Any]:
     facts = {
         "criterion": term.criterion,
@@ -125,9 +163,9 @@ def _term_facts(term: LossTerm) -> dict[str, Any]:
         "classes": term.classes,
     }
     if term.targets is not None and term.targets.is_cpu and term.targets.numel():
-        counts = torch.bincount(term.targets.reshape(-1).clamp(min=0), minlength=1)
+        counts = np.bincount(term.targets.numpy().reshape(-1).clip(min=0), minlength=1)
         facts["targets"] = int(term.targets.numel())
-        facts["classes_seen"] = int((counts > 0).sum())
+        facts["classes_seen"] = int(np.count_nonzero(counts))
         facts["largest_class"] = int(counts.argmax())
         facts["largest_share"] = float(counts.max() / counts.sum())
     return facts

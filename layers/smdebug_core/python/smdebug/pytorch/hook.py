@@ -234,7 +234,7 @@ class Hook(FrameworkHook):
         if self._modes_by_training:
             trains = module.training and torch.is_grad_enabled()
             mode = ModeKeys.TRAIN if trains else ModeKeys.EVAL
-        elif self.recorder.skip():  # the shorter way, while caches are cold
+        if self.recorder.skip(mode):  # the shorter way, while caches are cold
             return
         self._next_step(mode, in_graph)
 

@@ -7,6 +7,7 @@ nobody reset, modes of modules, and what scalers and dropout do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -19,7 +20,7 @@ from torch.optim.optimizer import (
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch import facts
-from smdebug.pytorch.callbacks import not_compiled
+from smdebug.pytorch.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.loss_graph import describe
 from smdebug.pytorch.process import PROCESS, UNSCALED
 from smdebug.pytorch.updates import Updates
@@ -39,7 +40,7 @@ class ObservedHook(Protocol):
     def record(self, tensor_name: str, tensor_value: Any) -> None: ...
     def carry(self, name: str, value: Any) -> None: ...
     def observe_inputs_of(self, layer: str) -> None: ...
-    def guarded(self, capture: Callable[[], object]) -> None: ...
+    def fail(self, error: Exception) -> None: ...
 
 
 class _OptimizerState:
@@ -64,6 +65,7 @@ class TorchObserver:
         self._names: dict[int, str] = {}
         self._roots: set[str] = set()
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
+        self._states: list[_OptimizerState] = []
         self._updates = Updates(hook.record)
         self._scaler: ref[Any] | None = None
         self._has_described = False
@@ -120,13 +122,14 @@ class TorchObserver:
     # What the process does
 
     def before_backward(self, tensors: Sequence[Any]) -> None:
-        self._hook.guarded(lambda: self._before_backward(tensors))
+        self._guarded(self._before_backward, tensors)
 
     def _before_backward(self, tensors: Sequence[Any]) -> None:
         self._backwards += 1
-        for state in self._optimizers.values():
+        for state in self._states:
             state.backwards += 1
-            state.was_clear = state.was_clear or _is_clear(state)
+            if not state.was_clear:
+                state.was_clear = _is_clear(state)
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:
                 continue
@@ -136,10 +139,11 @@ class TorchObserver:
                 graph = describe(loss)
                 if graph is not None:
                     self._has_described = True
-                    self._observations.note(loss=facts.loss_facts(graph))
+                    owned = facts.with_own_targets(graph)
+                    self._observations.note(loss=partial(facts.loss_facts, owned))
 
     def after_criterion(self, name: str, value: Any) -> None:
-        if not torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.numel() == 1:
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
             self._hook.carry(LOSS, value)
 
     def before_dropout(self, rate: float) -> None:
@@ -153,10 +157,18 @@ class TorchObserver:
                 kept = scale.detach().clone()
                 self._observations.note(loss_scale=lambda: float(kept))
 
+    @kept_out_of_graphs
+    def _guarded(self, call: Callable[[Any], object], argument: Any) -> None:
+        """Observe; whatever goes wrong there, the training goes on."""
+        try:
+            call(argument)
+        except Exception as error:  # noqa: BLE001
+            self._hook.fail(error)
+
     # Optimizers
 
     def before_optimizer(self, optimizer: Any) -> None:
-        self._hook.guarded(lambda: self._before_optimizer(optimizer))
+        self._guarded(self._before_optimizer, optimizer)
 
     def _before_optimizer(self, optimizer: Any) -> None:
         state = self._state_of(optimizer)
@@ -176,7 +188,7 @@ class TorchObserver:
         self._carry_rates(optimizer, state)
 
     def after_optimizer(self, optimizer: Any) -> None:
-        self._hook.guarded(lambda: self._after_optimizer(optimizer))
+        self._guarded(self._after_optimizer, optimizer)
 
     def _after_optimizer(self, optimizer: Any) -> None:
         if self._updates:
@@ -196,6 +208,7 @@ class TorchObserver:
         state = self._optimizers.get(optimizer)
         if state is None:  # it is met at its first step, for which all passes so far may have been
             state = self._optimizers[optimizer] = _OptimizerState(self._backwards)
+            self._states = list(self._optimizers.values())
         return state
 
     def _carry_rates(self, optimizer: Any, state: _OptimizerState) -> None:
@@ -214,9 +227,11 @@ class _Before:
         self._observer = ref(observer)
 
     def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling():
+            return  # the step is part of a graph, which stays as it is
         observer = self._observer()
         if observer is not None:
-            _outside_of_graphs(observer.before_optimizer, optimizer)
+            observer.before_optimizer(optimizer)
 
 
 class _After:
@@ -224,14 +239,11 @@ class _After:
         self._observer = ref(observer)
 
     def __call__(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling():
+            return
         observer = self._observer()
         if observer is not None:
-            _outside_of_graphs(observer.after_optimizer, optimizer)
-
-
-@not_compiled
-def _outside_of_graphs(call: Callable[[Any], object], optimizer: Any) -> None:
-    call(optimizer)
+            observer.after_optimizer(optimizer)
 
 
 def _witness(optimizer: Any) -> ref[torch.Tensor] | None:

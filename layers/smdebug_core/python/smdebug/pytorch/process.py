@@ -1,20 +1,20 @@
-"""What this process does beyond its modules: backward passes, criteria, dropout and loss scales.
+"""Calls listeners around what is not a module: backward passes, criteria, dropout and loss scales.
 
-PyTorch offers no hooks for these, so its functions are replaced by ones that call listeners first. That
-happens once, when the first listener comes; without listeners they do what they did.
+PyTorch offers no hooks for these, so its functions are replaced by ones that call listeners. That happens
+once, when the first listener to an event comes; without listeners they do what they did.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
-from weakref import WeakSet
+from typing import Any
+from weakref import ref
 
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from smdebug.pytorch.callbacks import in_backward, is_compiling, not_compiled
+from smdebug.pytorch.callbacks import in_backward, is_compiling, kept_out_of_graphs
 
 CRITERIA = (
     *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
@@ -28,54 +28,71 @@ DROPOUTS = (
     "alpha_dropout",
     "feature_alpha_dropout",
 )
+_EVENTS = (
+    *("before_backward", "after_criterion", "before_dropout", "after_scaling"),
+    "after_scaled_step",
+)
 UNSCALED = "_smdebug_unscaled"
 """The attribute of a scaled loss that holds the loss as it was."""
 # Before PyTorch 2.3 CUDA alone had one.
 GradScaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 
 
-class Listener(Protocol):
-    """What is called of a listener."""
-
-    def before_backward(self, tensors: Sequence[Any]) -> None:
-        """A backward pass is about to begin with these tensors."""
-
-    def after_criterion(self, name: str, value: Any) -> None:
-        """A criterion of `torch.nn.functional` has returned this value; modules call them, too."""
-
-    def before_dropout(self, rate: float) -> None:
-        """Dropout is about to be applied."""
-
-    def after_scaling(self, scaler: Any) -> None:
-        """A loss was scaled."""
-
-
 class _Process:
-    """The listeners of this process."""
+    """The listeners of this process, by what they listen to: the name of their method.
+
+    before_backward(tensors)       a backward pass is about to begin with these tensors
+    after_criterion(name, value)   a criterion of `torch.nn.functional` has returned this without a graph;
+                                   modules call them, too
+    before_dropout(rate)           dropout is about to be applied
+    after_scaling(scaler)          a loss was scaled
+    after_scaled_step(optimizer)   a scaler has called this optimizer's step, or skipped it
+    """
 
     def __init__(self) -> None:
-        self.listeners: WeakSet[Any] = WeakSet()
-        self._is_installed = False
+        self._listeners: dict[str, tuple[ref[Any], ...]] = dict.fromkeys(_EVENTS, ())
+        self._installed: set[str] = set()
 
     def add(self, listener: Any) -> None:
-        """Call the listener from now on, for as long as somebody keeps it."""
-        self.listeners.add(listener)
-        if not self._is_installed:
-            self._is_installed = True
-            self._install()
+        """Call the listener's methods from now on, for as long as somebody keeps it."""
+        self.discard(listener)
+        for event in _EVENTS:
+            if hasattr(listener, event):
+                self._listeners[event] += (ref(listener),)
+                if event not in self._installed:
+                    self._installed.add(event)
+                    getattr(self, f"_install_{event}")()
 
     def discard(self, listener: Any) -> None:
         """Do not call the listener any more."""
-        self.listeners.discard(listener)
+        for event, known in self._listeners.items():
+            self._listeners[event] = tuple(each for each in known if each() not in (None, listener))
 
-    def _install(self) -> None:
+    def of(self, event: str) -> Iterator[Any]:
+        """Yield the listeners to that event which still exist."""
+        for known in self._listeners[event]:
+            listener = known()
+            if listener is not None:
+                yield listener
+
+    def _install_before_backward(self) -> None:
         torch.autograd.backward = self._backward(torch.autograd.backward)
+        GradScaler.scale = self._scale(GradScaler.scale)
+
+    def _install_after_criterion(self) -> None:
         for name in CRITERIA:
             setattr(F, name, self._criterion(name, getattr(F, name)))
+
+    def _install_before_dropout(self) -> None:
         for name in DROPOUTS:
             if hasattr(F, name):
                 setattr(F, name, self._dropout(getattr(F, name)))
-        GradScaler.scale = self._scale(GradScaler.scale)
+
+    def _install_after_scaling(self) -> None:
+        """Scaling is watched together with backward passes."""
+
+    def _install_after_scaled_step(self) -> None:
+        GradScaler.step = self._step(GradScaler.step)
 
     def _backward(self, backward: Any) -> Any:
         @functools.wraps(backward, updated=())  # a function out of graphs would stand for ours, too
@@ -83,20 +100,20 @@ class _Process:
             if isinstance(tensors, Iterator):  # which can be read once
                 tensors = tuple(tensors)
             # A recomputation of activations calls it within a backward pass.
-            if self.listeners and not in_backward():
+            if self._listeners["before_backward"] and not in_backward():
                 given = tensors if isinstance(tensors, Sequence) else (tensors,)
-                for listener in tuple(self.listeners):
+                for listener in self.of("before_backward"):
                     listener.before_backward(given)
             return backward(tensors, *args, **kwargs)
 
-        return not_compiled(watched_backward)
+        return kept_out_of_graphs(watched_backward)
 
     def _criterion(self, name: str, criterion: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(criterion)
         def watched_criterion(*args: Any, **kwargs: Any) -> Any:
             value = criterion(*args, **kwargs)
-            if not is_compiling():
-                for listener in tuple(self.listeners):
+            if not is_compiling() and not torch.is_grad_enabled():
+                for listener in self.of("after_criterion"):
                     listener.after_criterion(name, value)
             return value
 
@@ -108,7 +125,7 @@ class _Process:
             input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
         ) -> Any:
             if training and p and not is_compiling():
-                for listener in tuple(self.listeners):
+                for listener in self.of("before_dropout"):
                     listener.before_dropout(p)
             return dropout(input, p, training, inplace)
 
@@ -118,13 +135,23 @@ class _Process:
         @functools.wraps(scale)
         def watched_scale(scaler: Any, outputs: Any) -> Any:
             scaled = scale(scaler, outputs)
-            if self.listeners and isinstance(scaled, torch.Tensor):
+            if self._listeners["before_backward"] and isinstance(scaled, torch.Tensor):
                 setattr(scaled, UNSCALED, outputs)
-                for listener in tuple(self.listeners):
+                for listener in self.of("after_scaling"):
                     listener.after_scaling(scaler)
             return scaled
 
         return watched_scale
+
+    def _step(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(step)
+        def watched_step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            result = step(scaler, optimizer, *args, **kwargs)
+            for listener in self.of("after_scaled_step"):
+                listener.after_scaled_step(optimizer)
+            return result
+
+        return watched_step
 
 
 PROCESS = _Process()

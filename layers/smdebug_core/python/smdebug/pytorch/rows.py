@@ -7,17 +7,21 @@ says that there are any; on other devices all is computed, because to look would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from smdebug.numbers.digests import WORDS_IN_A_BLOCK, block_weight, finished, weights
+from smdebug.numbers.digests import (
+    WORDS_IN_A_BLOCK,
+    block_weight,
+    content_digest,
+    finished,
+    weights,
+)
 from smdebug.numbers.rows import MEASURED, SAMPLE_SIZE, sampled_places
-from smdebug.saving.observing import Measured
+from smdebug.saving.measuring import Measured
 
 _WIDTH = len(MEASURED)
 _NAN = float("nan")
@@ -25,6 +29,12 @@ _INF = float("inf")
 # A sum of squares loses the spread of values whose mean is larger than it by more than this.
 _NARROW = 1e-3
 _HALVES = 2
+_PAIR = 8 * _HALVES
+# On other devices a large tensor is measured in pieces, so that intermediate results take little memory.
+_PIECE = 1 << 21
+_BLOCKS_TOGETHER = 16
+EMPTY_ROW = (0.0, 0.0, 0.0, *([_NAN] * (_WIDTH - 3)))
+"""The row of a tensor without values."""
 
 
 def is_measurable(tensor: torch.Tensor) -> bool:
@@ -38,56 +48,29 @@ def is_measurable(tensor: torch.Tensor) -> bool:
 
 
 def measure(values: torch.Tensor, *, digest: bool = False) -> Measured:
-    """Measure a tensor where it is, without waiting for it."""
+    """Measure a tensor on the CPU, now."""
     with torch.no_grad():
         flat = values.detach().reshape(-1)
-        sample = flat[_places_on(flat.device, flat.numel(), SAMPLE_SIZE)].float()
-        halves = _digest(values.detach()) if digest else None
-        if flat.is_cpu:
-            numbers = np.array(_KERNEL.row(flat))
-            return Measured(numbers, sample.numpy(), None if halves is None else halves.numpy())
-        row = _row_without_waiting(flat)
-    return Measured(fetched(row), fetched(sample), None if halves is None else fetched(halves))
-
-
-def fetched(values: torch.Tensor) -> Callable[[], NDArray[Any]]:
-    """Copy a small tensor to the host; the copy is waited for when it is asked for."""
-    if values.device.type != "cuda":
-        copied = values.cpu().numpy()
-        return lambda: copied
-    host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-    host.copy_(values, non_blocking=True)
-    done = torch.cuda.Event()
-    done.record()
-
-    def wait() -> NDArray[Any]:
-        done.synchronize()
-        return np.asarray(host.numpy())
-
-    return wait
+        places = places_on(flat.device, flat.numel(), SAMPLE_SIZE)
+        sample = flat.index_select(0, places).float().numpy()
+        halves = None
+        if digest:
+            content = values.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+            halves = np.array(content_digest(content), np.int64)
+        return Measured(np.array(_KERNEL.row(flat)), sample, halves)
 
 
 class Rows:
-    """Measures tensors, in memory that it keeps for the next time."""
+    """Measures tensors on the CPU, in memory that it keeps for the next time."""
 
     def __init__(self) -> None:
         self._scratch = torch.empty(0)
-
-    def measured(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The numbers of `MEASURED`, a row for each tensor. All tensors lie on the same device."""
-        if not tensors:
-            return torch.empty((0, _WIDTH))
-        with torch.no_grad():
-            flat = [tensor.detach().reshape(-1) for tensor in tensors]
-            if flat[0].is_cpu:
-                return torch.tensor([self.row(values) for values in flat], dtype=torch.float64)
-            return torch.stack([_row_without_waiting(values) for values in flat])
 
     def row(self, values: torch.Tensor) -> list[float]:
         """The row of a flat tensor on the CPU."""
         count = values.numel()
         if not count:
-            return [0.0, 0.0, 0.0] + [_NAN] * (_WIDTH - 3)
+            return list(EMPTY_ROW)
         values = self._computable(values)
         total = float(values.sum())
         squares = float(torch.dot(values, values))
@@ -145,11 +128,43 @@ class Rows:
 _KERNEL = Rows()
 
 
-def _row_without_waiting(values: torch.Tensor) -> torch.Tensor:
+def row_without_waiting(values: torch.Tensor) -> torch.Tensor:
+    """The row of a flat tensor on any device, computed piece by piece, without waiting for it."""
     count = values.numel()
     if not count:
-        empty = [0.0, 0.0, 0.0] + [_NAN] * (_WIDTH - 3)
-        return torch.tensor(empty, dtype=torch.float64, device=values.device)
+        return torch.tensor(EMPTY_ROW, dtype=torch.float64, device=values.device)
+    if count <= _PIECE:
+        return _row_of_piece(values)
+    return _combined(torch.stack([_row_of_piece(piece) for piece in values.split(_PIECE)]))
+
+
+def _combined(rows: torch.Tensor) -> torch.Tensor:
+    """The row of a tensor, of the rows of its pieces."""
+    count, non_finite, zeros = rows[:, 0], rows[:, 1], rows[:, 2]
+    number = count - non_finite
+    known = rows[:, 3:]
+    is_known = ~torch.isnan(known)
+    smallest = torch.where(is_known[:, 0], known[:, 0], _INF).amin()
+    largest = torch.where(is_known[:, 1], known[:, 1], -_INF).amax()
+    magnitude = torch.maximum(smallest.abs(), largest.abs())
+    scale = torch.where((magnitude > 0) & (magnitude < _INF), magnitude, 1.0)
+    mean, mean_abs, rms, std = (torch.where(is_known, known, 0.0) / scale)[:, 2:].T
+    total = number.sum()
+    share = number / total.clamp(min=1)
+    whole = (mean * share).sum()
+    numbers = torch.stack(
+        [
+            *(smallest, largest, whole * scale, (mean_abs * share).sum() * scale),
+            (rms.square() * share).sum().sqrt() * scale,
+            ((std.square() + (mean - whole).square()) * share).sum().sqrt() * scale,
+        ]
+    )
+    numbers = torch.where(total > 0, numbers, _NAN)
+    return torch.cat([torch.stack([count.sum(), non_finite.sum(), zeros.sum()]), numbers])
+
+
+def _row_of_piece(values: torch.Tensor) -> torch.Tensor:
+    count = values.numel()
     wide = values if values.dtype is torch.float64 else values.float()
     is_finite = torch.isfinite(wide)
     non_finite = count - is_finite.sum()
@@ -182,58 +197,65 @@ def sampled(tensors: Sequence[torch.Tensor], size: int) -> torch.Tensor:
         return torch.empty((0, size))
     found = torch.full((len(tensors), size), _NAN, device=tensors[0].device)
     for row, tensor in enumerate(tensors):
-        places = _places_on(tensor.device, tensor.numel(), size)
+        places = places_on(tensor.device, tensor.numel(), size)
         found[row, : len(places)] = tensor.detach().reshape(-1)[places]
     return found
 
 
 @lru_cache(maxsize=4096)
-def _places_on(device: torch.device, count: int, size: int) -> torch.Tensor:
+def places_on(device: torch.device, count: int, size: int) -> torch.Tensor:
+    """Where the sample of a flat tensor of `count` values is, as a tensor on the device."""
     return torch.from_numpy(sampled_places(count, size)).to(device)
 
 
-def digests(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The content digests of the tensors, two 64-bit integers a row, as `content_digest` has them."""
-    if not tensors:
-        return torch.empty((0, _HALVES), dtype=torch.int64)
-    with torch.no_grad():
-        return torch.stack([_digest(tensor.detach()) for tensor in tensors])
+def digest_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The content digest of a tensor, computed where it is."""
+    pairs = words_of(tensor).view(-1, _HALVES)
+    factors = weights_on(tensor.device, WORDS_IN_A_BLOCK)
+    whole = len(pairs) // WORDS_IN_A_BLOCK
+    total = torch.zeros(_HALVES, dtype=torch.int64, device=tensor.device)
+    for first in range(0, whole, _BLOCKS_TOGETHER):
+        last = min(first + _BLOCKS_TOGETHER, whole)
+        blocks = pairs[first * WORDS_IN_A_BLOCK : last * WORDS_IN_A_BLOCK]
+        blocks = blocks.view(-1, WORDS_IN_A_BLOCK, _HALVES)
+        sums = (blocks * factors).sum(1)
+        total += (sums * _block_weights_on(tensor.device, first, last)).sum(0)
+    rest = pairs[whole * WORDS_IN_A_BLOCK :]
+    if len(rest):
+        total += (rest * factors[: len(rest)]).sum(0) * signed(block_weight(whole))
+    return total + lengths_on(tensor.device, tensor.numel() * tensor.element_size())
 
 
-def _digest(tensor: torch.Tensor) -> torch.Tensor:
-    words = _words(tensor)
-    length = tensor.numel() * tensor.element_size()
-    return torch.stack([_half(words[half::2], length + half) for half in range(_HALVES)])
-
-
-def _words(tensor: torch.Tensor) -> torch.Tensor:
+def words_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The content of a tensor as 64-bit words, filled up with zeros to an even number of them."""
     content = tensor.contiguous().reshape(-1)
     size = content.numel() * content.element_size()
-    if size % 8 == 0 and content.storage_offset() * content.element_size() % 8 == 0:
+    if size % _PAIR == 0 and content.storage_offset() * content.element_size() % 8 == 0:
         return content.view(torch.int64)
-    filled = torch.zeros(-(-size // 8) * 8, dtype=torch.uint8, device=content.device)
+    filled = torch.zeros(-(-size // _PAIR) * _PAIR, dtype=torch.uint8, device=content.device)
     filled[:size] = content.view(torch.uint8)
     return filled.view(torch.int64)
 
 
-def _half(words: torch.Tensor, length: int) -> torch.Tensor:
-    total = torch.full((), finished(0, length), dtype=torch.int64, device=words.device)
-    for block, start in enumerate(range(0, words.numel(), WORDS_IN_A_BLOCK)):
-        piece = words[start : start + WORDS_IN_A_BLOCK]
-        total += _signed(block_weight(block)) * _dot(piece, _weights_on(words.device, len(piece)))
-    return total
+@lru_cache(maxsize=16)
+def weights_on(device: torch.device, count: int) -> torch.Tensor:
+    """The weights of a block, as a column on the device."""
+    return torch.from_numpy(weights(count).view("int64")).to(device)[:, None]
 
 
-def _dot(words: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
-    if words.device.type == "cpu":
-        return torch.dot(words, factors)
-    return (words * factors).sum()  # CUDA has no dot product of integers
+@lru_cache(maxsize=4096)
+def _block_weights_on(device: torch.device, first: int, last: int) -> torch.Tensor:
+    found = [signed(block_weight(block)) for block in range(first, last)]
+    return torch.tensor(found, dtype=torch.int64, device=device)[:, None]
 
 
-@lru_cache(maxsize=1024)
-def _weights_on(device: torch.device, count: int) -> torch.Tensor:
-    return torch.from_numpy(weights(count).view("int64")).to(device)
+@lru_cache(maxsize=4096)
+def lengths_on(device: torch.device, length: int) -> torch.Tensor:
+    """What the number of bytes adds to each half."""
+    found = [finished(0, length), finished(0, length + 1)]
+    return torch.tensor(found, dtype=torch.int64, device=device)
 
 
-def _signed(number: int) -> int:
+def signed(number: int) -> int:
+    """The unsigned 64-bit number as a signed one."""
     return number - (1 << 64) if number >> 63 else number

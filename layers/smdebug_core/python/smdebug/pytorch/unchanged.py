@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -20,19 +20,11 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smdebug.exceptions import SMDebugError
-from smdebug.pytorch.callbacks import (
-    BeforeCompiled,
-    Callback,
-    in_backward,
-    is_compiling,
-    not_compiled,
-)
+from smdebug.pytorch.callbacks import BeforeCompiled, Callback, in_backward, is_compiling
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.names import class_name
+from smdebug.pytorch.process import PROCESS, UNSCALED
 
-# Before PyTorch 2.3 CUDA alone had one.
-_GradScaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-_UNSCALED = "_smdebug_unscaled"
 _LOSS = "loss"  # the name of a loss that is not a module's output
 _TURNS = 10
 """How often another model is trained before it takes the place of one that still exists. A critic has fewer
@@ -74,6 +66,7 @@ class _Watcher:
         self._handle: Any = None
         self._optimizers: WeakSet[Any] = WeakSet()
         self._is_active = True
+        self._in_loss = False
 
     def stop(self) -> None:
         """Forget the training that was watched, and watch no other."""
@@ -96,9 +89,7 @@ class _Watcher:
             if issubclass(type(known), torch.optim.Optimizer):
                 self._optimizer_made(known)
         made: Any = torch.optim.Optimizer.__init__
-        backward = torch.autograd.backward  # that of a tensor calls it, too
         compile_in_place = nn.Module.compile
-        scale = _GradScaler.scale
         watcher = self
 
         @functools.wraps(made)
@@ -106,38 +97,27 @@ class _Watcher:
             made(optimizer, *args, **kwargs)
             watcher._optimizer_made(optimizer)
 
-        @functools.wraps(backward)
-        def backward_called(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(tensors, Iterator):  # that can be read once
-                tensors = tuple(tensors)
-            if not in_backward():  # unlike when activations are recomputed
-                watcher._backward(tensors if isinstance(tensors, Sequence) else (tensors,))
-            return backward(tensors, *args, **kwargs)
-
         @functools.wraps(compile_in_place)
         def module_compiled(module: Any, *args: Any, **kwargs: Any) -> Any:
             result = compile_in_place(module, *args, **kwargs)
             BeforeCompiled(module, watcher._before_compiled)
             return result
 
-        @functools.wraps(scale)
-        def scaler_scale(scaler: Any, outputs: Any) -> Any:
-            scaled = scale(scaler, outputs)
-            if isinstance(scaled, torch.Tensor):
-                setattr(scaled, _UNSCALED, outputs)
-            return scaled
-
         def loss_called(loss: Any, *args: Any, **kwargs: Any) -> Any:
-            output = nn.Module.__call__(loss, *args, **kwargs)
-            if not is_compiling():
-                watcher._loss_called(loss, args, kwargs, output)
+            if is_compiling():
+                return nn.Module.__call__(loss, *args, **kwargs)
+            watcher._in_loss = True  # which calls a criterion that is a function
+            try:
+                output = nn.Module.__call__(loss, *args, **kwargs)
+            finally:
+                watcher._in_loss = False
+            watcher._loss_called(loss, args, kwargs, output)
             return output
 
         torch.optim.Optimizer.__init__ = optimizer_made
-        torch.autograd.backward = not_compiled(backward_called)
         nn.Module.compile = module_compiled
-        _GradScaler.scale = scaler_scale
         _Loss.__call__ = loss_called
+        PROCESS.add(self)
 
     def _optimizer_made(self, optimizer: Any) -> None:
         self._optimizers.add(optimizer)
@@ -218,14 +198,24 @@ class _Watcher:
             hook.record_inputs(class_name(loss), [*args, *kwargs.values()])
             hook.record_outputs(class_name(loss), output)
 
-    def _backward(self, tensors: Sequence[Any]) -> None:
+    def before_backward(self, tensors: Sequence[Any]) -> None:
+        """Take the number that a backward pass begins with for the loss, unless there is another."""
         self._has_turned = True
         hook = self._hook
         if hook is None or not hook.saves_now or hook.has_a_loss_besides(_LOSS):
             return
         for tensor in tensors:
             if isinstance(tensor, torch.Tensor) and tensor.numel() == 1:
-                hook.record_tensor_value(_LOSS, getattr(tensor, _UNSCALED, tensor))
+                hook.record_tensor_value(_LOSS, getattr(tensor, UNSCALED, tensor))
+
+    def after_criterion(self, name: str, value: Any) -> None:
+        """Take the result of a function for the loss of a step of evaluation, unless there is another."""
+        hook = self._hook
+        if hook is None or not hook.saves_now or self._in_loss:
+            return
+        is_number = isinstance(value, torch.Tensor) and value.numel() == 1
+        if is_number and not hook.has_a_loss_besides(_LOSS):
+            hook.record_tensor_value(_LOSS, value)
 
 
 class _BeforeOneOfSeveral(Callback):

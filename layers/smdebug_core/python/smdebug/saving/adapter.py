@@ -8,7 +8,7 @@ import numpy as np
 
 from smdebug.files.event_writing import as_saved_array
 from smdebug.numbers.statistics import is_numeric
-from smdebug.saving.observing import Measured, measure
+from smdebug.saving.measuring import InBatch, Measured, Measurer
 from smdebug.saving.ranks import ALONE
 
 Array = np.ndarray[Any, Any]
@@ -45,12 +45,20 @@ class FrameworkAdapter:
         """Fill `target` with the values of `source`, of the same dtype and shape."""
         np.copyto(target, source)
 
-    def measure(self, value: Any, *, digest: bool) -> Measured | None:
-        """Return what is measured of a value that is not saved itself; None if it has no real numbers."""
+    def measurer(self) -> Measurer:
+        """Return what measures the tensors of one run, step after step."""
+        return Measurer()
+
+    def measure(self, value: Any, measurer: Any, *, digest: bool) -> Measured | InBatch | None:
+        """Return what is measured of a value that is not saved itself; None if it has no real numbers.
+
+        `measurer` is one that `measurer()` has returned.
+        """
         array = self.to_array(value)
         if not is_numeric(array) or array.dtype.kind == "c":
             return None
-        return measure(array, digest=digest)
+        found: Measured | InBatch | None = measurer.measure(array, digest=digest)
+        return found
 
     def form(self, value: Any) -> tuple[tuple[int, ...], str]:
         """Return the value's shape and dtype."""

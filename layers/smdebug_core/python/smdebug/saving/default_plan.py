@@ -18,7 +18,14 @@ from smdebug.config.collection import Collection
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.files.names import OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.save_plan import NOBODY, Members, ModePlan, SavePlan, Wanted
+from smdebug.saving.save_plan import (
+    NAMES_REMEMBERED,
+    NOBODY,
+    Members,
+    ModePlan,
+    SavePlan,
+    Wanted,
+)
 
 COLLECTION = "observations"
 """The collection that observations are members of."""
@@ -71,6 +78,7 @@ class DefaultPlan(SavePlan):
     def __init__(self, collections: Iterable[Collection]):
         super().__init__(collections)
         self._inputs_of: set[str] = set()
+        self._known: dict[tuple[str, Members], tuple[Wanted | None]] = {}
         self._blocks = {mode: _FirstOfBlock(self.of_mode(mode)) for mode in _IN_BLOCKS}
 
     def of_mode(self, mode: ModeKeys) -> ModePlan:
@@ -87,9 +95,25 @@ class DefaultPlan(SavePlan):
 
         Without such a layer all inputs that are recorded are observed.
         """
-        self._inputs_of.add(layer)
+        if layer not in self._inputs_of:
+            self._inputs_of.add(layer)
+            self._known.clear()
 
     def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+        known = self._known.get((tensor_name, due))
+        if known is None:
+            if len(self._known) >= NAMES_REMEMBERED:
+                self._known.clear()
+            known = self._known[tensor_name, due] = (self._wanted_now(tensor_name, due),)
+        return known[0]
+
+    def assign(self, tensor_name: str, collection_name: str) -> None:
+        before = self.members(tensor_name)
+        super().assign(tensor_name, collection_name)
+        if self.members(tensor_name) != before:
+            self._known.clear()
+
+    def _wanted_now(self, tensor_name: str, due: Members) -> Wanted | None:
         found = super().wanted(tensor_name, due)
         if found is not None or not due:
             return found

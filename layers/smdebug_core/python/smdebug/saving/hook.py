@@ -173,7 +173,11 @@ class CallbackHook(BaseHook):
         try:
             capture()
         except Exception as error:  # noqa: BLE001
-            self.recorder.fail(error)
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Log what went wrong, and save nothing from now on."""
+        self.recorder.fail(error)
 
     def _record_numbered(self, prefix: str, tensors: Iterable[Any]) -> None:
         step = self.last_step

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from smdebug.files.observations import ObservedTensor
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.default_plan import DIGESTED, kind_of
 from smdebug.saving.observing import Handed, StepObservations
+from smdebug.saving.save_plan import NAMES_REMEMBERED
 from smdebug.saving.step_clock import StepClock
 
 CARRIED_SECONDS = 60.0
 """How long scalars of steps that are not saved wait for one that is."""
+
+
+class _Known(NamedTuple):
+    """What is known of a tensor that was observed before."""
+
+    kind: str
+    tensor: ObservedTensor
+    digested: bool
+    shape: Any
+    dtype: Any
+
+    def is_of(self, value: Any) -> bool:
+        """Return whether a value of that name still has this form."""
+        shape = getattr(value, "shape", None)
+        return (
+            shape is not None
+            and shape == self.shape
+            and getattr(value, "dtype", None) == self.dtype
+        )
 
 
 class Observer:
@@ -27,6 +47,8 @@ class Observer:
         self.kinds: dict[str, str] = {}
         """The kinds of tensors whose names do not show them."""
         self._adapter = adapter
+        self._measurer = adapter.measurer()
+        self._known: dict[str, _Known] = {}
         self._carried_until = time.monotonic() + CARRIED_SECONDS
 
     @property
@@ -38,25 +60,39 @@ class Observer:
         """Keep a value of one number for the series of that name; other values are ignored."""
         number = None if self._digests_only else self._adapter.number(value)
         if number is not None:
-            self.observations.carry(name, number, clock)
+            self.observations.carry(name, self._measurer.kept(number), clock)
             self.is_carrying_for_long = time.monotonic() > self._carried_until
 
     def observe(self, name: str, value: Any) -> bool:
         """Keep what is measured of a tensor; return whether it has anything to measure."""
-        kind = self.kinds.get(name) or kind_of(name)
-        # The parts of a sharded tensor differ from worker to worker, and are no copies to be compared.
-        has_digest = kind in DIGESTED and self._adapter.is_whole(value)
-        if self._digests_only and not has_digest:
+        known = self._known.get(name)
+        if known is None or not known.is_of(value):
+            known = self._know(name, value)
+        if self._digests_only and not known.digested:
             return False
-        measured = self._adapter.measure(value, digest=has_digest)
+        measured = self._adapter.measure(value, self._measurer, digest=known.digested)
         if measured is None:
             return False
-        tensor = ObservedTensor(name, *self._adapter.form(value))
-        self.observations.observe(kind, tensor, measured)
+        self.observations.observe(known.kind, known.tensor, measured)
         return True
 
     def hand_over(self, clock: StepClock) -> Iterator[Handed]:
         """Return the tensors of a step, each with what computes it; what was gathered begins anew."""
         self.is_carrying_for_long = False
         self._carried_until = time.monotonic() + CARRIED_SECONDS
+        self._measurer.end_step()
         return self.observations.hand_over(clock.step)
+
+    def _know(self, name: str, value: Any) -> _Known:
+        """Work out what stays the same from step to step."""
+        kind = self.kinds.get(name) or kind_of(name)
+        tensor = ObservedTensor(name, *self._adapter.form(value))
+        # The parts of a sharded tensor differ from worker to worker, and are no copies to be compared.
+        known = _Known(
+            *(kind, tensor, kind in DIGESTED and self._adapter.is_whole(value)),
+            *(getattr(value, "shape", None), getattr(value, "dtype", None)),
+        )
+        if len(self._known) >= NAMES_REMEMBERED:
+            self._known.clear()
+        self._known[name] = known
+        return known

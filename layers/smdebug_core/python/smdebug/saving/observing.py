@@ -6,9 +6,10 @@ that brings a new tensor writes a new layout; one that lacks a tensor leaves its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,41 +26,15 @@ from smdebug.files.observations import (
     ObservedTensor,
     json_array,
 )
-from smdebug.numbers.digests import content_digest
-from smdebug.numbers.rows import (
-    ABSENT,
-    SAMPLE_SIZE,
-    completed,
-    measured,
-    sample_of,
-    sample_size,
-    sampled_places,
-)
+from smdebug.numbers.rows import ABSENT, completed, sample_size, sampled_places
+from smdebug.saving.measuring import InBatch, Later, Measured
 from smdebug.saving.step_clock import StepClock
 
 Array = NDArray[Any]
-#: Returns an array, behind the training: a copy from a GPU is awaited there.
-Later = Callable[[], Array]
 MAX_ROWS = 100_000
 """Tensors of one kind beyond this many are left out: names that change from step to step have no end."""
 MAX_CARRIED = 1_000_000
 """Values of one series beyond this many since the last saved step are left out, the oldest first."""
-
-
-class Measured(NamedTuple):
-    """What was measured of one tensor: an array, or what returns it once, behind the training."""
-
-    numbers: Array | Later
-    """The numbers of `numbers.rows.MEASURED`."""
-    sample: Array | Later
-    """At most `SAMPLE_SIZE` values."""
-    digest: Array | Later | None = None
-
-
-def measure(array: Array, *, digest: bool = False) -> Measured:
-    """Measure an array, now."""
-    halves = np.array(content_digest(array), np.int64) if digest else None
-    return Measured(np.array(measured(array)), sample_of(array, SAMPLE_SIZE), halves)
 
 
 class Digested(NamedTuple):
@@ -80,7 +55,7 @@ class Handed(NamedTuple):
 
 class _Row(NamedTuple):
     place: int
-    measured: Measured
+    measured: Measured | InBatch
 
 
 @dataclass
@@ -130,12 +105,18 @@ class StepObservations:
             self._lasting.update(facts)
             self._layout_step = None
 
-    def observe(self, kind: str, tensor: ObservedTensor, measured: Measured) -> None:
+    def observe(self, kind: str, tensor: ObservedTensor, measured: Measured | InBatch) -> None:
         """Keep what was measured of a tensor at the step that runs."""
-        known = self._kinds.setdefault(kind, _Kind())
+        known = self._kinds.get(kind)
+        if known is None:
+            known = self._kinds[kind] = _Kind()
         place = self._place(known, tensor)
-        if place is not None:
-            self._rows.setdefault(kind, []).append(_Row(place, measured))
+        if place is None:
+            return
+        rows = self._rows.get(kind)
+        if rows is None:
+            rows = self._rows[kind] = []
+        rows.append(_Row(place, measured))
 
     def hand_over(self, step: int) -> Iterator[Handed]:
         """The step's tensors, each with what computes it; what was gathered begins anew."""
@@ -150,23 +131,18 @@ class StepObservations:
             layout = self._layout()
             yield Handed(LAYOUT, layout.to_array)
         yield Handed(FACTS, partial(_facts, {**facts, "layout": self._layout_step}))
-        tensors = sum(map(len, observed.values()))
-        matrices = [
-            _Matrices(kind, rows, len(self._kinds[kind].places), sample_size(tensors))
-            for kind, rows in observed.items()
-        ]
-        for matrix in matrices:
+        heights = {kind: len(self._kinds[kind].places) for kind in observed}
+        matrices = _Matrices(observed, heights)
+        for kind in observed:
             if not self._digests_only:
-                yield Handed(f"{STATISTICS}{matrix.kind}", matrix.statistics)
-            if matrix.has_digests:
-                names = tuple(self._kinds[matrix.kind].places)
-                yield Handed(
-                    f"{DIGESTS}{matrix.kind}", matrix.digests, Digested(matrix.kind, names)
-                )
+                yield Handed(f"{STATISTICS}{kind}", partial(matrices.statistics, kind))
+            if matrices.has_digests(kind):
+                digested = Digested(kind, tuple(self._kinds[kind].places))
+                yield Handed(f"{DIGESTS}{kind}", partial(matrices.digests, kind), digested)
         if self._digests_only:
             return
-        for matrix in matrices:  # last, because readers of statistics do not need them
-            yield Handed(f"{SAMPLES}{matrix.kind}", matrix.samples)
+        for kind in observed:  # last, because readers of statistics do not need them
+            yield Handed(f"{SAMPLES}{kind}", partial(matrices.samples, kind))
 
     def _layout(self) -> Layout:
         tensors = {kind: tuple(known.tensors.values()) for kind, known in self._kinds.items()}
@@ -179,51 +155,76 @@ class StepObservations:
                 self.left_out += 1
                 return None
             place = known.places[tensor.name] = len(known.places)
-        if known.tensors.get(tensor.name) != tensor:
+        before = known.tensors.get(tensor.name)
+        if before is not tensor and before != tensor:
             known.tensors[tensor.name] = tensor
             self._layout_step = None
         return place
 
 
 class _Matrices:
-    """The matrices of one kind at one step, computed behind the training."""
+    """The matrices of one step, computed together behind the training when the first is asked for."""
 
-    def __init__(self, kind: str, rows: Sequence[_Row], height: int, sample_size: int):
-        self.kind = kind
-        self.has_digests = any(row.measured.digest is not None for row in rows)
+    def __init__(self, rows: Mapping[str, Sequence[_Row]], heights: Mapping[str, int]):
         self._rows = rows
-        self._height = height
-        self._sample_size = sample_size
+        self._heights = heights
 
-    def statistics(self) -> Array:
-        numbers = np.array([_now(row.measured.numbers) for row in self._rows], np.float64)
-        matrix = np.tile(ABSENT, (self._height, 1))
-        matrix[self._places] = completed(numbers, self._whole_samples)
+    def statistics(self, kind: str) -> Array:
+        matrix = np.empty((self._heights[kind], len(ABSENT)), np.float32)
+        matrix[:] = ABSENT
+        matrix[self._places(kind)] = self._completed[self._slices[kind]]
         return matrix
 
-    def samples(self) -> Array:
-        values = self._whole_samples
+    def samples(self, kind: str) -> Array:
+        values = self._whole_samples[self._slices[kind]]
         size = min(self._sample_size, values.shape[1])
-        matrix = np.full((self._height, size), np.nan, np.float32)
-        for place, row in zip(self._places, values, strict=True):
+        matrix = np.full((self._heights[kind], size), np.nan, np.float32)
+        if size == values.shape[1]:
+            matrix[self._places(kind)] = values
+            return matrix
+        for place, row in zip(self._places(kind), values, strict=True):
             kept = row[sampled_places(int(np.count_nonzero(~np.isnan(row))), size)]
             matrix[place, : kept.size] = kept
         return matrix
 
-    def digests(self) -> Array:
-        matrix = np.zeros((self._height, 2), np.int64)
-        for place, row in zip(self._places, self._rows, strict=True):
+    def has_digests(self, kind: str) -> bool:
+        return any(row.measured.digest is not None for row in self._rows[kind])
+
+    def digests(self, kind: str) -> Array:
+        matrix = np.zeros((self._heights[kind], 2), np.int64)
+        for row in self._rows[kind]:
             if row.measured.digest is not None:
-                matrix[place] = _now(row.measured.digest)
+                matrix[row.place] = _now(row.measured.digest)
         return matrix
 
+    def _places(self, kind: str) -> list[int]:
+        return [row.place for row in self._rows[kind]]
+
     @cached_property
-    def _places(self) -> list[int]:
-        return [row.place for row in self._rows]
+    def _slices(self) -> dict[str, slice]:
+        """Where the rows of each kind are in what is computed of all."""
+        ends = accumulate(map(len, self._rows.values()))
+        return {
+            kind: slice(end - len(rows), end)
+            for (kind, rows), end in zip(self._rows.items(), ends, strict=True)
+        }
+
+    @cached_property
+    def _sample_size(self) -> int:
+        return sample_size(sum(map(len, self._rows.values())))
+
+    @cached_property
+    def _all(self) -> list[Measured | InBatch]:
+        return [row.measured for rows in self._rows.values() for row in rows]
+
+    @cached_property
+    def _completed(self) -> NDArray[np.float32]:
+        numbers = np.array([_now(measured.numbers) for measured in self._all], np.float64)
+        return completed(numbers, self._whole_samples)
 
     @cached_property
     def _whole_samples(self) -> NDArray[np.float32]:
-        samples = [_now(row.measured.sample) for row in self._rows]
+        samples = [_now(measured.sample) for measured in self._all]
         width = max((len(sample) for sample in samples), default=0)
         values = np.full((len(samples), width), np.nan, np.float32)
         for row, sample in zip(values, samples, strict=True):

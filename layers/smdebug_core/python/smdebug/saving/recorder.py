@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,9 +131,12 @@ class Recorder:
 
     # Steps
 
-    def skip(self) -> bool:
-        """Count the next step if nothing can be wanted at it, and return whether that is so."""
-        if not self._idle:
+    def skip(self, mode: ModeKeys | None = None) -> bool:
+        """Count the next step if nothing can be wanted at it, and return whether that is so.
+
+        A `mode` other than the one that is set is entered by `begin` alone.
+        """
+        if not self._idle or (mode is not None and mode is not self._clock.mode):
             return False
         self._idle -= 1
         self._passed += 1
@@ -141,7 +145,7 @@ class Recorder:
 
     def begin(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
-        if (mode is None or mode is self._clock.mode) and self.skip():
+        if self.skip(mode):
             return
         if mode is not None and mode is not self.clock.mode:
             self.set_mode(mode)
@@ -209,7 +213,7 @@ class Recorder:
         if wanted is None:
             return
         try:
-            if self.capture.observer is not None:
+            if self.capture.observer is not None and prod(getattr(value, "shape", ())) == 1:
                 self.carry(name, value)
             self.capture.take(name, value, wanted, self.run.plan, self.open_step)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
@@ -241,8 +245,11 @@ class Recorder:
     def carry(self, name: str, value: Any) -> None:
         """Keep a value of one number for the series of that name, at every step; ignore other values."""
         clock = self.last_step
-        if self.capture.observer is not None and clock is not None and self.state < _QUIET:
-            self.capture.observer.carry(name, value, clock)
+        observer = self.capture.observer
+        if observer is not None and clock is not None and self.state < _QUIET:
+            observer.carry(name, value, clock)
+            if observer.is_carrying_for_long:
+                self._idle = 0  # the next step has something to hand over
 
     def log_metric(self, name: str, value: float, timestamp: float | None = None) -> None:
         """Log a metric of the SageMaker job, in one."""

@@ -1,0 +1,70 @@
+"""Measures PyTorch's tensors for the default plan, each where it lies.
+
+On the CPU small tensors are copied and measured together behind the training, large ones at once. On other
+devices everything is computed there, and one copy to the host begins when the step ends: the training
+does not wait for the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from smdebug.pytorch.on_device import DeviceBatch, Ring
+from smdebug.pytorch.rows import measure
+from smdebug.saving.measuring import SMALL, InBatch, Measured, Measurer
+
+_OF_NUMPY = frozenset(
+    {torch.float32, torch.float16, torch.float64, torch.int64, torch.int32, torch.int16}
+    | {torch.int8, torch.uint8, torch.bool}
+)
+
+
+class TorchMeasurer(Measurer):
+    """Measures the tensors of one step after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._devices: dict[torch.device, DeviceBatch] = {}
+        self._ring: Ring | None = None
+
+    def measure_tensor(self, values: torch.Tensor, *, digest: bool) -> Measured | InBatch:
+        """Measure a measurable tensor without a graph as it is now."""
+        if values.is_cpu:
+            return self._on_cpu(values, digest)
+        batch = self._devices.get(values.device)
+        if batch is None:
+            batch = self._devices[values.device] = DeviceBatch(values.device)
+        return batch.add(values, digest=digest)
+
+    def kept(self, number: Any) -> Any:
+        if not isinstance(number, torch.Tensor):
+            return number
+        if self._ring is None or self._ring.is_full or self._ring.device != number.device:
+            self._end_ring()
+            self._ring = Ring(number.device)
+        return self._ring.put(number)
+
+    def end_step(self) -> None:
+        super().end_step()
+        self._end_ring()
+        for batch in self._devices.values():
+            batch.end()
+        self._devices = {}
+
+    def _end_ring(self) -> None:
+        if self._ring is not None:
+            self._ring.end()
+            self._ring = None
+
+    def _on_cpu(self, values: torch.Tensor, digest: bool) -> Measured | InBatch:
+        if values.numel() > SMALL:
+            return measure(values, digest=digest)
+        if values.dtype in _OF_NUMPY:
+            copy: Any = values.numpy().flatten()
+            return self._batch.add(copy, copy if digest else None)
+        content = None
+        if digest:
+            content = values.contiguous().reshape(-1).view(torch.uint8).numpy().copy()
+        return self._batch.add(values.float().numpy().reshape(-1), content)

@@ -1,0 +1,128 @@
+"""Measures what the default plan observes of a step.
+
+Large tensors are measured at once, where they are. Small ones are copied, which is cheaper than to measure
+them, and measured together behind the training.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.numbers.digests import content_digest
+from smdebug.numbers.packed import Measurements, Scratch, digests_together, measure_together
+from smdebug.numbers.rows import SAMPLE_SIZE, measured, sample_of
+
+Array = NDArray[Any]
+#: Returns an array, behind the training: a copy from a GPU is awaited there.
+Later = Callable[[], Array]
+SMALL = 8192
+"""Tensors of up to this many values are copied and measured together."""
+
+
+class Measured(NamedTuple):
+    """What was measured of one tensor: an array, or what returns it once, behind the training."""
+
+    numbers: Array | Later
+    """The numbers of `numbers.rows.MEASURED`."""
+    sample: Array | Later
+    """At most `SAMPLE_SIZE` values, or as many filled up with NaN."""
+    digest: Array | Later | None = None
+
+
+def measure(array: Array, *, digest: bool = False) -> Measured:
+    """Measure an array, now."""
+    halves = np.array(content_digest(array), np.int64) if digest else None
+    return Measured(np.array(measured(array)), sample_of(array, SAMPLE_SIZE), halves)
+
+
+class _Kept(threading.local):
+    """Memory that a thread keeps from step to step."""
+
+    def __init__(self) -> None:
+        self.scratch = Scratch()
+
+
+_KEPT = _Kept()
+
+
+class InBatch:
+    """What is measured of one array of a batch, like `Measured`."""
+
+    __slots__ = ("_batch", "_digest_place", "_place")
+
+    def __init__(self, batch: Batch, place: int, digest_place: int | None):
+        self._batch = batch
+        self._place = place
+        self._digest_place = digest_place
+
+    def numbers(self) -> Array:
+        row: Array = self._batch.measured.numbers[self._place]
+        return row
+
+    def sample(self) -> Array:
+        row: Array = self._batch.measured.samples[self._place]
+        return row
+
+    @property
+    def digest(self) -> Later | None:
+        return None if self._digest_place is None else self._digested
+
+    def _digested(self) -> Array:
+        halves: Array = self._batch.digests[self._digest_place]
+        return halves
+
+
+class Batch:
+    """The small arrays of one step, which nobody changes; measured when the first result is needed."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Array] = []
+        self._digested: list[Array] = []
+
+    def add(self, array: Array, digested: Array | None = None) -> InBatch:
+        """Measure this array, and digest that one, later."""
+        arrays = self._arrays
+        digest_place = None
+        if digested is not None:
+            digest_place = len(self._digested)
+            self._digested.append(digested)
+        arrays.append(array)
+        return InBatch(self, len(arrays) - 1, digest_place)
+
+    @cached_property
+    def measured(self) -> Measurements:
+        arrays, self._arrays = self._arrays, []
+        return measure_together(arrays, _KEPT.scratch)
+
+    @cached_property
+    def digests(self) -> NDArray[np.int64]:
+        arrays, self._digested = self._digested, []
+        return digests_together(arrays)
+
+
+class Measurer:
+    """Measures the arrays of one step after another."""
+
+    def __init__(self) -> None:
+        self._batch = Batch()
+
+    def measure(self, array: Any, *, digest: bool) -> Measured | InBatch | None:
+        """Measure an array of real numbers as it is now."""
+        if array.size > SMALL:
+            return measure(array, digest=digest)
+        copy = np.array(array, order="C")
+        return self._batch.add(copy, copy if digest else None)
+
+    def kept(self, number: Any) -> Any:
+        """Return what `float` makes that number of later, however it changes."""
+        return number
+
+    def end_step(self) -> None:
+        """End the step: what is measured from now on belongs to the next one."""
+        self._batch = Batch()
