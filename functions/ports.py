@@ -149,6 +149,9 @@ class ControlObjects(Protocol):
     def write_stop(self, run: str, body: bytes) -> None:
         """Request the hook of the run to stop the training. `TooMuch`, `NotDone`."""
 
+    def write_zoom(self, run: str, body: bytes) -> None:
+        """Request the hook of the run to save tensors whole. `TooMuch`, `NotDone`."""
+
 
 class Topic(Protocol):
     """Messages to the subscribers, by e-mail and SMS."""

@@ -79,6 +79,7 @@ def _grant_follow_up(functions: Functions, foundation: Foundation) -> None:
 
     table.let_record_outcomes(functions.act)
     bucket.let_request_stop(functions.act)
+    bucket.let_request_zoom(functions.act)
     let_stop_jobs(functions.act)
     alerts.let_publish(functions.act)
     alerts.let_know_recipients(functions.act)

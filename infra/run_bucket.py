@@ -21,6 +21,7 @@ from infra.settings import Removal, Settings
 STATE = "state/*.state"
 EVIDENCE = "report/findings/*.finding"
 CONTROL = "control/stop"
+ZOOM = "control/zoom"
 REPORT = "report/report.html"
 RULE_SOURCES = "rule-sources/"
 """The prefix of the bucket from which custom rules may be loaded."""
@@ -114,6 +115,10 @@ class RunBucket(Construct):
         """Request that a training stops, by a control file that its hook checks for."""
         self._let_write(function, CONTROL)
         function.knows(BUCKET, self.name)
+
+    def let_request_zoom(self, function: PythonFunction) -> None:
+        """Request that a training saves tensors whole, by a control file that its hook checks for."""
+        self._let_write(function, ZOOM)
 
     def keys(self, below_a_run: str) -> list[str]:
         """The ARNs of these keys of any run, including a run at the bucket's root."""

@@ -34,6 +34,7 @@ ARROWS = {
     "diagnosis": set(),
     "rules": {
         *("trials", "analysis", "config", "numbers", "storage", "files.dtypes", "logger"),
+        *("files.names", "files.zoom_request"),  # an action may request tensors of the training
         "service.records",  # the names of the actions
     },
     "profiler": {"config", "logger"},
@@ -50,7 +51,7 @@ ARROWS = {
     "plots": {"numbers", "trials", "runs"},
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
-        *("migrating", "plain_text", "diagnosis"),
+        *("migrating", "plain_text", "diagnosis", "files.zoom_request"),
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},

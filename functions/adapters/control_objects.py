@@ -1,9 +1,9 @@
-"""The object beside a run that requests its hook to stop."""
+"""The objects beside a run that request something of its hook."""
 
 from __future__ import annotations
 
 from functions.adapters.asking import Client, ask
-from smdebug.files.names import STOP_KEY
+from smdebug.files.names import STOP_KEY, ZOOM_KEY
 
 
 class ControlObjectsInS3:
@@ -13,8 +13,14 @@ class ControlObjectsInS3:
         self._client = client
 
     def write_stop(self, run: str, body: bytes) -> None:
+        self._write(run, STOP_KEY, body)
+
+    def write_zoom(self, run: str, body: bytes) -> None:
+        self._write(run, ZOOM_KEY, body)
+
+    def _write(self, run: str, below: str, body: bytes) -> None:
         bucket, _, prefix = run.partition("/")
-        key = f"{prefix}/{STOP_KEY}" if prefix else STOP_KEY
+        key = f"{prefix}/{below}" if prefix else below
         ask(
             self._client,
             "put_object",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.decisions.rule_events import outcome_id
-from smdebug.service.records import EMAIL, SMS, STOP_TRAINING
+from smdebug.files.zoom_request import STEPS, ZoomRequest, patterns_for
+from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, ZOOM_IN
 
 JOB = "training job"
 CONTROL_OBJECT = "control object"
@@ -59,6 +60,14 @@ class RequestStop(_Planned):
 
 
 @dataclass(frozen=True)
+class RequestZoom(_Planned):
+    """Request from the hook to save tensors whole, by the control object beside the run."""
+
+    effect = CONTROL_OBJECT
+    body: bytes
+
+
+@dataclass(frozen=True)
 class Notify(_Planned):
     """Send a message to one address or number."""
 
@@ -74,7 +83,7 @@ class Refuse(_Planned):
     reason: str
 
 
-PlannedAction = StopJob | RequestStop | Notify | Refuse
+PlannedAction = StopJob | RequestStop | RequestZoom | Notify | Refuse
 
 
 def plan(detail: Detail, endpoints: Endpoints) -> tuple[PlannedAction, ...]:
@@ -106,6 +115,8 @@ def _deeds(
     name = action.get("name")
     if name == STOP_TRAINING:
         yield from _stop(detail, action)
+    elif name == ZOOM_IN:
+        yield _zoom(detail, action)
     elif name in (EMAIL, SMS):
         yield from _notifications(detail, action, endpoints.of(name))
     else:
@@ -124,6 +135,25 @@ def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
     yield RequestStop(_id(detail, action, CONTROL_OBJECT), action, control_object(detail, action))
     if job or prefix:
         yield StopJob(_id(detail, action, JOB), action, str(job) if job else None, prefix)
+
+
+def _zoom(detail: Detail, action: Mapping[str, Any]) -> PlannedAction:
+    regex = action.get("tensor_regex")
+    worst = (detail.get("evidence") or {}).get("worst") or ()
+    named = [str(each["tensor"]) for each in worst if each.get("tensor")]
+    patterns = (str(regex),) if regex else patterns_for(named)
+    if not patterns:
+        reason = "The finding names no tensor: give the action zoomin a tensor_regex."
+        return Refuse(_id(detail, action, NOTHING), action, reason)
+    request = ZoomRequest(
+        patterns,
+        int(action.get("steps") or STEPS),
+        str(detail.get("text") or detail.get("reason") or ""),
+        str(detail["id"]),
+        run_id=detail.get("run_id"),
+        training_run=detail.get("training_run"),
+    )
+    return RequestZoom(_id(detail, action, CONTROL_OBJECT), action, request.encode())
 
 
 def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 from functions.decisions import detail_types
 from smdebug.rules.findings import number
-from smdebug.service.records import STOP_TRAINING, RunVerdict
+from smdebug.service.records import STOP_TRAINING, ZOOM_IN, RunVerdict
 
 MAX_SUBJECT = 100  # of SNS, in ASCII
 MAX_SMS = 140
@@ -341,7 +341,8 @@ def _mode(detail: Detail) -> str:
 def _action(action: Mapping[str, Any]) -> str:
     name = str(action.get("name") or "")
     to = action.get("endpoint")
-    return {STOP_TRAINING: "stop the training"}.get(name, f"{name} to {to}" if to else name)
+    known = {STOP_TRAINING: "stop the training", ZOOM_IN: "save the tensors whole"}
+    return known.get(name, f"{name} to {to}" if to else name)
 
 
 def _duration(seconds: float) -> str:

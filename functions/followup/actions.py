@@ -13,6 +13,7 @@ from functions.decisions.action_plan import (
     PlannedAction,
     Refuse,
     RequestStop,
+    RequestZoom,
     StopJob,
     own_job,
     plan,
@@ -131,6 +132,9 @@ def _carry_out(
         case RequestStop():
             ports.control.write_stop(detail["run"], action.body)
             return True, f"Stop requested: wrote s3://{detail['run']}/control/stop."
+        case RequestZoom():
+            ports.control.write_zoom(detail["run"], action.body)
+            return True, f"Zoom requested: wrote s3://{detail['run']}/control/zoom."
         case StopJob():
             return _stop_job(ports, action, detail["run"])
         case Notify():

@@ -26,6 +26,7 @@ PASSED = {
     "report": ("{}/failing", "-o", "{}/report.html"),
     "plot": ("{}/failing", "--tensor", "loss", "-o", "{}/loss.png"),
     "export": ("npz", "{}/failing", "-o", "{}/values.npz"),
+    "zoom": ("{}/open", "--tensor", "loss"),
     "runs": (),
     "status": (RUN,),
     "findings": (RUN,),
@@ -49,6 +50,7 @@ BAD = {
     "report": (3, ("{}/failing", "-o", "{}/rules.json/report.html")),
     "plot": (2, ("{}/failing", "--tensor", "no_such_tensor", "-o", "{}/x.png")),
     "export": (3, ("npz", "{}/nowhere", "-o", "{}/x.npz")),
+    "zoom": (3, ("{}/failing", "--tensor", "loss")),
     "runs": (3, ("--stack", "nope")),
     "status": (3, ("no-such-run",)),
     "findings": (3, ("no-such-run",)),
@@ -71,6 +73,8 @@ STARTED_ELSEWHERE = {"demo", "local", "run"}
 def folder(stock, tmp_path: Path) -> Path:
     failing_run(tmp_path / "failing")
     failing_run(tmp_path / "twin")
+    failing_run(tmp_path / "open")
+    (tmp_path / "open/training_job_end.ts").unlink()
     (tmp_path / "rules.json").write_text(json.dumps({"version": 1, "rules": ["AllZero"]}))
     (tmp_path / "job.json").write_text(json.dumps(JOB))
     boto3.client("logs").create_log_stream(logGroupName="evaluate", logStreamName="one")

@@ -13,6 +13,7 @@ from functions.followup.actions import CLAIMED_FOR, ActionPorts, carry_out
 from functions.handlers import act
 from functions.ports import NotDone, Only, TooMuch
 from functions.step_index import StepIndex
+from smdebug.files.zoom_request import ZoomRequest
 from smdebug.service.records import GroupRecord, RunRecord
 from tests.functions.decisions.sample_events import every_kind
 from tests.functions.deployed_settings import KEPT_FOR
@@ -71,6 +72,25 @@ def test_a_stop_is_requested_and_the_outcome_is_stored_and_published(aws):
     (outcome,) = outcome_details(aws)
     assert (outcome["action"], outcome["effect"], outcome["done"]) == (STOP, "control object", True)
     assert outcome["finding_id"] == FOUND["id"]
+
+
+def test_tensors_of_a_finding_are_requested_whole(aws):
+    act.handler(event({"name": "zoomin", "steps": 5}), None)
+    body = aws.s3.get_object(Bucket="runs", Key="mnist-1/control/zoom")["Body"].read()
+    request = ZoomRequest.parse(body)
+    layers = ("fc2_weight", "fc1_weight")
+    assert request.tensors == tuple(f"^(gradient/|update/)?{name}$" for name in layers)
+    assert (request.steps, request.finding_id) == (5, FOUND["id"])
+    assert (request.run_id, request.training_run) == (FOUND["run_id"], FOUND["training_run"])
+    (outcome,) = outcome_details(aws)
+    assert (outcome["effect"], outcome["done"]) == ("control object", True)
+
+
+def test_a_zoom_into_nothing_is_refused(aws):
+    act.handler(event({"name": "zoomin"}, evidence={"worst": []}), None)
+    (outcome,) = outcome_details(aws)
+    assert (outcome["done"], outcome["effect"]) == (False, "nothing")
+    assert "tensor_regex" in outcome["message"]
 
 
 def test_a_run_at_the_root_of_its_bucket_is_asked_there(aws):
@@ -149,6 +169,9 @@ class Memory:
 
     def write_stop(self, run, body):
         self._do("write", run)
+
+    def write_zoom(self, run, body):
+        self._do("zoom", run, body)
 
     def publish(self, *, subject, email, sms, to=None):
         self._do("tell", to)

@@ -251,4 +251,4 @@ def test_the_old_addresses_hold():
     from smdebug.rules.action.stop_training_action import StopTrainingAction as Stop
 
     assert (Message, Stop) == (MessageAction, StopTrainingAction)
-    assert ALLOWED_ACTIONS == ["stoptraining", "sms", "email"]
+    assert ALLOWED_ACTIONS == ["stoptraining", "sms", "email", "zoomin"]

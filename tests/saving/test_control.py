@@ -303,7 +303,7 @@ def test_a_late_answer_counts_when_it_arrives():
     assert control.look() is None
     released.set()
     answered.wait(60)
-    control._asking.join(60)
+    control._file._asking.join(60)
     assert control.look().reason == "late"
 
 

@@ -158,6 +158,9 @@ class Jobs:
 class Control:
     simulation: Simulation
 
+    def write_zoom(self, run: str, body: bytes) -> None:
+        self.simulation.bucket.write(f"{bucket_and_prefix(run)[1]}control/zoom", body)
+
     def write_stop(self, run: str, body: bytes) -> None:
         self.simulation.bucket.write(f"{bucket_and_prefix(run)[1]}control/stop", body)
 

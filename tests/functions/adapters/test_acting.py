@@ -10,7 +10,7 @@ from functions.adapters.asking import ask
 from functions.adapters.control_objects import ControlObjectsInS3
 from functions.adapters.training_jobs import SageMakerJobs
 from functions.ports import NotDone, TooMuch
-from smdebug.files.names import STOP_KEY
+from smdebug.files.names import STOP_KEY, ZOOM_KEY
 from smdebug.saving import control
 
 
@@ -98,3 +98,5 @@ def test_the_control_object_is_where_the_hook_looks(deployed):
     assert control.StopRequest.read(body).reason == "r"
     with pytest.raises(NotDone, match="NoSuchBucket"):
         objects.write_stop("no-such-bucket/a", b"")
+    objects.write_zoom("runs", b"{}")
+    assert deployed.s3.get_object(Bucket="runs", Key=ZOOM_KEY)["Body"].read() == b"{}"

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "Write a run as one page of HTML",
     "plot": "Draw distributions and curves",
     "export": "Export tensors to TensorBoard, safetensors, npz or parquet",
+    "zoom": "Have a training save tensors whole",
     "runs": "List the runs of a deployed debugger",
     "status": "Show the rule status of a watched run",
     "findings": "List the findings of a watched run",
@@ -48,6 +49,7 @@ _GROUPS = {
     "Runs in a folder or bucket": (
         *("evaluate", "watch", "inspect", "tensor", "rules", "compare", "verify"),
     ),
+    "A training in progress": ("zoom",),
     "Reports and exports": ("report", "plot", "export"),
     "Deployed debugger": (*("runs", "status", "findings", "attach", "detach", "stop", "logs"),),
     "From SageMaker Debugger": ("migrate", "import-sagemaker"),

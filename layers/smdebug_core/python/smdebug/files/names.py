@@ -20,6 +20,7 @@ OBSERVATIONS = "smdebug/"
 FACTS = f"{OBSERVATIONS}facts"
 END_MARKER = "training_job_end.ts"
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
+ZOOM_KEY = "control/zoom"  # a request to save tensors whole (`files.zoom_request`)
 FIRST_FORMAT_MARKER = "collections.ts"
 COLLECTIONS_FOLDER = "collections/000000000/"
 COLLECTIONS_SUFFIX = "_collections.json"

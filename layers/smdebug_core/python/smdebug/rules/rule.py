@@ -152,7 +152,7 @@ class Rule(ObservedRun, ABC):
         self.skipped = {}
 
     def _raise_met(self, step: int, findings: tuple[Finding, ...]) -> None:
-        self._actions.invoke(_summary(step, findings))
+        self._actions.invoke(_summary(step, findings), self.base_trial, findings)
         error = RuleEvaluationConditionMet(self.rule_name, step)
         error.findings = findings
         raise error

@@ -15,6 +15,7 @@ from smdebug.saving.observer import Observer
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.sagemaker_metrics import SageMakerMetrics
 from smdebug.saving.save_plan import SavePlan, Wanted
+from smdebug.saving.zooming import Zoom
 
 
 class WarnOnce:
@@ -36,6 +37,8 @@ class Capture:
         self.metrics = SageMakerMetrics()
         self.observer: Observer | None = None
         """Observes the run; None unless the default plan is in force."""
+        self.zoom: Zoom | None = None
+        """Decides what is saved on request; None if no request is looked for."""
         self._adapter = adapter
         self._warn_once = warn_once
         self._named: set[str] = set()
@@ -61,7 +64,12 @@ class Capture:
         """Record what is wanted of the value in the step, which is opened if there is anything."""
         if wanted.observed:
             self._observe(name, value, step)
-            return
+            if not wanted.raw:
+                return
+        if wanted.zoomed and not self._zooms_into(name, value):
+            wanted = wanted._replace(raw=False, observed=False)
+            if wanted.nothing:
+                return
         array = self.array_of(name, value)
         if array is None:
             return
@@ -81,6 +89,14 @@ class Capture:
         if wanted.is_metric and self.metrics.is_active and array.dtype.kind in "biuf":
             clock = recorded.clock
             self.metrics.log(name, float(array.mean()), clock.mode, clock.step)
+
+    def _zooms_into(self, name: str, value: Any) -> bool:
+        is_whole = self._adapter.is_whole(value)
+        size = getattr(value, "nbytes", None) if is_whole else None
+        if not isinstance(size, int):  # a shard, or a value that has to be converted to be measured
+            array = self.array_of(name, value)
+            size = 0 if array is None else array.nbytes
+        return self.zoom is not None and self.zoom.admits(name, size, is_whole=is_whole)
 
     def _observe(self, name: str, value: Any, step: Callable[[], OpenStep]) -> None:
         assert self.observer is not None

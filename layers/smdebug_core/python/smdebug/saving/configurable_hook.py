@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from smdebug.config.collection import Collection
@@ -34,6 +35,7 @@ from smdebug.saving.save_plan import RAW_ONLY, SavePlan, fill_in
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.stopping import StopCheck
 from smdebug.saving.write_access import WriteAccess
+from smdebug.saving.zooming import COLLECTION, Zoom
 
 
 class ConfigurableHook(singleton.AnyHook):
@@ -213,7 +215,21 @@ class ConfigurableHook(singleton.AnyHook):
             saved = ", ".join(sorted(self.include_collections))
             self.logger.info("Saving to %s, of the collections: %s", self.out_dir, saved)
         stopping = self._stop_check(writer.attempt if is_chief else None)
-        return PreparedRun(plan, writer, stopping, notes, dry=self.dry_run)
+        zoom = self._zoom(writer, plan)
+        return PreparedRun(plan, writer, stopping, zoom, notes, dry=self.dry_run)
+
+    def _zoom(self, writer: RunWriter, plan: SavePlan) -> Zoom | None:
+        if self.options.look_for_stop is None:
+            return None
+        return Zoom(
+            self._storage,
+            writer.attempt,
+            plan,
+            worker=writer.worker,
+            is_chief=self.is_chief() or self.save_all_workers,
+            note_saved=partial(writer.add_to_collection, COLLECTION),
+            look_every=self.options.look_for_stop,
+        )
 
     @property
     def follows_default_plan(self) -> bool:

@@ -8,24 +8,21 @@ it costs a read at intervals, and never more than a fraction of a second of the 
 
 from __future__ import annotations
 
-import json
-import threading
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from smdebug.exceptions import ObjectMissing
 from smdebug.files.names import STOP_KEY
-from smdebug.logger import get_logger
 from smdebug.saving.attempt import Attempt
+from smdebug.saving.control_file import (
+    LOOK_EVERY,
+    PATIENCE,
+    ControlFile,
+    object_in,
+    whole_number_in,
+)
 from smdebug.storage.base import Storage
 
-LOOK_EVERY = 10.0
-PATIENCE = (
-    0.5  # seconds that the training waits for an answer; a later one counts at the next check
-)
 NO_REASON = "somebody asked for it"
-_LONGEST = 64 << 10
 _LONGEST_REASON = 500
 
 Agree = Callable[[int | None], int | None]
@@ -44,28 +41,14 @@ class StopRequest(NamedTuple):
     @classmethod
     def read(cls, data: bytes) -> StopRequest:
         """Read a request from the object. Anybody may have written it, so any content is a request."""
-        text = data[:_LONGEST].decode(errors="replace")
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            content = text
-        if not isinstance(content, dict):
-            content = {"reason": content}
+        content = object_in(data)
         return cls(
             reason=_sentence(content.get("reason")) or NO_REASON,
             finding_id=_sentence(content.get("finding_id")) or None,
-            stop_at_step=_number(content.get("stop_at_step")),
+            stop_at_step=whole_number_in(content.get("stop_at_step")),
             run_id=_sentence(content.get("run_id")) or None,
-            training_run=_number(content.get("training_run")),
+            training_run=whole_number_in(content.get("training_run")),
         )
-
-    def names(self, attempt: Attempt) -> bool | None:
-        """Return whether it is for this attempt of the run; None if it names no attempt."""
-        if self.run_id not in (None, attempt.run_id):
-            return False
-        if self.training_run is None:
-            return None
-        return self.training_run >= attempt.training_run
 
 
 class ControlObject:
@@ -80,61 +63,23 @@ class ControlObject:
         patience: float = PATIENCE,
     ):
         self.request: StopRequest | None = None
-        self._storage = storage
-        self._attempt = attempt
-        self._every = look_every
-        self._patience = patience
-        self._next_look = 0.0
-        self._asking: threading.Thread | None = None
-        self._looked = False
-        self._stale: bytes | None = None  # what was there before this training
-        self._complained = False
+        self._file = ControlFile(
+            storage,
+            STOP_KEY,
+            attempt,
+            what="Stop requests",
+            ignored="To stop this one, write it again with another text.",
+            look_every=look_every,
+            patience=patience,
+        )
 
     def look(self) -> StopRequest | None:
         """Return the request, if there is one. No failure is raised."""
-        now = time.monotonic()
-        still_asking = self._asking is not None and self._asking.is_alive()
-        if self.request is None and not still_asking and now >= self._next_look:
-            self._next_look = now + self._every
-            thread = threading.Thread(target=self._ask, name="smdebug-control", daemon=True)
-            try:
-                thread.start()
-            except (RuntimeError, MemoryError):
-                return None
-            self._asking = thread
-            thread.join(self._patience)
+        if self.request is None:
+            content = self._file.look()
+            if content is not None:
+                self.request = StopRequest.read(content)
         return self.request
-
-    def _ask(self) -> None:
-        try:
-            self._accept(self._storage.read(STOP_KEY))
-        except ObjectMissing:
-            self._looked = True
-            self._stale = None
-        except BaseException as error:  # noqa: BLE001 - without an answer the training goes on
-            if not self._complained:
-                self._complained = True
-                get_logger().warning(
-                    "Stop requests cannot be read from %s: %s",
-                    *(self._storage.location, error),
-                )
-
-    def _accept(self, data: bytes) -> None:
-        first, self._looked = not self._looked, True
-        request = StopRequest.read(data)
-        is_meant = request.names(self._attempt)
-        if is_meant is None:
-            # It names no training: if it existed before this one, it was for an earlier one.
-            if first:
-                self._stale = data
-                get_logger().warning(
-                    "%s/%s existed before this training and is ignored. To stop this one, write it again "
-                    "with another text.",
-                    *(self._storage.location, STOP_KEY),
-                )
-            is_meant = data != self._stale
-        if is_meant:
-            self.request = request
 
 
 class StopWatch:
@@ -171,9 +116,3 @@ def _sentence(text: Any) -> str:
         return ""
     plain = "".join(letter if letter.isprintable() else " " for letter in text[:_LONGEST_REASON])
     return plain.strip()
-
-
-def _number(number: Any) -> int | None:
-    if isinstance(number, str) and number.strip().isdecimal():
-        number = int(number.strip()[:18])
-    return number if type(number) is int and number >= 0 else None

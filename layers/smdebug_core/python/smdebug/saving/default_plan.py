@@ -99,7 +99,11 @@ class DefaultPlan(SavePlan):
             self._inputs_of.add(layer)
             self._known.clear()
 
-    def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+    @property
+    def observed_members(self) -> Members:
+        return self._first_zoom - 1
+
+    def planned(self, tensor_name: str, due: Members) -> Wanted | None:
         known = self._known.get((tensor_name, due))
         if known is None:
             if len(self._known) >= NAMES_REMEMBERED:
@@ -114,7 +118,7 @@ class DefaultPlan(SavePlan):
             self._known.clear()
 
     def _wanted_now(self, tensor_name: str, due: Members) -> Wanted | None:
-        found = super().wanted(tensor_name, due)
+        found = super().planned(tensor_name, due)
         if found is not None or not due:
             return found
         given = _INPUT.match(tensor_name) if self._inputs_of else None
@@ -134,10 +138,10 @@ class ReplicaPlan(DefaultPlan):
             else:
                 self._modes[mode] = _EveryTenth(self._modes[mode])
 
-    def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
+    def planned(self, tensor_name: str, due: Members) -> Wanted | None:
         if kind_of(tensor_name) not in DIGESTED:
             return None
-        found = super().wanted(tensor_name, due)
+        found = super().planned(tensor_name, due)
         return found if found is not None and found.observed else None
 
 

@@ -26,7 +26,8 @@ from smdebug.config.save_config import SaveConfig
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
 from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
-from smdebug.saving.control import LOOK_EVERY, Agree
+from smdebug.saving.control import Agree
+from smdebug.saving.control_file import LOOK_EVERY
 from smdebug.saving.places import Place
 
 P = ParamSpec("P")

@@ -23,6 +23,7 @@ from smdebug.saving.run_writer import RunWriter
 from smdebug.saving.save_plan import NOBODY, Members, ModePlan, SavePlan, Wanted
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.stopping import StopCheck
+from smdebug.saving.zooming import Zoom
 
 Array = np.ndarray[Any, Any]
 NOTHING_DUE = ModePlan(())
@@ -40,6 +41,7 @@ class PreparedRun(NamedTuple):
     writer: RunWriter | None
     """None: this process writes nothing."""
     stopping: StopCheck | None = None
+    zoom: Zoom | None = None
     checkpoints: CheckpointNotes | None = None
     dry: bool = False
 
@@ -159,6 +161,8 @@ class Recorder:
         self.state = _ROWS[self.state].begin
         clock = self._clock = self._last_step = self.clock.next()
         self.due = self._was_due = self._mode_plan.due(clock.mode_step)
+        if self.capture.zoom is not None and self.state < _QUIET:
+            self.due = self.capture.zoom.widened(self.due, clock.mode)
         if self._waiting:
             self._save_waiting()
         if run is not None and run.checkpoints is not None and self.state < _QUIET:
@@ -179,6 +183,7 @@ class Recorder:
         if self.run is None and self.state is not _CLOSED:
             self.run = self._prepare()
             if self.run.records:
+                self.capture.zoom = self.run.zoom
                 if isinstance(self.run.plan, DefaultPlan):
                     self.capture.observe(digests_only=self.run.plan.digests_only)
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
@@ -373,6 +378,8 @@ class Recorder:
 
     def close(self) -> None:
         """Take nothing more, for good."""
+        if self.capture.zoom is not None:
+            self.capture.zoom.finish()
         self._enter(_CLOSED)
 
     def _enter(self, state: State) -> None:

@@ -57,6 +57,7 @@ class RunWriter:
         self._submitted: int | None = None  # the last step that was handed over
         self._previous: int | None = None  # the last step whose index file is written
         self._exported: str | None = None  # the collections file as it was written last
+        self._has_new_collection = False
 
     @property
     def failed(self) -> bool:
@@ -125,8 +126,14 @@ class RunWriter:
         """The attempt and the step before, for an index file; read when it is written, in step order."""
         return {**self.attempt._asdict(), "previous_step": self._previous}
 
+    def add_to_collection(self, collection: str, tensor_name: str) -> None:
+        """Add a tensor to a collection that readers of the run need with the next step."""
+        self.collections.get(collection).add_tensor_name(tensor_name)
+        self._has_new_collection = True
+
     def _before_index(self) -> None:
-        if self._exported is None:
+        if self._exported is None or self._has_new_collection:
+            self._has_new_collection = False
             self.export_collections()
 
     def _after_index(self, step: int) -> None:

@@ -47,12 +47,18 @@ class Wanted(NamedTuple):
     histogram_of: str | None  # the collection in the tag of the TensorBoard histogram
     is_scalar: bool  # a TensorBoard scalar if it has one element
     is_metric: bool  # a SageMaker metric
-    observed: bool = False  # measured, and not saved itself
+    observed: bool = False  # measured, and not saved itself unless it is raw as well
+    zoomed: bool = False  # raw because a zoom request names it
 
     @property
     def nothing(self) -> bool:
         saved = self.raw or self.reductions or self.shape or self.histogram_of
         return not (saved or self.observed)
+
+
+_NOTHING = Wanted(
+    raw=False, reductions=(), shape=False, histogram_of=None, is_scalar=False, is_metric=False
+)
 
 
 class _Schedule(NamedTuple):
@@ -110,6 +116,8 @@ class SavePlan:
         self._modes = {mode: self._plan(mode) for mode in ModeKeys}
         self._members: dict[str, Members] = {}
         self._wanted: dict[Members, Wanted | None] = {NOBODY: None}
+        self._first_zoom = 1 << len(self._collections)
+        self._zooms: list[Callable[[str], bool]] = []
 
     @classmethod
     def prepared(
@@ -160,8 +168,27 @@ class SavePlan:
     def collections(self, members: Members) -> list[Collection]:
         return [c for bit, c in enumerate(self._collections) if members >> bit & 1]
 
+    @property
+    def observed_members(self) -> Members:
+        """What is due besides at a step that is zoomed into: everything, where tensors are observed."""
+        return NOBODY
+
+    def zoom_into(self, is_named: Callable[[str], bool]) -> Members:
+        """Return a set that, where it is due, wants the tensors with these names whole."""
+        self._zooms.append(is_named)
+        return self._first_zoom << (len(self._zooms) - 1)
+
     def wanted(self, tensor_name: str, due: Members) -> Wanted | None:
         """Return what to write of the tensor while those collections are due; None for nothing."""
+        if due < self._first_zoom:
+            return self.planned(tensor_name, due)
+        planned = self.planned(tensor_name, due & (self._first_zoom - 1))
+        if (planned is not None and planned.raw) or not self._zooms[-1](tensor_name):
+            return planned
+        return (planned or _NOTHING)._replace(raw=True, zoomed=True)
+
+    def planned(self, tensor_name: str, due: Members) -> Wanted | None:
+        """Return what those collections want of the tensor; None for nothing."""
         members = self._members.get(tensor_name)
         if members is None:
             members = self.members(tensor_name)

@@ -15,8 +15,8 @@ from typing import Any
 BUILT_IN = "builtin"  # the group of all built-in rules
 LANE = "lane-"  # begins the name of a group in which one rule catches up
 NOTHING_EVALUATED = -1
-STOP_TRAINING, SMS, EMAIL = "stoptraining", "sms", "email"
-ACTIONS = (STOP_TRAINING, SMS, EMAIL)  # the names of the actions that a rule can request
+STOP_TRAINING, SMS, EMAIL, ZOOM_IN = "stoptraining", "sms", "email", "zoomin"
+ACTIONS = (STOP_TRAINING, SMS, EMAIL, ZOOM_IN)  # the names of the actions that a rule can request
 
 
 class RunState(StrEnum):

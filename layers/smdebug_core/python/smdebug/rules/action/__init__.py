@@ -3,5 +3,6 @@
 from smdebug.rules.action.action import ActionOutcome, Actions
 from smdebug.rules.action.message_action import MessageAction
 from smdebug.rules.action.stop_training_action import StopTrainingAction
+from smdebug.rules.action.zoom_in_action import ZoomInAction
 
-__all__ = ["ActionOutcome", "Actions", "MessageAction", "StopTrainingAction"]
+__all__ = ["ActionOutcome", "Actions", "MessageAction", "StopTrainingAction", "ZoomInAction"]

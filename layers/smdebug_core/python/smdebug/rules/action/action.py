@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from smdebug.config.parsing import whole_number
 from smdebug.exceptions import SMDebugValueError
+from smdebug.files.zoom_request import STEPS
 from smdebug.logger import get_logger
 from smdebug.rules.action.message_action import MessageAction
 from smdebug.rules.action.outcome import ActionOutcome
 from smdebug.rules.action.stop_training_action import StopTrainingAction
+from smdebug.rules.action.zoom_in_action import ZoomInAction
 from smdebug.service import records
+
+if TYPE_CHECKING:
+    from smdebug.rules.findings import Finding
+    from smdebug.trials import Trial
 
 ALLOWED_ACTIONS = list(records.ACTIONS)
 
@@ -21,7 +28,9 @@ __all__ = ["ALLOWED_ACTIONS", "Action", "ActionOutcome", "Actions", "parse_actio
 class Action(Protocol):
     """Something to do when a rule fires."""
 
-    def invoke(self, message: str = "") -> ActionOutcome: ...
+    def invoke(
+        self, message: str = "", trial: Trial | None = None, findings: Iterable[Finding] = ()
+    ) -> ActionOutcome: ...
 
 
 class Actions:
@@ -37,9 +46,12 @@ class Actions:
     def __len__(self) -> int:
         return len(self._actions)
 
-    def invoke(self, message: str = "") -> list[ActionOutcome]:
-        """Run every action; a failing action is an outcome, not an exception."""
-        outcomes = [_invoked(action, message) for action in self._actions]
+    def invoke(
+        self, message: str = "", trial: Trial | None = None, findings: Iterable[Finding] = ()
+    ) -> list[ActionOutcome]:
+        """Run every action on the findings in a run; a failing action is an outcome, not an exception."""
+        found = tuple(findings)
+        outcomes = [_invoked(action, message, trial, found) for action in self._actions]
         for outcome in outcomes:
             log = get_logger().info if outcome.done else get_logger().error
             log("Action %s: %s", outcome.action, outcome.message)
@@ -91,6 +103,8 @@ def _made(configured: Any, rule_name: str) -> Action:
             action: Action = StopTrainingAction(rule_name, prefix)
         case records.EMAIL | records.SMS:
             action = MessageAction(rule_name, name, _text(name, options, "endpoint"))
+        case records.ZOOM_IN:
+            action = _zoom_in(rule_name, options)
         case _:
             raise SMDebugValueError(
                 f"There is no action {configured.get('name')!r}: choose from {', '.join(ALLOWED_ACTIONS)}"
@@ -98,6 +112,15 @@ def _made(configured: Any, rule_name: str) -> Action:
     if options:
         raise SMDebugValueError(f"The action {name} takes no {', '.join(sorted(options))}")
     return action
+
+
+def _zoom_in(rule_name: str, options: dict[str, Any]) -> ZoomInAction:
+    steps = options.pop("steps", None)
+    regex = options.pop("tensor_regex", None)
+    if not (regex is None or isinstance(regex, str)):
+        raise SMDebugValueError(f"tensor_regex of the action zoomin must be text, not {regex!r}")
+    count = STEPS if steps in (None, "") else whole_number(steps, "steps of the action zoomin")
+    return ZoomInAction(rule_name, tensor_regex=regex or None, steps=count)
 
 
 def _text(name: str, options: dict[str, Any], key: str) -> str:
@@ -109,8 +132,10 @@ def _text(name: str, options: dict[str, Any], key: str) -> str:
     return value.strip()
 
 
-def _invoked(action: Action, message: str) -> ActionOutcome:
+def _invoked(
+    action: Action, message: str, trial: Trial | None, findings: tuple[Finding, ...]
+) -> ActionOutcome:
     try:
-        return action.invoke(message)
+        return action.invoke(message, trial, findings)
     except Exception as error:  # noqa: BLE001 - a failing action must not stop the rule
         return ActionOutcome(str(action), False, f"failed: {type(error).__name__}: {error}")

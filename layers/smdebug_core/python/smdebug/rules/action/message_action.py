@@ -42,7 +42,9 @@ class MessageAction:
     def __str__(self) -> str:
         return f"{self.message_type} to {self.endpoint}"
 
-    def invoke(self, message: str = "") -> ActionOutcome:
+    def invoke(
+        self, message: str = "", trial: object = None, findings: object = ()
+    ) -> ActionOutcome:
         """Send the message."""
         sns = aws_client("sns")
         topic = sns.create_topic(Name=TOPIC_NAME)["TopicArn"]  # returns the existing topic, if any

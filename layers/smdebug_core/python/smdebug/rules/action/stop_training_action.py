@@ -29,7 +29,9 @@ class StopTrainingAction:
     def __str__(self) -> str:
         return f"stop training job {self.training_job_prefix}*"
 
-    def invoke(self, message: str = "") -> ActionOutcome:
+    def invoke(
+        self, message: str = "", trial: object = None, findings: object = ()
+    ) -> ActionOutcome:
         """Find the job and stop it."""
         client = aws_client("sagemaker")
         jobs = self._jobs_in_progress(client)

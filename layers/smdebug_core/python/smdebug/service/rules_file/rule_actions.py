@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, RuleConfiguration
+from smdebug.files.zoom_request import MOST_STEPS
+from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, ZOOM_IN, RuleConfiguration
 from smdebug.service.rules_file.entry import MAX_NAME, MAX_VALUE, Entry
 from smdebug.service.rules_file.fields import step_number
 from smdebug.service.rules_file.wording import kind_of, shortened, suggestion
@@ -17,6 +18,7 @@ _OPTIONS = {
     STOP_TRAINING: ("training_job_prefix", "stop_at_step"),
     EMAIL: ("endpoint",),
     SMS: ("endpoint",),
+    ZOOM_IN: ("tensor_regex", "steps"),
 }
 ACTIONS = tuple(_OPTIONS)
 
@@ -78,6 +80,15 @@ def _action(entry: Entry, value: Any) -> dict[str, Any]:
 def _option(entry: Entry, action: str, key: str, value: Any) -> Any:
     if key == "stop_at_step":
         return step_number(entry, key, value)
+    if key == "steps":
+        steps = step_number(entry, key, value)
+        if steps is None or not 1 <= steps <= MOST_STEPS:
+            raise entry.error(
+                f"steps of the action {action} must be 1 to {MOST_STEPS}, not {steps}"
+            )
+        return steps
+    if key == "tensor_regex" and isinstance(value, str) and len(value) <= MAX_VALUE:
+        return entry.text(key, value)
     if isinstance(value, str) and len(value) <= MAX_NAME:
         return entry.text(key, value.strip())
     raise entry.error(

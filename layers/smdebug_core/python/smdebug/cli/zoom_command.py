@@ -1,0 +1,94 @@
+"""`smdebug zoom`: have a training in progress save tensors whole."""
+
+from __future__ import annotations
+
+import click
+
+from smdebug.cli.colours import faint
+from smdebug.cli.completers import complete_folder
+from smdebug.cli.output import output_options, plural, print_json, print_line
+from smdebug.cli.service_options import stack_option, watched_run
+from smdebug.files.zoom_request import MOST_STEPS, STEPS
+
+
+@click.command("zoom")
+@click.argument("run", shell_complete=complete_folder)
+@click.option(
+    "--tensor",
+    "patterns",
+    multiple=True,
+    required=True,
+    metavar="REGEX",
+    help="Save the tensors whose names match; can be repeated.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(1, MOST_STEPS),
+    default=STEPS,
+    show_default=True,
+    metavar="N",
+    help="Save them at that many consecutive steps of training.",
+)
+@click.option(
+    "--worker",
+    "workers",
+    multiple=True,
+    metavar="NAME",
+    help="Save them on this worker instead of the first one; can be repeated.",
+)
+@click.option("--reason", default="", help="The reason, for the log of the training.")
+@stack_option
+@output_options
+def command(
+    run: str,
+    patterns: tuple[str, ...],
+    steps: int,
+    workers: tuple[str, ...],
+    reason: str,
+    stack: str | None,
+    as_json: bool,
+) -> None:
+    """Have the training of RUN save tensors whole for its next steps.
+
+    RUN is the place of a run that is in progress; with --stack, a run of that deployed debugger. The
+    training reads the request at its next step at which anything is due, at most every 10 seconds. It
+    saves at most 64 MB a step, and logs what it leaves out.
+
+    \b
+    Examples:
+      smdebug zoom ./my-run --tensor fc1
+      smdebug zoom s3://bucket/my-run --tensor '^gradient/' --steps 50
+      smdebug zoom resnet-50 --stack smdebug --tensor 'layer4.*weight' --worker worker_3
+    """
+    from smdebug.runs.zooming import request_zoom
+
+    place = run if stack is None else watched_run(stack, run).location
+    requested = request_zoom(place, patterns, steps=steps, reason=reason, workers=workers)
+    if as_json:
+        print_json(
+            {
+                "run": requested.location,
+                "tensors": list(patterns),
+                "steps": steps,
+                "workers": list(workers),
+                "matching": list(requested.matching),
+            }
+        )
+        return
+    names = requested.matching
+    what = plural(len(names), "known tensor")
+    print_line(
+        f"zoom requested: {requested.location} saves {what} whole for {plural(steps, 'step')}"
+    )
+    if names:
+        print_line(faint(_listed(names)))
+        return
+    print_line(
+        f"no tensor seen so far matches {', '.join(patterns)}; those of {requested.location} are: "
+        f"{_listed(requested.known)}"
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more

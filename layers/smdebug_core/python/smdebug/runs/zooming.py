@@ -1,0 +1,70 @@
+"""Requesting that tensors of a training in progress are saved whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smdebug.exceptions import SMDebugError, SMDebugRuntimeError
+from smdebug.files.names import END_MARKER, ZOOM_KEY
+from smdebug.files.zoom_request import ZoomRequest
+from smdebug.runs.opening import open_run
+from smdebug.trials import Trial
+from smdebug.trials.name_matching import NameMatcher
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A request that was written, and the names known so far that it selects."""
+
+    location: str
+    request: ZoomRequest
+    matching: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+def request_zoom(
+    place: str,
+    patterns: Sequence[str],
+    *,
+    steps: int,
+    reason: str = "",
+    workers: Sequence[str] = (),
+) -> Requested:
+    """Write the request beside the run at `place`. Raise `SMDebugRuntimeError` if the run has ended."""
+    trial = open_run(place)
+    is_named = NameMatcher().by_regex(list(patterns))
+    known = names_of(trial)
+    if trial.storage.exists(END_MARKER):
+        raise SMDebugRuntimeError(
+            f"The run at {trial.path} has ended: no training is left to zoom into. See what it saved with "
+            f"smdebug inspect {trial.path}"
+        )
+    meta = trial.collection_manager.meta
+    run_id, training_run = meta.get("run_id"), meta.get("training_run")
+    request = ZoomRequest(
+        tuple(patterns),
+        steps,
+        reason,
+        workers=tuple(workers),
+        run_id=run_id if isinstance(run_id, str) else None,
+        training_run=training_run if isinstance(training_run, int) else None,
+    )
+    ZoomRequest.parse(request.encode())  # raises ValueError, before anything is written
+    trial.storage.write(ZOOM_KEY, request.encode())
+    matching = tuple(name for name in known if is_named(name))
+    return Requested(trial.path, request, matching, known)
+
+
+def names_of(trial: Trial) -> tuple[str, ...]:
+    """Return the names of all tensors of the run, saved or measured so far."""
+    names = set(trial.tensor_names())
+    observed = trial.observations
+    steps = observed.steps() if observed.exist else []
+    try:
+        if steps:
+            layout = observed.layout(steps[-1])
+            names.update(tensor.name for tensors in layout.tensors.values() for tensor in tensors)
+    except SMDebugError:  # the layout is damaged, or not written yet
+        pass
+    return tuple(sorted(names))

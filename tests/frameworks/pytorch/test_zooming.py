@@ -1,0 +1,64 @@
+"""Zooming into a training of PyTorch: parameters, gradients and outputs whole, and the same results."""
+
+import numpy as np
+import torch
+from torch import nn
+
+import smdebug.pytorch as smd
+from smdebug.runs.zooming import request_zoom
+
+STEPS = 40
+
+
+def train(place, hook=None, request=None):
+    """Train; at step 15 request the tensors. Gives the weights of the first layer at every step."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    if hook is not None:
+        hook.register_module(model)
+    optimizer = torch.optim.Adam(model.parameters())
+    before = []
+    for step in range(STEPS):
+        if request is not None and step == 15:
+            hook.flush()
+            request_zoom(place, request, steps=3)
+        before.append(model[0].weight.detach().clone())
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(
+            model(torch.randn(16, 8)), torch.randint(0, 2, (16,))
+        ).backward()
+        optimizer.step()
+    return before
+
+
+def watch(place):
+    hook = smd.Hook(place, look_for_stop=0)
+    hook.observes = True
+    return hook
+
+
+def test_named_tensors_are_saved_whole_at_consecutive_steps(run):
+    with watch(run) as hook:
+        before = train(
+            str(run), hook, ["^Sequential_0.weight$", "^gradient/.*weight$", "^2_output"]
+        )
+    trial = smd.create_trial(str(run))
+    zoomed = [20, 21, 22]  # the first step after the request at which anything is due, and the next
+    names = set(trial.tensor_names(collection="zoom"))
+    assert {"Sequential_0.weight", "gradient/Sequential_0.weight"} <= names
+    assert {"gradient/Sequential_2.weight", "2_output_0"} <= names
+    for name in names:
+        assert trial.tensor(name).steps() == zoomed, name
+    for step in zoomed:
+        saved = trial.tensor("Sequential_0.weight").value(step)
+        np.testing.assert_array_equal(saved, before[step].numpy())
+        gradient = trial.tensor("gradient/Sequential_0.weight").value(step)
+        rms = trial.statistics(step, kind="gradients").column("rms")[0]
+        np.testing.assert_allclose(np.sqrt(np.mean(gradient**2)), rms, rtol=1e-5)
+
+
+def test_a_training_that_is_zoomed_into_is_the_same_to_the_last_bit(run):
+    alone = train(None)
+    with watch(run) as hook:
+        seen = train(str(run), hook, ["."])
+    assert all(torch.equal(a, b) for a, b in zip(alone, seen, strict=True))
