@@ -226,7 +226,7 @@ def end_a_training_job(aws) -> None:
 
 
 def a_run_at_the_root_of_the_bucket(debugger) -> None:
-    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining"]}
+    stop = {"rule": "ExplodingTensor", "name": "x", "actions": ["stoptraining", "zoomin"]}
     debugger.attach("", [stop, remembering(debugger)])
     saver = Saver(debugger.storage("")).begin()
     for step in range(4):

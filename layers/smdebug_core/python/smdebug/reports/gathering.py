@@ -70,12 +70,14 @@ def gather(
 ) -> Gathered:
     """Return the content of a run's page. One step's values at a time are in memory."""
     overview = overview_of(trial, with_values=False)
-    named = list(dict.fromkeys(name for verdict in verdicts for name in verdict.tensors))
+    zoomed = zoomed_into(trial)
+    of_findings = (name for verdict in verdicts for name in verdict.tensors)
+    named = list(dict.fromkeys([*of_findings, *zoomed]))
     curves = curves_of(trial, progress)
     members = collections_of(trial)
     scalars = {curve.name for curve in curves}
     drawn, left_out = choose_tensors(overview, members, scalars, named)
-    mode, steps = _sampled_steps(trial, verdicts)
+    mode, steps = _sampled_steps(trial, verdicts, zoomed)
     series = series_of(trial, drawn, steps, progress)
     return Gathered(
         overview=overview,
@@ -89,7 +91,7 @@ def gather(
         left_out=left_out,
         latency=dict(latency or {}),
         deployed=deployed,
-        notes=tuple(notes),
+        notes=(*notes, *_zoom_note(zoomed)),
         layers=layers_in_order(trial) if named else (),
     )
 
@@ -101,21 +103,44 @@ def issues_in(verdicts: Iterable[Verdict], layers: Sequence[str] = ()) -> list[I
 
 def work_of(trial: Trial, verdicts: Sequence[Verdict] = ()) -> int:
     """The number of times that `gather` reports progress, or slightly more: the length of a bar."""
-    named = {name for verdict in verdicts for name in verdict.tensors}
+    zoomed = zoomed_into(trial)
+    named = {*zoomed, *(name for verdict in verdicts for name in verdict.tensors)}
     tensors = trial.tensor_names()
     several = len(trial.workers()) > 1
     return sum(
         (
             len(scalar_names(trial)),
-            len(_sampled_steps(trial, verdicts)[1]),
+            len(_sampled_steps(trial, verdicts, zoomed)[1]),
             min(len(named) or _USUAL_DISTRIBUTIONS, len(tensors), MOST_DISTRIBUTIONS),
             min(len(tensors), MOST_COMPARED) if several else 0,
         )
     )
 
 
-def _sampled_steps(trial: Trial, verdicts: Sequence[Verdict]) -> tuple[str, list[int]]:
-    """The mode with the most steps, and steps of it: evenly spread ones, and ones with findings."""
+def zoomed_into(trial: Trial) -> dict[str, list[int]]:
+    """The tensors that were saved whole on request, with their global steps."""
+    if "zoom" not in trial.collections():
+        return {}
+    names = trial.tensor_names(collection="zoom")
+    return {name: trial.tensor(name).steps() for name in names if trial.has_tensor(name)}
+
+
+def _zoom_note(zoomed: Mapping[str, Sequence[int]]) -> list[str]:
+    steps = sorted({step for of_tensor in zoomed.values() for step in of_tensor})
+    if not steps:
+        return []
+    names = sorted(zoomed)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return [
+        f"Saved whole on request, at {len(steps)} steps from {steps[0]} to {steps[-1]}: "
+        f"{', '.join(names[:5])}{more}."
+    ]
+
+
+def _sampled_steps(
+    trial: Trial, verdicts: Sequence[Verdict], zoomed: Mapping[str, Sequence[int]]
+) -> tuple[str, list[int]]:
+    """The mode with the most steps, and steps of it: evenly spread, with findings, and zoomed into."""
     by_mode = {mode: trial.steps(mode) for mode in trial.modes()}
     if not by_mode:
         mode, steps = ModeKeys.GLOBAL, trial.steps()
@@ -125,6 +150,7 @@ def _sampled_steps(trial: Trial, verdicts: Sequence[Verdict]) -> tuple[str, list
         steps = [step for step in of_mode if step is not None]
     there = set(steps)
     marked = {step for verdict in verdicts for step in verdict.notable_steps if step in there}
+    marked |= {step for of_tensor in zoomed.values() for step in of_tensor if step in there}
     most_marked = MOST_STEPS // 3
     room = MOST_STEPS - min(len(marked), most_marked)
     chosen = {*thinned(sorted(there), room), *thinned(sorted(marked), most_marked)}
