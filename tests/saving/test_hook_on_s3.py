@@ -48,6 +48,7 @@ def test_a_run_on_s3_takes_two_puts_a_step(requests):
     assert others == [
         ("HeadObject", "a/run/training_job_end.ts"),
         ("GetObject", "a/run/collections/000000000/worker_0_collections.json"),
+        ("GetObject", "a/run/control/zoom"),
         ("GetObject", "a/run/control/stop"),
     ]
     assert create_trial("s3://runs/a/run").tensor("loss").value(3) == [3.0]
