@@ -140,3 +140,53 @@ def test_asked_to_stop_the_trainer_saves_a_checkpoint_and_ends(run, tmp_path):
     assert "enough" in str(callback.stopped)
     assert list((tmp_path / "checkpoints").glob("checkpoint-*"))
     assert smd.create_trial(str(run)).loaded_all_steps
+
+
+# Under the default plan
+
+
+def test_under_the_default_plan_a_training_has_the_same_results(run, tmp_path):
+    callback = Callback(str(run))
+    watched = train(tmp_path, callback, steps=12, gradient_accumulation_steps=2)
+    state = torch.get_rng_state()
+    callback.close()
+    alone = train(tmp_path, steps=12, gradient_accumulation_steps=2)
+    assert torch.equal(state, torch.get_rng_state())
+    watched, alone = watched.model.state_dict(), alone.model.state_dict()
+    assert all(torch.equal(watched[name], alone[name]) for name in alone)
+
+
+def test_losses_of_every_step_what_is_logged_and_measurements_are_kept(run, tmp_path):
+    callback = Callback(str(run))
+    trainer = train(tmp_path, callback, steps=15, evaluate=True)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    losses = trial.series("loss").of(smd.modes.TRAIN)
+    assert losses.mode_steps.tolist() == list(range(15))
+    np.testing.assert_allclose(losses.values, logged, atol=1e-3)
+    np.testing.assert_allclose(trial.series("logged/loss").values, logged, atol=1e-6)
+    assert len(trial.series("grad_norm")) == 15
+    assert len(trial.series("eval_loss")) == 1
+    statistics = trial.statistics(10, smd.modes.TRAIN)
+    assert {"parameters", "gradients", "updates", "inputs", "outputs"} == set(statistics.kinds)
+    assert trial.facts(10, smd.modes.TRAIN)["shapes"][0] == [2, 6]
+    assert "gradient/GPT2LMHeadModel_transformer.wte.weight" in statistics
+    assert trial.observations.steps(smd.modes.EVAL, "outputs") == [0]
+    assert not trial.tensor_names(regex="^scalar/")
+
+
+def test_the_arguments_of_a_training_are_a_fact_without_its_secrets(run, tmp_path):
+    callback = Callback(str(run))
+    train(tmp_path, callback, hub_token="hidden", weight_decay=0.25)
+    callback.close()
+    arguments = smd.create_trial(str(run)).facts(2)["arguments"]
+    assert (arguments["max_steps"], arguments["weight_decay"]) == (3, 0.25)
+    assert "hidden" not in str(arguments)
+
+
+def test_a_callback_that_is_told_what_to_save_saves_that_alone(run, tmp_path):
+    callback = Callback(str(run), include_collections=["losses"])
+    train(tmp_path, callback)
+    callback.close()
+    assert not smd.create_trial(str(run)).tensor_names(regex="^smdebug/")

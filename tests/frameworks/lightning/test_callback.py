@@ -148,3 +148,87 @@ def test_an_exception_leaves_the_steps_before_it(run, tmp_path):
     with pytest.raises(ValueError, match="wrong"):
         fit(tmp_path, callback, Breaks())
     assert smd.create_trial(str(run)).steps(smd.modes.TRAIN) == [0, 1, 2]
+
+
+# Under the default plan
+
+
+@pytest.mark.parametrize("accumulated", [1, 2])
+def test_under_the_default_plan_a_training_has_the_same_results(run, tmp_path, accumulated):
+    callback = Callback(str(run))
+    watched = fit(tmp_path, callback, accumulate_grad_batches=accumulated)
+    state = torch.get_rng_state()
+    callback.close()
+    alone = fit(tmp_path, accumulate_grad_batches=accumulated)
+    assert torch.equal(state, torch.get_rng_state())
+    watched, alone = watched.state_dict(), alone.state_dict()
+    assert all(torch.equal(watched[name], alone[name]) for name in alone)
+
+
+def test_losses_of_every_batch_what_is_logged_and_measurements_are_kept(run, tmp_path):
+    callback = Callback(str(run))
+    fit(tmp_path, callback, epochs=6, log_every_n_steps=4)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    loss = trial.series("loss")
+    assert (len(loss.of(smd.modes.TRAIN)), len(loss.of(smd.modes.EVAL))) == (18, 18)
+    assert {"parameters", "gradients", "updates", "inputs", "outputs"} == set(
+        trial.statistics(5, smd.modes.TRAIN).kinds
+    )
+    facts = trial.facts(5, smd.modes.TRAIN)
+    assert (facts["shapes"], facts["distinct_rows"]) == ([[4, 4], [4]], 4)
+    assert trial.observations.steps(smd.modes.EVAL, "outputs") == [0, 3, 6, 9, 12, 15]
+    assert trial.series("val_loss").mode_steps.tolist() == [2, 5, 8, 11, 14, 17]
+    logged = trial.series("accuracy").of(smd.modes.TRAIN)
+    assert {11, 15} <= set(logged.mode_steps.tolist())
+    assert 13 not in logged.mode_steps
+    assert not trial.tensor_names(regex="^scalar/")
+
+
+def test_the_arguments_of_a_training_are_a_fact_without_its_secrets(run, tmp_path):
+    class Named(Module):
+        def __init__(self, width=3, api_key="hidden"):
+            super().__init__()
+            self.save_hyperparameters()
+
+    callback = Callback(str(run))
+    torch.manual_seed(0)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=2,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=str(tmp_path),
+        callbacks=[callback],
+    )
+    trainer.fit(Named(), data())
+    callback.close()
+    arguments = smd.create_trial(str(run)).facts(5)["arguments"]
+    assert (arguments["width"], arguments["api_key"]) == (3, "***")
+    assert (arguments["max_epochs"], arguments["precision"]) == (2, "32-true")
+
+
+def test_accumulated_batches_are_one_step_as_in_transformers(run, tmp_path):
+    callback = callback_in(run)
+    module = fit(tmp_path, callback, accumulate_grad_batches=2)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.steps(smd.modes.TRAIN) == [
+        0,
+        1,
+        2,
+        3,
+    ]  # of three batches in an epoch, the last alone
+    assert "loss_output_1" in trial.tensor_names(step=0)
+    gradient = trial.tensor("gradient/Module_net.0.weight")
+    for step in range(4):
+        np.testing.assert_array_equal(gradient.value(step, smd.modes.TRAIN), module.used[step])
+
+
+def test_a_callback_that_is_told_what_to_save_saves_that_alone(run, tmp_path):
+    callback = Callback(str(run), include_collections=["losses"])
+    fit(tmp_path, callback)
+    callback.close()
+    assert not smd.create_trial(str(run)).tensor_names(regex="^smdebug/")

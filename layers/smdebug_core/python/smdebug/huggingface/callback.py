@@ -25,11 +25,13 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
 
     It takes what `smdebug.pytorch.Hook` takes, or such a hook. A step is a step of the optimizer, however
     many batches it accumulates; each batch of an evaluation is one of mode EVAL. The loss is `loss_output_0`,
-    what the Trainer logs is saved as scalars. When a stop is requested, the Trainer saves a checkpoint and
+    what the Trainer logs is saved as scalars. Under the default plan the loss of every batch is the series
+    `loss`, and what is logged are series too. When a stop is requested, the Trainer saves a checkpoint and
     ends; `callback.stopped` has the reason. The run ends with `callback.close()`, or with the process.
     """
 
     _handles: tuple[Any, ...] = ()
+    _noted: Any = None  # the model whose training's arguments were noted
 
     def close(self) -> None:
         """End the run."""
@@ -48,6 +50,9 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
             self.stopped = stopped
             control.should_training_stop = True
             control.should_save = True
+        if self.model is not self._noted:  # once per training
+            self._noted = self.model
+            self.hook.guarded(lambda: self.note_arguments(args.to_sanitized_dict()))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.hook.end_step()
@@ -58,7 +63,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **given: Any) -> None:
         for name, value in (logs or {}).items():
             if isinstance(value, int | float):
-                self.hook.save_scalar(name, value)
+                self.save_logged(name, value)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.hook.flush()
@@ -69,7 +74,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         self._unhook()
         own = unwrapped(model)
         self._handles = (
-            own.register_forward_pre_hook(self._before_forward),
+            own.register_forward_pre_hook(self._before_forward, with_kwargs=True),
             own.register_forward_hook(self._after_forward),
         )
 
@@ -78,9 +83,10 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
             handle.remove()
         self._handles = ()
 
-    def _before_forward(self, model: Any, inputs: Any) -> None:
+    def _before_forward(self, model: Any, inputs: Any, named: Mapping[str, Any]) -> None:
         if not model.training:  # `on_step_begin` begins steps of the training
             self.hook.begin_step(ModeKeys.EVAL)
+        self.hook.guarded(lambda: self.observe_batch([*inputs, dict(named)]))
 
     def _after_forward(self, model: Any, inputs: Any, output: Any) -> None:
         if self.hook.saves_now:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from smdebug.exceptions import TrainingStopped
@@ -30,11 +31,19 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         callback = smdebug.lightning.Callback("s3://bucket/run", include_collections=["gradients"])
         Trainer(callbacks=[callback]).fit(model, data)
 
-    It takes what `smdebug.pytorch.Hook` takes, or such a hook. A batch is a step; modes set themselves. The
-    loss is `loss_output_0`; what the module logs is saved as scalars, at saved steps and with the last step
-    of each evaluation. When a stop is requested, the Trainer ends after the batch; `callback.stopped` has the
-    reason. The run ends with `callback.close()`, or with the process.
+    It takes what `smdebug.pytorch.Hook` takes, or such a hook. A step is a step of the optimizer, however
+    many batches it accumulates; each batch of an evaluation is one of mode EVAL. The loss is `loss_output_0`;
+    what the module logs is saved as scalars, at saved steps and with the last step of each evaluation. Under
+    the default plan the loss of every batch is the series `loss`, and what is logged are series too.
+
+    When a stop is requested, the Trainer ends after the batch; `callback.stopped` has the reason. The run
+    ends with `callback.close()`, or with the process.
     """
+
+    @cached_property
+    def _logged_in(self) -> dict[str, bool]:
+        """Whether each name was first logged by a step of the training."""
+        return {}
 
     def close(self) -> None:
         """End the run."""
@@ -45,24 +54,34 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        try:
-            self._begin(pl_module, ModeKeys.TRAIN)
-        except TrainingStopped as stopped:
-            self.stopped = stopped
-            trainer.should_stop = True
+        if batch_idx % trainer.accumulate_grad_batches == 0:
+            try:
+                self._begin(pl_module, ModeKeys.TRAIN)
+            except TrainingStopped as stopped:
+                self.stopped = stopped
+                trainer.should_stop = True
+        if self.hook.saves_now:
+            self.hook.guarded(lambda: self.observe_batch(batch))
+            self.hook.guarded(lambda: self.note_arguments(_arguments(trainer, pl_module)))
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self.hook.saves_now:
+        accumulates = (
+            batch_idx + 1
+        ) % trainer.accumulate_grad_batches and not trainer.is_last_batch
+        if not accumulates and (self.hook.saves_now or self._logs_now(trainer)):
             self._save_metrics(trainer)
-        self._end(outputs)
+        self._record_loss(outputs)
+        if not accumulates:
+            self.hook.end_step()
 
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         if not trainer.sanity_checking:
             self._begin(pl_module, ModeKeys.EVAL)
+            self.hook.guarded(lambda: self.observe_batch(batch))
 
     def on_validation_batch_end(
         self,
@@ -89,6 +108,7 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         self._begin(pl_module, ModeKeys.PREDICT)
+        self.hook.guarded(lambda: self.observe_batch(batch))
 
     def on_predict_batch_end(
         self,
@@ -113,13 +133,34 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
         self.hook.begin_step(mode)
 
     def _end(self, outputs: Any) -> None:
+        self._record_loss(outputs)
+        self.hook.end_step()
+
+    def _record_loss(self, outputs: Any) -> None:
         hook = self.hook
         if hook.saves_now:
             loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
             if loss is not None and hook.adapter.is_tensor(loss) and loss.numel() == 1:
                 hook.record_tensor_value("loss", loss)
-        hook.end_step()
+
+    def _logs_now(self, trainer: Any) -> bool:
+        """Whether the Trainer logs at this step, and what it logs is a series."""
+        is_kept = self.hook.observations is not None and trainer.log_every_n_steps
+        return bool(is_kept) and trainer.global_step % trainer.log_every_n_steps == 0
 
     def _save_metrics(self, trainer: Any) -> None:
+        in_training = self.hook.mode is ModeKeys.TRAIN
         for name, value in trainer.callback_metrics.items():
-            self.hook.save_scalar(name, value)
+            # The Trainer keeps what was logged before: a series has each value once.
+            is_old = self._logged_in.setdefault(name, in_training) is not in_training
+            if self.hook.observations is None or not is_old:
+                self.save_logged(name, value)
+
+
+def _arguments(trainer: Any, module: Any) -> dict[str, Any]:
+    """Return what the Trainer and the module were made with."""
+    own = {
+        name: getattr(trainer, name, None)
+        for name in ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val")
+    }
+    return {**dict(getattr(module, "hparams", {})), **own, "precision": str(trainer.precision)}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from smdebug.exceptions import TrainingStopped
+from smdebug.pytorch.facts import batch_facts
 from smdebug.pytorch.hook import Hook, TorchOptions
+from smdebug.saving.arguments import plain_arguments
 from smdebug.saving.options import takes
 from smdebug.saving.places import Place
+
+BATCH = "batch"
+"""Under the default plan, tensors of the batch are measured as `batch_input_0` and so on."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +31,43 @@ class AroundHook:
     def __init__(self, options: CallbackOptions):
         super().__init__()
         given = options.out_dir
-        self.hook = given if isinstance(given, Hook) else Hook(**options.as_arguments())
+        if isinstance(given, Hook):
+            self.hook = given
+        else:
+            self.hook = Hook(**options.as_arguments())
+            self.hook.observes = True
+        self._arguments: dict[str, Any] | None = None
         self.stopped: TrainingStopped | None = None
         self.model: Any = None
+
+    def save_logged(self, name: str, value: Any) -> None:
+        """Save a number that the Trainer logs: in the series of that name under the default plan.
+
+        The series `loss` has the loss of every batch, so what is logged under that name is `logged/loss`.
+        """
+        hook = self.hook
+        if hook.observations is not None:
+            hook.carry(f"logged/{name}" if name == "loss" else name, value)
+        if hook.observations is None or hook.tensorboard_dir is not None:
+            hook.save_scalar(name, value)
+
+    def observe_batch(self, batch: Any) -> None:
+        """Measure the tensors of a batch, under the default plan: a model may take them in any way."""
+        hook = self.hook
+        if hook.observations is not None and hook.saves_now:
+            hook.observe_inputs_of(BATCH)
+            hook.record_inputs(BATCH, batch)
+            hook.observations.note(**batch_facts(list(hook.tensors_in(batch))))
+
+    def note_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Note the arguments of the training as a fact, under the default plan."""
+        observations = self.hook.observations
+        if observations is None:
+            return
+        plain = plain_arguments(arguments)
+        if plain != self._arguments:
+            self._arguments = plain
+            observations.note_lasting(arguments=plain)
 
     def watch_model(self, model: Any) -> bool:
         """Watch this model in the place of the one before; return whether it is another one."""

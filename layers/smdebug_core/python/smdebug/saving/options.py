@@ -110,7 +110,10 @@ class HookOptions:
 
     def as_arguments(self) -> dict[str, Any]:
         """Return the options by name, to make other options or another hook of them."""
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        if not self.chooses_tensors:  # what was filled in says nothing
+            del given["save_config"], given["include_collections"]
+        return given
 
     def _patterns(self) -> list[str] | None:
         if isinstance(self.include_regex, str):
