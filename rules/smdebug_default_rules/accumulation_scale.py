@@ -28,7 +28,8 @@ class AccumulationScale(DefaultRule):
         super().__init__(base_trial, action_str)
         self.seen_at: list[int] = []
         self.factor: float | None = None
-        self.models_stepped = 0
+        self.passes = 0
+        self.scale: float | None = None
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
@@ -44,9 +45,15 @@ class AccumulationScale(DefaultRule):
             or facts["optimizers"][0].get("class") == "LBFGS"
         ):
             return
-        is_summed = passes >= LEAST_PASSES and abs(self.factor) * passes > 0.75 * passes
-        if not is_summed or facts.get("gradients_were_reset") is False:
+        # The passes of steps that a scaler skipped are counted with those of the next step.
+        before, self.passes = self.passes, passes
+        scale_before, self.scale = self.scale, facts.get("loss_scale")
+        is_summed = passes >= LEAST_PASSES and abs(self.factor) > 0.75
+        is_steady = passes == before and self.scale == scale_before
+        if not is_summed or not (is_steady or not self.seen_at):
             self.seen_at = []
+            return
+        if facts.get("gradients_were_reset") is False:
             return
         self.seen_at = [*self.seen_at, seen.step][:REPEATS]
         if len(self.seen_at) < REPEATS:

@@ -48,15 +48,13 @@ class InitialWeights(DefaultRule):
                 f"the first saved step is {seen.step}: the weights have moved since they were made"
             )
             return
-        modules, matrix = Modules.of(seen), seen.statistics("parameters")
-        assert matrix is not None
+        modules = Modules.of(seen)
         judged = [
             int(place)
             for place in where(table.is_weight & table.present & ~table.is_frozen)
-            if any(part in table.classes[place] for part in _JUDGED)
-            and matrix.tensors[place].shape[0] > 1
+            if any(part in table.classes[place] for part in _JUDGED) and table.units[place] > 1
         ]
-        gains = {place: _gain(table, matrix.tensors[place].shape, place) for place in judged}
+        gains = {place: _gain(table, place) for place in judged}
         small = [place for place, gain in gains.items() if 0 < gain < TOO_SMALL]
         for place in judged:
             name, layer = table.names[place], modules.described(table.layers[place])
@@ -87,6 +85,6 @@ class InitialWeights(DefaultRule):
         )
 
 
-def _gain(table: Parameters, shape: tuple[int, ...], place: int) -> float:
-    inputs = table.sizes[place] / max(1, shape[0])
+def _gain(table: Parameters, place: int) -> float:
+    inputs = table.sizes[place] / max(1, int(table.units[place]))
     return float(table.column("std")[place] * np.sqrt(inputs))

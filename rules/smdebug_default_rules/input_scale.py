@@ -82,13 +82,6 @@ def _is_taken_as_it_is(seen: ObservedStep, scale: float) -> bool:
     if not weights:
         return True
     place = weights[0]
-    fan_in = table.sizes[place] / max(1, _first_axis(seen, table.names[place]))
+    fan_in = table.sizes[place] / max(1, int(table.units[place]))
     expected = scale * float(table.column("rms")[place]) * fan_in**0.5
     return bool(outputs.column("rms")[0] >= SCALED_INSIDE * expected)
-
-
-def _first_axis(seen: ObservedStep, name: str) -> int:
-    matrix = seen.statistics("parameters")
-    if matrix is None:
-        return 1
-    return matrix.tensors[matrix.names.index(name)].shape[0]

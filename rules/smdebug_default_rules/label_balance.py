@@ -16,7 +16,9 @@ from smdebug_default_rules.loss_history import new_losses
 
 LIMIT = 0.97
 LEAST_TARGETS = 1000
-LEAST_LOSSES = 60
+LEAST_LOSSES = 120
+STILL_FALLING = 0.9
+"""Below this share of the losses before, the last ones still fall, and the rare class may yet be learnt."""
 BETTER_THAN_GUESSING = 0.7
 
 
@@ -57,8 +59,12 @@ class LabelBalance(DefaultRule):
             return
         rare = max(1 - share, 1 / self.total)
         guessing = -(share * math.log(max(share, 1e-12)) + rare * math.log(rare))
-        now = float(np.mean(self.losses["last"]))
-        if now < BETTER_THAN_GUESSING * guessing:
+        half = len(self.losses["last"]) // 2
+        before, now = (
+            float(np.mean(losses))
+            for losses in (self.losses["last"][:half], self.losses["last"][half:])
+        )
+        if now < BETTER_THAN_GUESSING * guessing or now < STILL_FALLING * before:
             return
         yield self.finding(
             f"{share:.1%} of {self.total} labels are of class {commonest}, and the loss of "

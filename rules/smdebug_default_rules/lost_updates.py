@@ -122,7 +122,9 @@ class LostUpdates(DefaultRule):
         if not others.any():
             return
         outputs = seen.statistics("outputs")
-        used = set() if outputs is None else set(outputs.names)
+        used: set[str] = set()
+        if outputs is not None:
+            used.update(outputs.names[place] for place in where(outputs.values[:, 0] > 0))
         for place in where(owned & ~has_gradient):
             name = table.names[place]
             regular = self.regular.get(name, 0) >= REGULAR_STEPS or name in self.since

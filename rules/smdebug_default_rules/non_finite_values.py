@@ -15,8 +15,10 @@ from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import new_losses
 from smdebug_default_rules.tensors import Parameters
 
-GROWTH, GROWTH_AT_START = 1e4, 100.0
-"""Outputs that are so many times their input have grown out of bounds; new weights give far less."""
+GROWTH = 100.0
+"""Outputs of new weights that are so many times their input grow out of bounds. Later, they may have to."""
+LARGE_GRADIENT, LARGE_UPDATE = 50.0, 2.0
+"""Root mean square of a gradient and of an update over that of their weights."""
 DIVERGED = 100.0
 STEPS_DIVERGED = 5
 
@@ -42,7 +44,12 @@ class NonFiniteValues(DefaultRule):
         self.grew_at_start = False
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
-        found = {**self._non_finite(seen), **self._grown(seen), **self._diverged(seen)}
+        found = {
+            **self._non_finite(seen),
+            **_thrown(seen),
+            **self._grown(seen),
+            **self._diverged(seen),
+        }
         self.since = {name: self.since.get(name, began) for name, (began, *_) in found.items()}
         for name, (_, statistic, value, limit, message) in found.items():
             yield self.finding(
@@ -95,8 +102,9 @@ class NonFiniteValues(DefaultRule):
         if inputs is None or outputs is None or "float" not in inputs.tensors[0].dtype:
             return {}
         scale = float(inputs.column("rms")[0])
-        limit = GROWTH_AT_START if seen.step == 0 or self.grew_at_start else GROWTH
-        grown = outputs.column("rms") > limit * max(scale, 1e-3)
+        if seen.step != 0 and not self.grew_at_start:
+            return {}
+        grown = outputs.column("rms") > GROWTH * max(scale, 1e-3)
         if seen.step == 0:
             self.grew_at_start = bool(grown.any())
         if not grown.any():
@@ -105,7 +113,7 @@ class NonFiniteValues(DefaultRule):
         times = float(outputs.column("rms")[place]) / max(scale, 1e-3)
         name = outputs.names[place]
         message = f"{name} is {times:.2g} times as large as the input: values explode on the way"
-        return {name: (seen.step, "times the rms of the input", times, limit, message)}
+        return {name: (seen.step, "times the rms of the input", times, GROWTH, message)}
 
     def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
         steps, values = new_losses(seen)
@@ -120,6 +128,33 @@ class NonFiniteValues(DefaultRule):
         times = abs(float(values[-1])) / usual
         message = f"The loss has been more than {DIVERGED:g} times its first level since step {self.high[0]}"
         return {"loss": (self.high[0], "times the first loss", times, DIVERGED, message)}
+
+
+def _thrown(seen: ObservedStep) -> dict[str, Any]:
+    """Weights that one step throws away: gradient and update are far larger than they are."""
+    table = Parameters.of(seen)
+    optimizers = [optimizer.get("class") for optimizer in seen.facts.get("optimizers") or ()]
+    if table is None or not seen.facts.get("optimizer_steps") or "LBFGS" in optimizers:
+        return {}
+    weights = table.column("rms")
+    # Weights that have just left zero are smaller than their updates without any fault.
+    usual = 0.1 * np.sqrt(np.maximum(table.units, 1) / np.maximum(table.sizes, 1))
+    thrown = (
+        table.is_weight
+        & (weights > usual)
+        & (table.gradient("rms") > LARGE_GRADIENT * weights)
+        & (table.update("rms") > LARGE_UPDATE * weights)
+    )
+    found: dict[str, Any] = {}
+    for place in where(thrown)[:3]:
+        name = table.names[place]
+        times = float(table.gradient("rms")[place] / weights[place])
+        message = (
+            f"The gradient of {name} is {times:.3g} times as large as its weights, and the step changed "
+            f"them by {float(table.update('rms')[place] / weights[place]):.3g} times their size"
+        )
+        found[f"gradient/{name}"] = (seen.step, "times the weights", times, LARGE_GRADIENT, message)
+    return found
 
 
 def _any(column: Any) -> bool:

@@ -14,6 +14,8 @@ from smdebug_default_rules.base import Advice, DefaultRule
 LEAST_ROWS, MOST_ROWS = 8, 4096
 DUPLICATES = 0.5
 """Above this share of distinct rows, chance and sampling with replacement explain the duplicates."""
+LEAST_STEPS = 3
+"""A single batch may repeat rows on purpose, such as pairs that a loss compares."""
 LEAST_VALUES = 16
 """Rows of fewer distinct values than this repeat by themselves."""
 
@@ -78,8 +80,8 @@ class RepeatedInput(DefaultRule):
         if not few or not _varies(seen, name):
             self.duplicates = []
             return
-        self.duplicates = [*self.duplicates, seen.step][:3]
-        if len(self.duplicates) >= 2 or distinct <= 0.3 * rows:
+        self.duplicates = [*self.duplicates, seen.step][:LEAST_STEPS]
+        if len(self.duplicates) >= LEAST_STEPS:
             yield self.finding(
                 f"Only {distinct} of the {rows} rows of {name} are distinct",
                 since=self.duplicates[0],

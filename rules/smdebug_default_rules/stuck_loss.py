@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from smdebug.rules import Finding
-from smdebug.rules.robust import mad
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import new_losses
 
-LEAST_LOSSES = 100
+LEAST_LOSSES = 150
+MOST_BLOCKS = 64
 CHANCE = 0.95
 """A cross entropy above this share of ln(classes) is that of guessing."""
 FALL = 0.02
+SIGNIFICANT = 2.5
+"""A slope of so many standard errors is no chance: the loss falls, if slowly."""
 
 
 class StuckLoss(DefaultRule):
@@ -40,40 +42,69 @@ class StuckLoss(DefaultRule):
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.losses = loss_history.empty()
+        self.blocks: list[float] = []
+        self.block_size = 4
+        self.rest: list[float] = []
         self.classes = 0
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         steps, values = new_losses(seen)
         finite = np.isfinite(values)
         loss_history.extend(self.losses, steps[finite], values[finite])
+        self._add_to_blocks(values[finite].tolist())
         facts = seen.facts
-        terms = (facts.get("loss") or {}).get("terms") or []
+        loss = facts.get("loss") or {}
+        terms = loss.get("terms") or []
         self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
         if len(terms) != 1 or len(facts.get("optimizers") or ()) != 1:
             self.looked = False
             return
         if self.losses["count"] < LEAST_LOSSES:
             return
-        first, last = np.array(self.losses["first"]), np.array(self.losses["last"])
-        start, now = float(np.median(first)), float(np.median(last))
-        is_classification = terms[0].get("criterion") == "cross entropy" and self.classes > 1
-        chance = math.log(self.classes) if is_classification else math.nan
-        scale = abs((facts.get("loss") or {}).get("factor") or 1.0)
-        if is_classification:
-            stuck = now > CHANCE * chance * scale and now > (1 - FALL) * start
-            what = f"that of guessing among {self.classes} classes is {chance * scale:.4g}"
+        start = float(np.median(self.losses["first"]))
+        now = float(np.median(self.losses["last"]))
+        chance = math.nan
+        if terms[0].get("criterion") == "cross entropy" and self.classes > 1:
+            chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)
+            stuck = now > CHANCE * chance and now > (1 - FALL) * start
+            what = f"guessing among {self.classes} classes gives {chance:.4g}"
         else:
-            # The difference of two medians has this standard error; without power there is no verdict.
-            error = math.hypot(mad(first) / len(first) ** 0.5, mad(last) / len(last) ** 0.5) * 1.25
-            stuck = abs(start - now) < FALL * abs(start) and error < FALL * abs(start)
+            stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
             what = "it has not changed"
-        if stuck:
+        if stuck and slope_score(self.blocks) > -SIGNIFICANT:
             yield self.finding(
-                f"The loss is {now:.4g} after {self.losses['count']} steps, and was {start:.4g} "
-                f"at the start: {what}",
+                f"The loss is {now:.4g} after {self.losses['count']} steps, and was {start:.4g} at the "
+                f"start: {what}",
                 since=self.losses["since"] or 0,
                 tensor="loss",
                 statistic="median of the last losses",
                 value=now,
-                limit=CHANCE * chance * scale if is_classification else start,
+                limit=start if math.isnan(chance) else CHANCE * chance,
             )
+
+    def _noise(self) -> float:
+        """The standard error of the level of the last losses: without power there is no verdict."""
+        return float(np.std(self.losses["last"]) / len(self.losses["last"]) ** 0.5)
+
+    def _add_to_blocks(self, values: list[float]) -> None:
+        """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
+        self.rest += values
+        while len(self.rest) >= self.block_size:
+            self.blocks.append(float(np.mean(self.rest[: self.block_size])))
+            del self.rest[: self.block_size]
+            if len(self.blocks) == MOST_BLOCKS:
+                pairs = np.array(self.blocks).reshape(-1, 2)
+                self.blocks = pairs.mean(1).tolist()
+                self.block_size *= 2
+
+
+def slope_score(levels: Sequence[float]) -> float:
+    """The slope of the last four fifths of a series, in standard errors; 0 with too few values."""
+    values = np.array(levels[len(levels) // 5 :])
+    if len(values) < 8:
+        return 0.0
+    place = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float(place @ values) / float(place @ place)
+    residual = values - values.mean() - slope * place
+    error = math.sqrt(float(residual @ residual) / (len(values) - 2) / float(place @ place))
+    return slope / error if error > 0 else math.copysign(math.inf, slope) if slope else 0.0

@@ -70,6 +70,7 @@ class _Alignment:
     layers: list[str]
     classes: list[str]
     sizes: NDArray[np.int64]
+    units: NDArray[np.int64]
     axes: NDArray[np.int64]
     is_float: Mask
     gradient_places: NDArray[np.int64]
@@ -84,6 +85,8 @@ class Parameters:
     layers: Sequence[str]
     classes: Sequence[str]
     sizes: NDArray[np.int64]
+    units: NDArray[np.int64]
+    """The length of the first axis: how many units a weight has, in PyTorch's layout."""
     axes: NDArray[np.int64]
     is_frozen: Mask
     owners: NDArray[np.int64]
@@ -147,6 +150,7 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         layers=aligned.layers,
         classes=aligned.classes,
         sizes=aligned.sizes,
+        units=aligned.units,
         axes=aligned.axes,
         is_frozen=frozen,
         owners=owned,
@@ -167,6 +171,7 @@ def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
         layers,
         [modules.classes.get(layer, "") for layer in layers],
         np.array([tensor.size for tensor in matrix.tensors]),
+        np.array([tensor.shape[0] if tensor.shape else 1 for tensor in matrix.tensors]),
         np.array([len(tensor.shape) for tensor in matrix.tensors]),
         np.array(["float" in tensor.dtype for tensor in matrix.tensors], bool),
         _places(names, "gradient/", [] if layout is None else layout.names("gradients")),

@@ -40,7 +40,9 @@ class UnreachedParameters(DefaultRule):
         self.steps += 1
         self.first = seen.step if self.first is None else self.first
         reached = set(self.reached)
-        reached.update(table.names[place] for place in where(table.has_gradient))
+        # Gradients of sparse layout are not measured, but what they change is.
+        moved = table.has_gradient | (table.update("mean_abs") > 0)
+        reached.update(table.names[place] for place in where(moved))
         self.reached = sorted(reached)
         modules = Modules.of(seen)
         scales = self._only_scales(table)
