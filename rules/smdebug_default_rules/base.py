@@ -33,7 +33,7 @@ class DefaultRule(Rule):
         if not seen.facts and not seen.series_names:
             self.looked = False
             self.skipped = dict(seen.damaged)
-            if not seen.damaged:
+            if not seen.damaged and not self.base_trial.observations.exist:
                 self.not_checked = NOT_OBSERVED
             return False
         if seen.mode not in self.modes:

@@ -21,7 +21,7 @@ def test_a_folder_is_no_place_for_a_file_and_a_name_need_not_be_text(ask, failin
         shutil.copytree(failing, odd)
     except OSError:
         return  # a file system whose names are text
-    assert ask("report", odd, "-o", tmp_path / "page.html").code == 1
+    assert ask("report", odd, "--rule", "usual", "-o", tmp_path / "page.html").code == 1
 
 
 def test_a_folder_that_does_not_exist_is_not_made_for_an_output(ask, failing, tmp_path):

@@ -301,7 +301,8 @@ def test_a_terminal_shows_a_progress_bar(ask, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_DELAY", -1.0)
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    result = ask("report", tmp_path / "failing", "-o", tmp_path / "p.html", "-j", 1)
+    place, page = tmp_path / "failing", tmp_path / "p.html"
+    result = ask("report", place, "-o", page, "-j", 1, "--rule", "usual")
     assert "\r\033[Kevaluating █" in result.err
     assert "\r\033[Kgathering ████████████████████████ 100%" in result.err
     assert result.err.endswith("\r\033[K")

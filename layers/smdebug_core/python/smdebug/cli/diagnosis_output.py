@@ -36,8 +36,6 @@ def print_issues(issues: Sequence[Issue]) -> None:
 
 def print_others(found: Diagnosis, *, in_short: bool) -> None:
     """Print the rules without findings; `in_short` those that passed in one line."""
-    from smdebug.runs.diagnosing import not_checked_in_words, passed_in_words
-
     for result in found.results:
         if result.error:
             print_line(f"{strong('!')} {result.summary()}")
@@ -46,10 +44,17 @@ def print_others(found: Diagnosis, *, in_short: bool) -> None:
         elif result.not_checked and not in_short:
             print_line(f"{faint('–')} {result.summary()}")
     if in_short:
-        if found.passed:
-            _print_marked(good("✓"), passed_in_words(found.passed))
-        for text in not_checked_in_words(found.not_checked):
-            _print_marked(faint("–"), text)
+        print_in_short(found.passed, found.not_checked)
+
+
+def print_in_short(passed: Sequence[str], not_checked: dict[str, str]) -> None:
+    """Print the rules that passed in a line, and those that were not checked in one for each reason."""
+    from smdebug.runs.diagnosing import not_checked_in_words, passed_in_words
+
+    if passed:
+        _print_marked(good("✓"), passed_in_words(passed))
+    for text in not_checked_in_words(not_checked):
+        _print_marked(faint("–"), text)
 
 
 def _print_marked(mark: str, text: str) -> None:

@@ -20,6 +20,7 @@ from smdebug.service.tables import cell, plain
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MIN_COLUMNS = 20  # assumed of every terminal
+_WIDEST = 110  # of a line of prose
 
 
 def output_options(function: F) -> F:
@@ -65,11 +66,11 @@ def _json_value(value: Any) -> Any:
 
 
 def wrapped(text: str, *, indent: int = 0) -> list[str]:
-    """Return the text as indented lines that fit the terminal."""
-    columns = shutil.get_terminal_size((110, 24)).columns
+    """Return the text as indented lines that fit the terminal; elsewhere they do not depend on it."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST
     lines = textwrap.wrap(
         text,
-        max(_MIN_COLUMNS + indent, min(columns, 110)),
+        max(_MIN_COLUMNS + indent, min(columns, _WIDEST)),
         initial_indent=" " * indent,
         subsequent_indent=" " * indent,
         break_long_words=False,

@@ -10,7 +10,7 @@ import click
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place, complete_rule_or_all
-from smdebug.cli.diagnosis_output import print_issues
+from smdebug.cli.diagnosis_output import print_in_short, print_issues
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.inputs import in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
@@ -97,8 +97,7 @@ def command(
       smdebug report resnet-50 --deployed
       smdebug report ./after --compare ./before
 
-    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read or
-    none of the default rules had anything to check.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
     """
     from smdebug.reports import gather, page_of
     from smdebug.reports.curves import curves_of
@@ -181,15 +180,19 @@ def command(
         print_json({**written, "issues": issues, "verdicts": summaries, "left_out": gaps})
     else:
         print_issues(found.issues)
+        in_short = bool(verdicts) and {verdict.rule for verdict in verdicts} <= set(default_rules())
         marks = {"bad": bad("✗"), "failed": strong("!"), "good": good("✓"), "none": faint("–")}
         for verdict in verdicts:
-            print_line(f"{marks[verdict.kind]} {verdict.sentence}")
+            if not in_short or verdict.has_failed:
+                print_line(f"{marks[verdict.kind]} {verdict.sentence}")
+        if in_short:
+            print_in_short(
+                [verdict.name for verdict in verdicts if verdict.kind == "good"],
+                {item.name: item.not_checked for item in verdicts if item.kind == "none"},
+            )
         print_line(f"{size(place.stat().st_size)} written to {place}")
     if open_it:
         click.launch(place.resolve().as_uri())
-    known = default_rules()
-    if verdicts and all(item.kind == "none" and item.rule in known for item in verdicts):
-        return exit_codes.FAILED
     return code_despite(gaps, exit_codes.FOUND if has_found else exit_codes.PASSED)
 
 

@@ -45,6 +45,7 @@ class Verdict:
     detects: str = ""  # the rule's own description
     seconds: float | None = None
     has_seen: bool = True  # False: no step had data for the rule
+    not_checked: str = ""  # what the run lacks for the rule
     evidence: tuple[Evidence, ...] = ()
 
     @property
@@ -107,6 +108,7 @@ def _of_result(result: RuleResult) -> Verdict:
         detects=_description(result.rule),
         seconds=result.seconds,
         has_seen=result.has_seen,
+        not_checked=result.not_checked,
         evidence=tuple(result.evidence()),
     )
 
@@ -141,6 +143,9 @@ def _of_status(status: RuleStatusOf, findings: Sequence[FindingEvent]) -> Verdic
         ),
         detects=_description(status.rule),
         has_seen=status.status.value != "Stopped" and (bool(steps) or status.last_good is not None),
+        not_checked=""
+        if status.last_good is not None
+        else status.reason or "no step had data for it",
         evidence=tuple(_evidence(status, findings)),
     )
 
