@@ -2,10 +2,11 @@ import re
 
 import pytest
 
+from bench.verdicts import publish
 from bench.verdicts.cases import Fault, Program, layer, tensor
 from bench.verdicts.judging import Alarm, Judged, as_alarm
 from bench.verdicts.page import blame, disturbed, misses, summary
-from bench.verdicts.scores import NONE, Scores, Share, Verdict, visible_steps
+from bench.verdicts.scores import NONE, Scores, Share, Verdict, tallies, visible_steps
 from smdebug.diagnosis.issues import Issue, Symptom
 from smdebug.runs.rule_results import RuleResult, StepFindings
 from smdebug.service.records import RuleStatus
@@ -165,3 +166,21 @@ def test_a_tensor_is_found_by_the_end_of_its_name():
     assert re.search(tensor("3.weight"), "update/Sequential_3.weight")
     assert not re.search(tensor("3.weight"), "Sequential_3.bias")
     assert not re.search(tensor("3.weight"), "Sequential_13.weight")
+
+
+def test_results_are_kept_for_each_set_of_rules(tmp_path):
+    kept = tmp_path / "results.json"
+    publish.write("default", tallies([verdict(alarm())]), kept)
+    publish.write("all", tallies([verdict()]), kept)
+    publish.write("default", tallies([verdict(alarm()), verdict(seed=1)]), kept)
+    results = publish.read(kept)
+    assert results["default"] == tuple(tallies([verdict(alarm()), verdict(seed=1)]))
+    assert results["all"][0].alarmed == 0
+
+
+def test_the_page_names_a_fault_that_was_missed_and_has_no_comment_left(tmp_path):
+    page = publish.text(
+        {"default": tuple(tallies([verdict(), verdict(case=program(), kind="healthy")]))}
+    )
+    assert "| a fault" in page
+    assert "<!--" not in page

@@ -1,0 +1,70 @@
+"""A small part of `make verdicts`: programs and faults that the default rules may be tuned on, one seed each."""
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+from bench.verdicts.judging import judge
+from bench.verdicts.recording import record
+from bench.verdicts.scores import Verdict
+from bench.verdicts.zoo import find
+
+
+def verdict_on(name: str, kind: str, folder) -> Verdict:
+    trained = find(name, kind)
+    assert not trained.case.held_out
+    recorded = record(trained, 1, folder)
+    assert not recorded.error
+    ((seed, place),) = recorded.runs
+    judged = judge(place)
+    assert judged.errors == ()
+    return Verdict(trained.case, kind, seed, judged)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cnn with biases before batch norm",
+        "transformer language model",
+        "generative adversarial network",
+        "validation in many small batches",
+    ],
+)
+def test_a_healthy_program_draws_no_alarm(name, tmp_path):
+    assert verdict_on(name, "healthy", tmp_path).alarms == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "zero grad forgotten",
+        "layer missing in the optimizer",
+        "eval forgotten",
+        "the same rows each step",
+        "softmax before cross entropy",
+        "twelve sigmoids",
+        "rate sixty times too large for one step",
+        "gradient element times 2 to the 20",
+    ],
+)
+def test_a_fault_is_named_with_its_place_and_its_first_step(name, tmp_path):
+    verdict = verdict_on(name, "faulty", tmp_path)
+    assert verdict.right, verdict.alarms
+    assert verdict.is_prompt, (verdict.right, verdict.judged.steps)
+
+
+def test_the_twin_of_a_fault_draws_no_alarm(tmp_path):
+    assert verdict_on("the same rows each step", "twin", tmp_path).alarms == ()
+
+
+def test_a_recorded_run_is_used_again_until_the_code_changes(tmp_path):
+    trained = find("logistic regression", "healthy")
+    first = record(trained, 1, tmp_path)
+    note = next(tmp_path.rglob("recorded.json"))
+    before = note.stat().st_mtime_ns
+    assert record(trained, 1, tmp_path) == first
+    assert note.stat().st_mtime_ns == before
+
+    note.write_text(note.read_text().replace('"code": "', '"code": "other'))
+    record(trained, 1, tmp_path)
+    assert note.stat().st_mtime_ns > before
