@@ -1,4 +1,4 @@
-"""A small part of `make verdicts`: programs and faults that the default rules may be tuned on, one seed each."""
+"""A small part of `make verdicts`: programs and faults that rules may be tuned on, one seed each."""
 
 import pytest
 
