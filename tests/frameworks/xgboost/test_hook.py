@@ -120,7 +120,7 @@ def test_a_training_has_the_same_results_with_and_without_the_hook(run):
 
 
 def test_metrics_are_saved_every_tenth_round_unless_told_otherwise(run):
-    with smd.Hook(str(run)) as hook:
+    with smd.Hook(str(run), include_collections=["metrics"]) as hook:
         train(hook, rounds=25)
     trial = smd.create_trial(str(run))
     assert trial.steps() == [0, 10, 20]

@@ -5,8 +5,7 @@
     smdebug.start("runs/a")
     ...                       # the training as it is: PyTorch, Keras or XGBoost
 
-Nothing in the training has to be changed. What is saved of a PyTorch training is the default plan
-(`saving.default_plan`); the hooks of Keras and XGBoost save what they save by default.
+Nothing in the training has to be changed. What is saved is the default plan (`saving.default_plan`).
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ import xgboost  # noqa: E402
 from xgboost import collective  # noqa: E402
 from xgboost.callback import TrainingCallback  # noqa: E402
 
+from smdebug.xgboost.observer import IMPORTANCES, BoosterObserver, importance  # noqa: E402
 from smdebug.xgboost.utils import get_dmatrix, parse_tree_model  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.METRICS]
 DEFAULT_SAVE_INTERVAL = 10
-IMPORTANCES = ("weight", "gain", "cover", "total_gain", "total_cover")
 _NEEDS = {
     CollectionKeys.HYPERPARAMETERS: "hyperparameters",
     CollectionKeys.PREDICTIONS: "validation_data",
@@ -57,10 +57,11 @@ class XGBoostOptions(HookOptions):
     validation_data: Any = None
 
     def __post_init__(self) -> None:
-        if self.save_config is None:
+        is_chosen = self.save_config is not None
+        super().__post_init__()
+        if not is_chosen:
             default = SaveConfig(save_interval=DEFAULT_SAVE_INTERVAL)
             object.__setattr__(self, "save_config", default)
-        super().__post_init__()
 
 
 class XGBoostAdapter(FrameworkAdapter):
@@ -80,24 +81,28 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         hook = smd.Hook(out_dir, include_collections=["average_shap", "trees"], train_data=dtrain)
         xgboost.train(params, dtrain, evals=[(dtest, "test")], callbacks=[hook])
 
-    Metrics are saved every tenth round by default. `train_data` and `validation_data` are a `DMatrix`, or
-    `(path, "csv" | "libsvm")`. When a stop is requested, the round that runs is the last, and `xgboost.train`
-    returns the model; `hook.stopped` has the reason.
+    With a path and nothing else the metrics of every round are series, and at chosen rounds importance,
+    predictions and labels are measured; with any option metrics are saved every tenth round. `train_data` and
+    `validation_data` are a `DMatrix`, or `(path, "csv" | "libsvm")`. When a stop is requested, the round that
+    runs is the last, and `xgboost.train` returns the model; `hook.stopped` has the reason.
     """
 
     adapter = XGBoostAdapter()
     takes_over = True
+    observes = True
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
     @takes(XGBoostOptions)
     def __init__(self, options: XGBoostOptions):
         if options.reduction_config is not None:
             get_logger().warning("reduction_config is ignored: XGBoost's tensors are saved whole")
-        self.set_up(replace(options, reduction_config=None))
+            options = replace(options, reduction_config=None)
+        self.set_up(options)
         self.hyperparameters = options.hyperparameters
         self.train_data = _matrix(options.train_data, "train_data")
         self.validation_data = _matrix(options.validation_data, "validation_data")
         self.stopped: TrainingStopped | None = None
+        self._observer: BoosterObserver | None = None
         self._round: tuple[int, Any] | None = None  # the round that runs, and its metrics so far
 
     def make_collections(self) -> CollectionManager:
@@ -132,6 +137,8 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         except TrainingStopped as stopped:
             self.stopped = stopped
             return True
+        if self._observer is None and self.observations is not None:
+            self._observer = BoosterObserver(self, self.observations)
         self._round = (epoch, evals_log)
         return False
 
@@ -139,7 +146,10 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Save what is wanted of the round, which has ended."""
         self._round = None
-        if self.due:
+        observer = self._observer
+        if observer is not None:
+            self.guarded(lambda: observer.end_round(model, _metrics(evals_log)))
+        elif self.due:
             self._warn_of_missing_data()
             computed = self._of_model(model) if isinstance(model, xgboost.Booster) else ()
             for tensors in (_metrics(evals_log), self._given(), *computed):
@@ -244,14 +254,8 @@ def _metrics(evals_log: Mapping[str, Mapping[str, list[Any]]]) -> Iterator[tuple
 
 def _importance(model: Any, kind: str) -> Iterator[tuple[str, float]]:
     """Yield each feature's share of the sum; features that no tree uses have none."""
-    try:
-        scores = model.get_score(importance_type=kind)
-    except (ValueError, xgboost.core.XGBoostError):  # a linear model has weights alone
-        return
-    total = float(sum(np.sum(score) for score in scores.values()))
-    for feature, score in scores.items():
-        share = np.sum(score) / total if total else 0.0
-        yield f"feature_importance/{kind}/{feature}", float(share)
+    for feature, share in importance(model, kind).items():
+        yield f"feature_importance/{kind}/{feature}", share
 
 
 def _trees(model: Any) -> Iterator[tuple[str, Any]]:
