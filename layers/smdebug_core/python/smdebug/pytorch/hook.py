@@ -97,6 +97,8 @@ class Hook(FrameworkHook):
     adapter = TorchAdapter()
     collection_manager: CollectionManager
     takes_over = True
+    if_no_step = "register the model before it is trained: hook.register_module(model)"
+    if_no_loss = "register its criterion: hook.register_loss(criterion)"
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
     @takes(TorchOptions)

@@ -53,7 +53,8 @@ class BackgroundWriter:
         patience: float = PATIENCE,
         on_failure: Callable[[Outcome], object] | None = None,
     ):
-        self.storage = cast(Storage, WatchedStorage(storage, self._note_movement))
+        self._watched = WatchedStorage(storage, self._note_movement)
+        self.storage = cast(Storage, self._watched)
         self._log = WriteLog(storage.location, on_failure)
         self._max_threads = max(1, storage.concurrency)
         self._max_bytes = max_bytes
@@ -75,6 +76,11 @@ class BackgroundWriter:
     def failed(self) -> bool:
         """Whether writing was given up."""
         return self._log.failed
+
+    @property
+    def bytes_written(self) -> int:
+        """How many bytes were written so far."""
+        return self._watched.bytes_written
 
     @property
     def last_committed(self) -> int | None:

@@ -41,7 +41,8 @@ class Capture:
         """Decides what is saved on request; None if no request is looked for."""
         self._adapter = adapter
         self._warn_once = warn_once
-        self._named: set[str] = set()
+        self.names: set[str] = set()
+        """The names of the tensors that were saved themselves."""
 
     def array_of(self, name: str, value: Any) -> Array | None:
         """Return the array to save for a value; warn and return None if it has none."""
@@ -58,6 +59,11 @@ class Capture:
         """Observe the run from now on."""
         self.observer = Observer(self._adapter, digests_only=digests_only)
 
+    def all_names(self) -> set[str]:
+        """Return the names of all tensors that were saved or measured."""
+        observed = () if self.observer is None else self.observer.observations.names()
+        return self.names.union(observed)
+
     def take(
         self, name: str, value: Any, wanted: Wanted, plan: SavePlan, step: Callable[[], OpenStep]
     ) -> None:
@@ -73,8 +79,8 @@ class Capture:
         array = self.array_of(name, value)
         if array is None:
             return
-        if name not in self._named:
-            self._named.add(name)
+        if name not in self.names:
+            self.names.add(name)
             for collection in plan.collections(plan.members(name)):
                 collection.add_tensor_name(name)
         if array.size == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from smdebug.config.environment import is_sagemaker_job
@@ -14,6 +14,7 @@ from smdebug.files.replicas import Replicas
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.deadline import within
+from smdebug.saving.last_words import Saved, closing_line, problems
 from smdebug.saving.other_workers import CLOSED, wait_for_workers
 from smdebug.saving.process_end import ProcessEnd
 from smdebug.saving.recorder import Recorder
@@ -36,6 +37,23 @@ class EndingHook(Protocol):
     def end_run(self, *, ended: bool) -> None: ...
 
     def is_chief(self) -> bool: ...
+
+    def has_seen_a_loss(self) -> bool: ...
+
+    @property
+    def out_dir(self) -> str: ...
+
+    @property
+    def dry_run(self) -> bool: ...
+
+    @property
+    def include_collections(self) -> Sequence[str]: ...
+
+    @property
+    def if_no_step(self) -> str: ...
+
+    @property
+    def if_no_loss(self) -> str: ...
 
 
 class EndOfRun:
@@ -60,6 +78,7 @@ class EndOfRun:
             recorder.hand_over_all()
             if run is not None and run.writer is not None:
                 close_run(run.writer, is_chief=self._hook.is_chief(), ended=ended)
+                self._say_what_was_saved(run.writer)
         except SMDebugError as error:
             get_logger().error("The run could not be closed: %s", error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training has ended well
@@ -75,6 +94,30 @@ class EndOfRun:
         # A hook that saw no step and no value leaves no files.
         if self._recorder.last_step is not None or self._recorder.has_waiting_values:
             self._hook.end_run(ended=self._process_end.is_good())
+        elif self._recorder.state is State.NEW and os.getpid() == self._process:
+            self._say_what_was_saved(None)
+
+    def _say_what_was_saved(self, writer: RunWriter | None) -> None:
+        """Log what was saved and what to do next; what is missing, with what to add."""
+        hook, recorder = self._hook, self._recorder
+        if hook.dry_run or (writer is not None and not hook.is_chief()):
+            return
+        outcome = None if writer is None else writer.background.outcome
+        saved = Saved(
+            place=hook.out_dir,
+            steps=recorder.steps_so_far,
+            saved_steps=0 if writer is None else writer.steps_written,
+            tensors=len(recorder.capture.all_names()),
+            bytes=0 if writer is None else writer.background.bytes_written,
+            collections=hook.include_collections,
+            saw_a_loss=hook.has_seen_a_loss(),
+        )
+        has_failed = outcome is not None and (outcome.lost or outcome.refused)  # which was logged
+        if not has_failed:
+            for problem in problems(saved, if_no_step=hook.if_no_step, if_no_loss=hook.if_no_loss):
+                get_logger().warning("%s", problem)
+        if saved.saved_steps:
+            get_logger().info("%s", closing_line(saved))
 
 
 def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:

@@ -28,7 +28,8 @@ from smdebug.saving.closing import write_all
 from smdebug.saving.control import Agree, ControlObject, StopWatch
 from smdebug.saving.options import HookOptions
 from smdebug.saving.places import get_tensorboard_dir, place_for_a_run
-from smdebug.saving.recorder import PreparedRun, Recorder
+from smdebug.saving.prepared_run import PreparedRun
+from smdebug.saving.recorder import Recorder
 from smdebug.saving.resume import CheckpointNotes, StateStore
 from smdebug.saving.run_writer import RunWriter
 from smdebug.saving.save_plan import RAW_ONLY, SavePlan, fill_in
@@ -46,6 +47,10 @@ class ConfigurableHook(singleton.AnyHook):
     """Whether it closes another of its kind that saves to the same place: a notebook's cell runs again."""
     observes = False
     """Whether it follows the default plan (`saving.default_plan`) if nobody says what to save."""
+    if_no_step = "begin each step of the training with `with hook.step(modes.TRAIN):`"
+    """What to do if a run has ended without a step."""
+    if_no_loss = 'record it at every step: hook.record("loss", loss)'
+    """What to do if a run has ended without a loss."""
     write_patience = PATIENCE
     """Seconds without progress after which writing is given up."""
 
@@ -133,6 +138,15 @@ class ConfigurableHook(singleton.AnyHook):
 
     def has_default_configuration(self) -> bool:
         return self.has_default_hook_configuration()
+
+    def has_seen_a_loss(self) -> bool:
+        """Return whether a loss was recorded at any step, or nobody expects one."""
+        if CollectionKeys.LOSSES not in self.include_collections:
+            return True
+        observer = self.recorder.capture.observer
+        series = set() if observer is None else observer.observations.series_names
+        losses = self.collection_manager.get(CollectionKeys.LOSSES).tensor_names
+        return bool(losses) or any("loss" in name.lower() for name in series)
 
     def export_collections(self) -> None:
         """Write the collections file now; by default it comes with the first saved step and at the end."""

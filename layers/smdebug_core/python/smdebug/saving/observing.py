@@ -71,6 +71,8 @@ class StepObservations:
 
     def __init__(self, *, digests_only: bool = False) -> None:
         self._digests_only = digests_only
+        self.series_names: set[str] = set()
+        """The names of the scalars that were handed over."""
         self.left_out = 0
         """How many tensors were left out because there were too many."""
         self._kinds: dict[str, _Kind] = {}
@@ -84,6 +86,11 @@ class StepObservations:
     def carries_series(self) -> bool:
         """Whether scalars wait for the next step that is written."""
         return bool(self._carried)
+
+    def names(self) -> Iterator[str]:
+        """The names of the tensors measured so far."""
+        for kind in self._kinds.values():
+            yield from kind.places
 
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
         """Keep a scalar of a step, whether that step is saved or not, until one is written.
@@ -122,6 +129,7 @@ class StepObservations:
         """The step's tensors, each with what computes it; what was gathered begins anew."""
         series, observed, facts = self._carried, self._rows, self._facts
         self._carried, self._rows, self._facts = {}, {}, {}
+        self.series_names.update(series)
         for name, values in series.items():
             yield Handed(f"{SERIES}{name}", partial(_series, values))
         if not observed and not facts:

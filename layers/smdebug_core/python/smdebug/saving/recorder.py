@@ -17,13 +17,10 @@ from smdebug.saving.capture import Capture, WarnOnce
 from smdebug.saving.default_plan import DefaultPlan
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
+from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.recorder_states import TABLE, Offer, State
-from smdebug.saving.resume import CheckpointNotes
-from smdebug.saving.run_writer import RunWriter
-from smdebug.saving.save_plan import NOBODY, Members, ModePlan, SavePlan, Wanted
+from smdebug.saving.save_plan import NOBODY, Members, ModePlan, Wanted
 from smdebug.saving.step_clock import StepClock
-from smdebug.saving.stopping import StopCheck
-from smdebug.saving.zooming import Zoom
 
 Array = np.ndarray[Any, Any]
 NOTHING_DUE = ModePlan(())
@@ -32,23 +29,6 @@ NOTHING_DUE = ModePlan(())
 # Indexing a tuple is faster than hashing an enum, and a global name than an attribute of one.
 _ROWS = tuple(TABLE[state] for state in State)
 _IN_STEP, _QUIET, _CLOSED = State.IN_STEP, State.QUIET, State.CLOSED
-
-
-class PreparedRun(NamedTuple):
-    """What is known once the first step begins."""
-
-    plan: SavePlan
-    writer: RunWriter | None
-    """None: this process writes nothing."""
-    stopping: StopCheck | None = None
-    zoom: Zoom | None = None
-    checkpoints: CheckpointNotes | None = None
-    dry: bool = False
-
-    @property
-    def records(self) -> bool:
-        """Whether tensors are saved."""
-        return self.writer is not None and not self.dry
 
 
 class _Waiting(NamedTuple):
@@ -84,6 +64,7 @@ class Recorder:
         self.capture = Capture(adapter, self.warn_once)
         self._prepare = prepare
         self._clock = clock
+        self._first = clock.step
         self._last_step: StepClock | None = None
         self._idle = 0  # steps to come that need no more than counting
         self._passed = 0  # those of them that have passed, not yet in `_clock`
@@ -105,6 +86,11 @@ class Recorder:
     def step(self) -> int:
         """The number of the step that runs, or ran last."""
         return self._clock.step + self._passed
+
+    @property
+    def steps_so_far(self) -> int:
+        """How many steps have begun."""
+        return self.step - self._first
 
     @property
     def last_step(self) -> StepClock | None:
@@ -235,6 +221,7 @@ class Recorder:
             self._waiting.append(_Waiting(name, array, timestamp, is_scalar))
             return
         self._idle = 0  # the next step has something to hand over
+        self.capture.names.add(name)
         try:
             if offer is Offer.AMEND and self._is_handed_over():
                 self._late_tensors().add(name, array, timestamp)

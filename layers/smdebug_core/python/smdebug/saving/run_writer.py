@@ -51,6 +51,7 @@ class RunWriter:
         self.background = BackgroundWriter(storage, patience=patience, max_bytes=queue_bytes)
         self.copies: CopyMemory | None = CopyMemory(queue_bytes, adapter.copy)
         self.last_saved_step: int | None = None
+        self.steps_written = 0
         self._keeps_colon_index = adapter.keeps_colon_index
         self._checksum: Checksum = checksum
         self._board = _tensorboard(storage, tensorboard_dir)
@@ -138,6 +139,7 @@ class RunWriter:
 
     def _after_index(self, step: int) -> None:
         self._previous = step
+        self.steps_written += 1
         self.access.renew()
 
     def _collections_file(self) -> str:

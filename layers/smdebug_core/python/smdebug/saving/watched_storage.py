@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 from smdebug.storage.base import Buffer, Sink, Storage
 
 
 class WatchedStorage:
-    """A storage that calls `note` whenever something was written to it."""
+    """A storage that calls `note` whenever something was written to it, and counts the bytes."""
 
     def __init__(self, storage: Storage, note: Callable[[], None]):
+        self.bytes_written = 0
         self._storage = storage
         self._note = note
+        self._counting = threading.Lock()
 
         # From Python 3.12 on `isinstance(…, Storage)` ignores `__getattr__`, so these are named.
         self.read, self.view = storage.read, storage.view
@@ -32,25 +35,31 @@ class WatchedStorage:
 
     def write(self, key: str, data: Buffer) -> None:
         self._storage.write(key, data)
-        self._note()
+        self._count(memoryview(data).nbytes)
 
     def create(self, key: str) -> Sink:
         sink = self._storage.create(key)
         self._note()
-        return WatchedSink(sink, self._note)
+        return WatchedSink(sink, self._note, self._count)
+
+    def _count(self, size: int) -> None:
+        with self._counting:
+            self.bytes_written += size
+        self._note()
 
 
 class WatchedSink:
     """A sink that calls `note` whenever something was written to it."""
 
-    def __init__(self, sink: Sink, note: Callable[[], None]):
+    def __init__(self, sink: Sink, note: Callable[[], None], count: Callable[[int], None]):
         self._sink = sink
         self._note = note
+        self._count = count
         self.abort = sink.abort
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         self._sink.write(pieces)
-        self._note()
+        self._count(sum(memoryview(piece).nbytes for piece in pieces))
 
     def commit(self) -> None:
         self._sink.commit()

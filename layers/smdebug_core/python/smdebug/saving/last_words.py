@@ -1,0 +1,70 @@
+"""What a hook says when its run ends: what was saved and what to do next, or why there is nothing."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a worker has saved of a training."""
+
+    place: str
+    steps: int
+    """The steps of the training, saved or not."""
+    saved_steps: int = 0
+    tensors: int = 0
+    bytes: int = 0
+    collections: Sequence[str] = ()
+    saw_a_loss: bool = True
+
+
+def closing_line(saved: Saved) -> str:
+    """Return the line for a run of which something was saved."""
+    place = short(saved.place)
+    return (
+        f"Saved {saved.saved_steps:,} of {_counted(saved.steps, 'step')}, "
+        f"{_counted(saved.tensors, 'tensor')}, {_size(saved.bytes)} to {place}. "
+        f"Next: smdebug evaluate {shlex.quote(place)}"
+    )
+
+
+def problems(saved: Saved, *, if_no_step: str, if_no_loss: str) -> list[str]:
+    """Return what is missing from the run, each with what to add."""
+    if not saved.steps:
+        return [f"Nothing was saved to {short(saved.place)}, because no step began: {if_no_step}"]
+    if not saved.saved_steps:
+        named = ", ".join(sorted(saved.collections))
+        return [
+            f"Nothing was saved to {short(saved.place)}: in {_counted(saved.steps, 'step')} no tensor of "
+            f"the collections {named} was recorded at a step that is saved. Include other collections, "
+            "or save more often"
+        ]
+    if not saved.saw_a_loss:
+        steps = "the only step" if saved.steps == 1 else f"{saved.steps:,} steps"
+        return [f"No loss was seen in {steps}: {if_no_loss}"]
+    return []
+
+
+def short(place: str) -> str:
+    """Return the place, relative to the working directory if it is inside."""
+    if not Path(place).is_absolute():
+        return place
+    relative = os.path.relpath(place)
+    return place if relative.startswith(os.pardir) else relative
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _size(number: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000 or unit == "GB":
+            break
+        number /= 1000
+    return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
