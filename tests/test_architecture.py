@@ -24,7 +24,7 @@ ARROWS = {
     "files": set(),
     "numbers": set(),
     "storage": {"files.names"},
-    "config": {"numbers", "files", "storage", "logger"},
+    "config": {"numbers", "files", "storage", "logger", "plain_text"},
     "saving": {
         *("files", "storage", "config", "numbers", "logger"),
         *("service.records", "service.rules_file"),  # a hook can carry its run's rules
@@ -51,7 +51,7 @@ ARROWS = {
     "plots": {"numbers", "trials", "runs"},
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
-        *("migrating", "plain_text", "diagnosis", "files.zoom_request"),
+        *("migrating", "plain_text", "diagnosis", "files.zoom_request", "run_checks"),
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},
@@ -67,8 +67,10 @@ ARROWS = {
         "saving",
         "config",
         "logger",
+        "run_checks",
     },  # it looks for the frameworks by name, when they are there
-    "starting": {"run", "logger"},
+    "run_checks": {"saving", "config", "rules.generic", "service.rules_file"},
+    "starting": {"run", "run_checks", "logger"},
 }
 PURE = [
     "files",

@@ -284,3 +284,11 @@ def test_a_bucket_is_never_created(monkeypatch):
         with pytest.raises(SMDebugError):
             file.close()
         assert boto3.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_a_collection_that_selects_nothing_stops_no_training(tmp_path):
+    with smdebug.Hook(tmp_path / "run", include_collections=["weight"]) as hook:
+        hook.get_collection("weight")
+        with hook.step():
+            hook.record("loss", 1.0)
+    assert create_trial(str(tmp_path / "run")).tensor_names() == ["loss"]

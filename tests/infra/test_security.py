@@ -249,6 +249,7 @@ def test_keys_that_roles_may_write_start_nothing(stack: Stack):
     keys = written_keys(stack)
     assert keys == {
         *("*/state/*.state", "state/*.state", "*/control/stop", "control/stop"),
+        *("*/control/zoom", "control/zoom"),
         *("*/report/findings/*.finding", "report/findings/*.finding"),
         *("*/report/report.html", "report/report.html"),
     }

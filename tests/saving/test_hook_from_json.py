@@ -115,3 +115,28 @@ def test_metrics_of_a_sagemaker_job_are_logged_by_mode(hook_from, tmp_path, monk
         ("loss_EVAL", 5.0),
     ]
     assert logged[1]["Timestamp"] == 1600000000
+
+
+def test_names_that_mean_nothing_draw_a_warning_and_stop_no_training(tmp_path, capsys):
+    file = tmp_path / "hook.json"
+    file.write_text(
+        json.dumps(
+            {
+                "LocalPath": str(tmp_path / "run"),
+                "HookParameters": {"save_intervall": "1"},
+                "CollectionConfigurations": [{"CollectionName": "weight"}],
+            }
+        )
+    )
+    with smdebug.Hook.create_from_json_file(str(file)) as hook:
+        for _ in range(3):
+            with hook.step():
+                hook.record("loss", 1.0)
+    said = capsys.readouterr().out
+    assert said.count("HookParameters has no save_intervall. Did you mean save_interval?") == 1
+    assert "Did you mean weights?" in said
+
+
+def test_an_option_that_does_not_exist_is_refused_with_the_one_that_was_meant(tmp_path):
+    with pytest.raises(TypeError, match=r"no option 'save_al'. Did you mean save_all\?"):
+        smdebug.Hook(tmp_path / "run", save_al=True)

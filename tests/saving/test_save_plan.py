@@ -10,10 +10,10 @@ from smdebug.config.collection import Collection
 from smdebug.config.keys import NON_REDUCTION_COLLECTIONS
 from smdebug.config.reduction_config import Reduction, ReductionConfig
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
-from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugValueError
+from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving import save_plan
-from smdebug.saving.save_plan import NOBODY, SavePlan
+from smdebug.saving.save_plan import NOBODY, SavePlan, without_tensors
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
@@ -125,13 +125,11 @@ def test_only_included_collections_are_saved_unless_all_is():
     assert wanted(everything, "y")
 
 
-def test_a_custom_collection_needs_a_selection():
-    with pytest.raises(InvalidCollectionConfiguration, match="mine"):
-        SavePlan.prepared([Collection("mine")], ["mine"], built_in=["losses"])
-    with pytest.raises(InvalidCollectionConfiguration, match="mine"):  # included or not
-        SavePlan.prepared([Collection("mine")], [], built_in=["losses"])
-    SavePlan.prepared([Collection("losses")], ["losses"], built_in=["losses"])
-    SavePlan.prepared([Collection("mine", tensor_names=["x"])], ["mine"])
+def test_a_custom_collection_without_a_selection_is_left_out():
+    collections = [Collection("mine"), Collection("losses"), Collection("x", tensor_names=["x"])]
+    assert without_tensors(collections, ["losses"]) == {"mine"}
+    plan = SavePlan.prepared(collections, ["mine", "losses", "x"], built_in=["losses"])
+    assert {each.name for each in plan.collections(-1)} == {"losses", "x"}
 
 
 def test_a_regex_that_does_not_compile_is_refused_before_the_training():

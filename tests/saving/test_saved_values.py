@@ -7,7 +7,6 @@ import smdebug
 from smdebug import CollectionKeys, ReductionConfig, SaveConfig
 from smdebug.config.collection import Collection
 from smdebug.exceptions import (
-    InvalidCollectionConfiguration,
     SMDebugTypeError,
     SMDebugValueError,
 )
@@ -89,15 +88,18 @@ def test_save_all_saves_all(out_dir):
     assert names_at(out_dir, 0) == ["a", "b"]
 
 
-def test_a_collection_without_tensors_is_refused_when_the_first_step_begins(out_dir):
-    hook = smdebug.Hook(out_dir)
-    hook.get_collection("mine")
-    with pytest.raises(InvalidCollectionConfiguration, match="mine"):
-        hook.step()
-    hook.get_collection("mine").include("x")
-    with hook.step():
-        hook.record("loss", 1.0)
-    hook.close()
+def test_a_collection_without_tensors_draws_one_warning_and_stops_no_training(out_dir, capsys):
+    with smdebug.Hook(out_dir, include_collections=["weight"]) as hook:
+        hook.get_collection("gradient")
+        for _ in range(3):
+            with hook.step():
+                hook.record("loss", 1.0)
+    said = capsys.readouterr().out
+    assert said.count("There is no collection weight, ") == 1
+    assert said.count("There is no collection gradient, ") == 1
+    assert "Did you mean weights?" in said
+    assert 'hook.get_collection("weight").include("regex")' in said
+    assert names_at(out_dir, 0) == ["loss"]
 
 
 def test_asking_whether_something_is_saved(out_dir):

@@ -7,7 +7,7 @@ import pytest
 import xgboost
 
 import smdebug.xgboost as smd
-from smdebug.exceptions import InvalidCollectionConfiguration
+from smdebug.exceptions import SMDebugValueError
 from smdebug.saving.error_agent import BASE_ERROR_MESSAGE, ErrorHandlingAgent
 
 
@@ -63,8 +63,8 @@ def test_after_an_error_a_hook_made_by_default_is_switched_off(default_hook, mon
 
 def test_an_error_in_a_configured_hook_is_raised(tmp_path):
     hook = smd.Hook(str(tmp_path / "run"), include_collections=["mine"])
-    hook.get_collection("mine")
-    with pytest.raises(InvalidCollectionConfiguration):
+    hook.get_collection("mine").include("(x")
+    with pytest.raises(SMDebugValueError):
         train(hook)
 
 

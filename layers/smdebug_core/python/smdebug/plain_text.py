@@ -1,8 +1,9 @@
-"""Text of a run, such as a tensor's name, made safe to show on a terminal."""
+"""Names and other text from outside: made safe to show on a terminal, and compared with known names."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 # Control characters (among them ESC, with which a text can rewrite a terminal), lone surrogates, and the
@@ -12,12 +13,28 @@ _UNSAFE: Final = re.compile(
 )
 
 
+_LONGEST_NAME = 256
+
+
 def escaped(text: str, keep: str = "") -> str:
     """Return the text with control characters as Python writes them: ESC as `\\x1b`.
 
     Characters in `keep` stay as they are.
     """
     return _UNSAFE.sub(lambda found: _escape(found.group(), keep), text)
+
+
+def nearest_of(given: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like `given`, or None if none is similar."""
+    from difflib import get_close_matches
+
+    by_plain = {_plain(name): name for name in known}
+    close = get_close_matches(_plain(given[:_LONGEST_NAME]), list(by_plain), n=1, cutoff=0.6)
+    return by_plain[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def _escape(character: str, keep: str) -> str:

@@ -30,8 +30,10 @@ from typing import Any
 
 from smdebug.config import json_config
 from smdebug.config.environment import config_file_path
+from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
+from smdebug.run_checks import check_configuration, check_place, unused
 
 #: The modules that watch a framework, by the framework's module.
 WATCHERS = {
@@ -53,17 +55,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (SMDebugError, OSError) as error:
         parser().error(str(error))
     watch_imports(maker.make)
-    if asked.module:
-        sys.argv = [asked.script, *asked.arguments]
-        sys.path[0] = str(Path.cwd())
-        runpy.run_module(asked.script, run_name="__main__", alter_sys=True)
-    else:
-        run_script(asked.script, asked.arguments)
+    try:
+        if asked.module:
+            sys.argv = [asked.script, *asked.arguments]
+            sys.path[0] = str(Path.cwd())
+            runpy.run_module(asked.script, run_name="__main__", alter_sys=True)
+        else:
+            run_script(asked.script, asked.arguments)
+    finally:
+        maker.report_missing_training(asked.script)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command; all its options come before the script."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         "smdebug run",
         description="Run a training script with a hook in it, unchanged.",
         epilog="Example: smdebug run --out-dir ./my-run --collections weights,gradients train.py --epochs 3",
@@ -85,6 +90,24 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("script", help="the script, followed by its arguments")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
+
+
+class _Parser(argparse.ArgumentParser):
+    """Suggests the option that was meant."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known = self._option_string_actions
+        words = iter(sys.argv[1:] if args is None else args)
+        for word in words:
+            option, _, value = word.partition("=")
+            if not word.startswith("-") or option in ("-", "--"):
+                break  # the script
+            meant = [name for name in known if name.startswith(option)]
+            if not meant and option.startswith("--"):
+                self.error(f"There is no option {option}.{did_you_mean(option, known)}")
+            if meant and known[meant[0]].nargs != 0 and not value:
+                next(words, None)  # its value
+        return super().parse_args(args, namespace)
 
 
 def options() -> list[str]:
@@ -119,10 +142,10 @@ def description(
         if int(environment.get("WORLD_SIZE", "1")) > 1:
             raise SMDebugValueError("Several processes save one run: give its place with --out-dir")
         moment = time.strftime("%Y%m%d-%H%M%S")
-        out_dir = f"{DEFAULT_FOLDER}/{Path(asked['script']).stem}-{moment}"
+        out_dir = unused(Path(DEFAULT_FOLDER) / f"{Path(asked['script']).stem}-{moment}")
     described["LocalPath"] = str(out_dir)
-    json_config.collect_hook_config_params(described)  # raise before the script runs
-    json_config.get_include_collections(described)
+    check_configuration(described)  # before the script runs
+    check_place(str(out_dir))
     return described
 
 
@@ -143,12 +166,18 @@ class HookMaker:
         if self._made_hooks > 1:
             place = f"{place}-{self._made_hooks}"
         hook = self._made(hook_class, {**self._described, "LocalPath": place})
+        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), hook.out_dir)
         self._runs.append(place if "://" in place else str(Path(place).expanduser().absolute()))
         try:
             self._write_runs()
         except OSError as error:
             get_logger().warning("The places of the saved runs could not be written: %s", error)
         return hook
+
+    def report_missing_training(self, script: str) -> None:
+        """Say on stderr that nothing was watched, if so; of several ranks the first one says it."""
+        if not self._made_hooks and os.environ.get("RANK", "0") == "0":
+            print(f"smdebug run: {no_training_in(script)}", file=sys.stderr)
 
     def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:
         handle, path = tempfile.mkstemp(suffix=".json")
@@ -165,6 +194,21 @@ class HookMaker:
             whole = self._runs_file.with_name(f".{self._runs_file.name}.{os.getpid()}")
             whole.write_text(json.dumps({"runs": self._runs}) + "\n", encoding="utf-8")
             whole.replace(self._runs_file)
+
+
+def framework_of(hook_class: Any) -> str:
+    """Return the name of the framework that a hook is for."""
+    names = {"pytorch": "PyTorch", "tensorflow": "Keras", "xgboost": "XGBoost"}
+    return names.get(hook_class.__module__.split(".")[1], "this process")
+
+
+def no_training_in(where: str) -> str:
+    """Return what to say of a process in which nothing was trained."""
+    return (
+        f"no training of PyTorch, Keras or XGBoost was seen in {where}, and nothing was saved. A training "
+        "in another process is watched if that process is started with smdebug run; for any other loop "
+        "use smdebug.Hook (docs/saving.md)"
+    )
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ Nothing in the training has to be changed. What is saved is the default plan (`s
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
@@ -19,7 +20,8 @@ from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
-from smdebug.run import DEFAULT_FOLDER, watch_imports
+from smdebug.run import DEFAULT_FOLDER, framework_of, no_training_in, watch_imports
+from smdebug.run_checks import check_place, unused
 
 _current: Watched | None = None
 _is_watching = False
@@ -41,14 +43,15 @@ class Watched:
         number = len(self._hooks) + 1
         place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
         hook = hook_class(place, rules=self._rules, **self._workers)
-        hook.observes = hook.observes or _framework(hook_class) == "PyTorch"
+        hook.observes = hook.observes or framework_of(hook_class) == "PyTorch"
         self._hooks.append(hook)
         self.runs.append(place)
-        get_logger().info("Watching a training of %s in %s", _framework(hook_class), place)
+        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
         return hook
 
     def stop(self) -> None:
         """End the runs: write what is still open. Trainings are not watched any more."""
+        self.report_missing_training()
         self._leave()
         for hook in self._hooks:
             hook.close()
@@ -62,9 +65,16 @@ class Watched:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is None:
+            self.report_missing_training()
         self._leave()
         for hook in self._hooks:
             hook.__exit__(kind, error, trace)
+
+    def report_missing_training(self) -> None:
+        """Warn if nothing was watched."""
+        if not self._hooks and _current is self:
+            get_logger().warning("smdebug.start: %s", no_training_in("this process"))
 
     def _leave(self) -> None:
         global _current
@@ -95,6 +105,7 @@ def start(
     if _current is not None:
         _current.stop()
     place = _own_folder() if out_dir is None else os.fspath(out_dir)
+    check_place(str(place))
     _current = Watched(str(place).rstrip("/"), rules, include_workers)
     if _is_watching:
         for watcher in _watchers():
@@ -102,12 +113,18 @@ def start(
     else:
         _is_watching = True
         watch_imports(_make_hook)
+        atexit.register(_report_missing_training)
     return _current
 
 
 def _make_hook(hook_class: Any) -> Any:
     """Make a hook for the trainings that are watched now; None if none are."""
     return None if _current is None else _current.make_hook(hook_class)
+
+
+def _report_missing_training() -> None:
+    if _current is not None:
+        _current.report_missing_training()
 
 
 def _watchers() -> list[Any]:
@@ -117,16 +134,4 @@ def _watchers() -> list[Any]:
 
 
 def _own_folder() -> Path:
-    moment = time.strftime("%Y%m%d-%H%M%S")
-    folder = Path(DEFAULT_FOLDER) / moment
-    number = 2
-    while folder.exists():
-        folder = Path(DEFAULT_FOLDER) / f"{moment}-{number}"
-        number += 1
-    return folder
-
-
-def _framework(hook_class: Any) -> str:
-    return {"pytorch": "PyTorch", "tensorflow": "Keras", "xgboost": "XGBoost"}.get(
-        hook_class.__module__.split(".")[1], "this process"
-    )
+    return unused(Path(DEFAULT_FOLDER) / time.strftime("%Y%m%d-%H%M%S"))

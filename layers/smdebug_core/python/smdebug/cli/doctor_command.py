@@ -6,27 +6,35 @@ import click
 
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.completers import complete_place
 from smdebug.cli.output import Styled, output_options, print_json, print_line, print_table
 
 
 @click.command("doctor")
 @click.option("--stack", metavar="NAME", help="Also check that this stack can be reached.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    shell_complete=complete_place,
+    help="Check this configuration of a hook (default: the file in SMDEBUG_CONFIG_FILE_PATH).",
+)
 @click.option("--offline", is_flag=True, help="Do not contact AWS.")
 @output_options
-def command(stack: str | None, offline: bool, as_json: bool) -> int:
+def command(stack: str | None, config: str | None, offline: bool, as_json: bool) -> int:
     """Show what is installed and what is missing, and whether the AWS account can be reached.
 
     \b
     Examples:
       smdebug doctor
       smdebug doctor --offline
+      smdebug doctor --config debughookconfig.json
       smdebug doctor --stack research --json
 
     Exits with 0 if nothing is wrong, else with 1. Missing optional packages are not wrong.
     """
     from smdebug.cli.environment_checks import run_checks
 
-    checks = run_checks(stack=stack, offline=offline)
+    checks = run_checks(stack=stack, config=config, offline=offline)
     if as_json:
         print_json([check._asdict() for check in checks])
     else:

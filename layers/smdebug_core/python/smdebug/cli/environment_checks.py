@@ -50,9 +50,11 @@ _SHOWN = (
 )
 
 
-def run_checks(*, stack: str | None = None, offline: bool = False) -> list[Check]:
+def run_checks(
+    *, stack: str | None = None, config: str | None = None, offline: bool = False
+) -> list[Check]:
     """Run all checks, in the order of the output."""
-    checks = [*_python(), *_packages(), *_tools(), *_environment()]
+    checks = [*_python(), *_packages(), *_tools(), *_environment(), *_configuration(config)]
     return [*checks, *(() if offline else _aws(stack))]
 
 
@@ -114,6 +116,21 @@ def _environment() -> Iterator[Check]:
     for name, value in sorted(os.environ.items()):
         if name.startswith(_SHOWN):
             yield Check(name, "well", value)
+
+
+def _configuration(file: str | None) -> Iterator[Check]:
+    """The hook's JSON: names that do not exist, and values that a hook refuses."""
+    named = file or os.environ.get("SMDEBUG_CONFIG_FILE_PATH")
+    if not named:
+        return
+    from smdebug.run_checks import check_file
+
+    try:
+        check_file(named)
+    except (SMDebugError, OSError) as error:
+        yield Check("hook configuration", "wrong", named, str(error))
+    else:
+        yield Check("hook configuration", "well", named)
 
 
 def _aws(stack: str | None) -> Iterator[Check]:

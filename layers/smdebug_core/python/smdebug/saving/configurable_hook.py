@@ -17,6 +17,7 @@ from smdebug.config.environment import number_in
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.config.keys import CollectionKeys
 from smdebug.config.save_config import SaveConfig
+from smdebug.config.unknown_names import unknown_collection
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError
 from smdebug.files.replicas import REPLICAS, Replicas
 from smdebug.logger import get_logger
@@ -32,7 +33,7 @@ from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.recorder import Recorder
 from smdebug.saving.resume import CheckpointNotes, StateStore
 from smdebug.saving.run_writer import RunWriter
-from smdebug.saving.save_plan import RAW_ONLY, SavePlan, fill_in
+from smdebug.saving.save_plan import RAW_ONLY, SavePlan, fill_in, without_tensors
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.stopping import StopCheck
 from smdebug.saving.write_access import WriteAccess
@@ -274,13 +275,11 @@ class ConfigurableHook(singleton.AnyHook):
         collections = self.collection_manager.get_collections()
         for collection in collections.values():
             fill_in(collection, self.save_config, self.reduction_config)
-        plan = SavePlan.prepared(
-            collections.values(), self.include_collections, self._get_default_collections()
-        )
-        for name in self.include_collections:
-            if name not in collections:
-                self.logger.warning("There is no collection %s, so nothing is saved of it", name)
-        return plan
+        built_in = tuple(self._get_default_collections())
+        included = [name for name in self.include_collections if name not in collections]
+        for name in {*included, *without_tensors(collections.values(), built_in)}:
+            self.logger.warning("%s", unknown_collection(name, {*built_in, *collections} - {name}))
+        return SavePlan.prepared(collections.values(), self.include_collections, built_in)
 
     def _may_write(self, num_workers: int) -> bool:
         assert self.worker is not None

@@ -23,6 +23,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from smdebug.config.parsing import Default, patterns, truth, words
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
+from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
 from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
@@ -134,6 +135,10 @@ def takes(
 
         @functools.wraps(construct)
         def __init__(self: S, *args: P.args, **kwargs: P.kwargs) -> None:  # noqa: N807
+            for name in kwargs:
+                if name not in signature.parameters:
+                    hint = did_you_mean(name, list(signature.parameters)[1:])
+                    raise TypeError(f"{type(self).__name__} has no option {name!r}.{hint}")
             if positional is not None and len(args) > positional:
                 signature.bind(self, *args, **kwargs)  # raises the TypeError of a plain function
             construct(self, options(*args, **kwargs))

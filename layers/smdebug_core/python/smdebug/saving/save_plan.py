@@ -27,7 +27,6 @@ from smdebug.config.keys import (
 from smdebug.config.patterns import searcher
 from smdebug.config.reduction_config import Reduction, ReductionConfig
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
-from smdebug.exceptions import InvalidCollectionConfiguration
 from smdebug.mode_keys import ModeKeys
 
 Members = int
@@ -128,17 +127,17 @@ class SavePlan:
     ) -> SavePlan:
         """Plan for the included collections; all of them if `all` is included.
 
-        A collection that is not `built_in` and selects no tensors, included or not, raises
-        `InvalidCollectionConfiguration`.
+        A collection that is not `built_in` and selects no tensors is left out: see `without_tensors`.
         """
-        names, exempt = set(included), set(built_in)
-        chosen = []
-        for collection in collections:
-            if not collection.selects_tensors and collection.name not in exempt:
-                raise InvalidCollectionConfiguration(collection.name)
-            if collection.name in names or CollectionKeys.ALL in names:
-                chosen.append(collection)
-        return cls(chosen)
+        names = set(included)
+        known = tuple(collections)
+        left_out = without_tensors(known, built_in)
+        return cls(
+            collection
+            for collection in known
+            if (collection.name in names or CollectionKeys.ALL in names)
+            and collection.name not in left_out
+        )
 
     def of_mode(self, mode: ModeKeys) -> ModePlan:
         return self._modes[mode]
@@ -224,6 +223,18 @@ class SavePlan:
             schedule = _schedule(collection.save_config, mode)
             together[schedule] = together.get(schedule, NOBODY) | 1 << bit
         return ModePlan(schedule._replace(members=who) for schedule, who in together.items())
+
+
+def without_tensors(
+    collections: Iterable[Collection], built_in: Iterable[str] = ()
+) -> frozenset[str]:
+    """Return the names of collections that can have no tensors, except for `built_in` ones."""
+    exempt = set(built_in)
+    return frozenset(
+        collection.name
+        for collection in collections
+        if not collection.selects_tensors and collection.name not in exempt
+    )
 
 
 def fill_in(

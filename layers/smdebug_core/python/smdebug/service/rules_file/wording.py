@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_LONGEST_NAME = 256
+from smdebug.plain_text import nearest_of
+
+__all__ = ["kind_of", "nearest_of", "shortened", "suggestion"]
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Mapping, "an object"),
@@ -33,16 +35,3 @@ def suggestion(given: Iterable[Any], known: Iterable[str]) -> str:
     """A sentence that suggests the known name nearest to one of those given; empty if none is near."""
     nearest = next(filter(None, (nearest_of(str(name), known) for name in given)), None)
     return f" Did you mean {nearest!r}?" if nearest else ""
-
-
-def nearest_of(given: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `given`, or None if none is similar."""
-    from difflib import get_close_matches
-
-    by_plain = {_plain(name): name for name in known}
-    close = get_close_matches(_plain(given[:_LONGEST_NAME]), list(by_plain), n=1, cutoff=0.6)
-    return by_plain[close[0]] if close else None
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
