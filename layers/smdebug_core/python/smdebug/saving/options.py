@@ -165,7 +165,7 @@ def signature_with(
     positional: int | None = None,
 ) -> inspect.Signature:
     """Return the signature of a constructor whose `options` are replaced by their fields."""
-    fields = list(inspect.signature(options).parameters.values())
+    fields = [_shown(field) for field in inspect.signature(options).parameters.values()]
     if positional is not None:
         fields[positional:] = [
             field.replace(kind=inspect.Parameter.KEYWORD_ONLY) for field in fields[positional:]
@@ -177,3 +177,10 @@ def signature_with(
         if parameter.name != "options" and parameter.kind not in variable
     ]
     return inspect.Signature([*own, *fields], return_annotation=None)
+
+
+def _shown(field: inspect.Parameter) -> inspect.Parameter:
+    """Return the parameter with a plain text as its default."""
+    return (
+        field.replace(default=str(field.default)) if isinstance(field.default, Default) else field
+    )
