@@ -33,7 +33,7 @@ class Architecture(StrEnum):
 
 
 SMALLEST_ACCOUNT = 10  # the concurrency of a new account
-DEFAULT_RULES = ("VanishingGradient", "ExplodingTensor", "LossNotDecreasing")
+DEFAULT_RULES = ("default",)
 LOG_RETENTIONS = (
     1,
     3,
@@ -77,7 +77,7 @@ class Settings:
     index_retention_days: int = 90
     """Days after a run's last change when its records are deleted."""
     default_rules: tuple[str, ...] = DEFAULT_RULES
-    """The built-in rules of runs without a `rules.json`."""
+    """The built-in rules of runs without a `rules.json`; `default` and `usual` are sets of rules."""
     rule_sources: tuple[str, ...] = ()
     """`s3://bucket/prefix/` of custom rules, besides `rule-sources/` of the bucket."""
     other_buckets: tuple[str, ...] = ()

@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from functions.decisions import detail_types
+from functions.decisions.diagnoses import SYMPTOM
+from smdebug.diagnosis.issues import Issue
+from smdebug.diagnosis.wording import as_text
 from smdebug.rules.findings import number
 from smdebug.service.records import STOP_TRAINING, ZOOM_IN, RunVerdict
 
@@ -135,6 +138,7 @@ def _finding_letter(detail: Detail) -> Iterator[str]:
     step, count = detail.get("step"), _count(detail)
     yield f"Rule {_rule_name(detail)} detected an issue."
     yield ""
+    yield from _diagnosis(detail)
     yield from _what_was_found(detail)
     yield ""
     yield f"Run:        {detail.get('location')}"
@@ -159,6 +163,17 @@ def _finding_letter(detail: Detail) -> Iterator[str]:
         yield f"Action started: {_action(action)}."
     yield "What to do:"
     yield from _advice(detail, count)
+
+
+def _diagnosis(detail: Detail) -> Iterator[str]:
+    payload = detail.get("diagnosis")
+    if not isinstance(payload, Mapping) or not payload.get("cause"):
+        return
+    if payload.get("role") == SYMPTOM:
+        yield "It is probably a symptom of another problem:"
+    yield from as_text(Issue.from_dict(payload), indent="  ")
+    yield ""
+    yield "Found by this rule:"
 
 
 def _what_was_found(detail: Detail) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import parameters as read
+from smdebug.rules.rule_sets import DEFAULT, USUAL, USUAL_RULES
+from smdebug.rules.rule_sets import default_rules as built_in_default_rules
 from smdebug.service.records import BUILT_IN, RuleConfiguration
 from smdebug.service.rules_file import RulesFile, nearest_of, parse_rules, read_rules
 
@@ -36,8 +38,13 @@ class Changes(NamedTuple):
 
 
 def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
-    """Return the rules of a run without its own: each once, with default parameters."""
-    known = dict.fromkeys(name.strip() for name in names)
+    """Return the rules of a run without its own: each once, with default parameters.
+
+    `default` and `usual` stand for the rules of these sets.
+    """
+    sets = {DEFAULT: tuple(built_in_default_rules()), USUAL: USUAL_RULES}
+    stripped = [name.strip() for name in names]
+    known = dict.fromkeys(rule for name in stripped for rule in sets.get(name, (name,)))
     return tuple(RuleConfiguration(name=name, rule=name) for name in known if name)
 
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from smdebug.diagnosis.evidence import Evidence
+
 
 @dataclass(frozen=True)
 class Found:
     """The condition was met; the evidence, each finding as by `Finding.to_dict`."""
 
     findings: tuple[Mapping[str, Any], ...] = ()
+    evidence: tuple[Evidence, ...] = ()  # by cause, with the rule's advice if it is known
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ def condition_met(
     moment: Moment,
     *,
     actions: Sequence[Mapping[str, Any]],
+    diagnosis: Mapping[str, Any] | None = None,
 ) -> OutboxEntry:
     """Return the event of a finding; `rule` is the rule's record after it."""
     event = _rule_event_id(configuration, moment, f"found {moment.occasion}".rstrip())
@@ -70,6 +71,7 @@ def condition_met(
             "catch_up": moment.catch_up,
             "actions": [dict(action) for action in actions],
             "has_actions": bool(actions),
+            "diagnosis": diagnosis,
         },
         overflow,
     )

@@ -9,14 +9,16 @@ configuration requests every step), and only a step that the rule checked withou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from functions.decisions.diagnoses import diagnosis_of, evidence_in, kept
 from functions.decisions.event_sizes import MAX_STATUS_DETAILS
 from functions.decisions.outbox import Moment, OutboxEntry
 from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.decisions.rule_events import condition_met, issue_resolved, sentence, status_changed
+from smdebug.diagnosis.evidence import Evidence
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from smdebug.service.rules_file import EVERY_STEP
 
@@ -29,14 +31,22 @@ class Transition(NamedTuple):
 
 
 def judge(
-    rule: RuleRecord, configuration: RuleConfiguration, outcome: Outcome, moment: Moment
+    rule: RuleRecord,
+    configuration: RuleConfiguration,
+    outcome: Outcome,
+    moment: Moment,
+    others: Sequence[Evidence] = (),
 ) -> Transition:
-    """Return the rule after this outcome. A rule with a final status does not change."""
+    """Return the rule after this outcome. A rule with a final status does not change.
+
+    `others` is the evidence of other rules at this step, and of their open issues, for the diagnosis.
+    """
     if rule.is_over:
         return Transition(rule)
     match outcome:
-        case Found(findings):
-            return _found(rule, configuration, findings, moment)
+        case Found(findings, evidence):
+            own = evidence or evidence_in(configuration.name, findings, moment.step)
+            return _found(rule, configuration, findings, moment, own, others)
         case Clear():
             return _clear(rule, configuration, moment)
         case NothingToCheck():
@@ -131,6 +141,7 @@ def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Mome
         state=b"",
         state_key="",
         issue_since=moment.step if opened else None,
+        evidence=(),
         last_found=None,
         last_good=None,
         catch_up_through=-1,
@@ -162,6 +173,8 @@ def _found(
     configuration: RuleConfiguration,
     findings: tuple[Mapping[str, Any], ...],
     moment: Moment,
+    own: Sequence[Evidence],
+    others: Sequence[Evidence],
 ) -> Transition:
     step = moment.step
     # The issue of a late step is over if a later step was clear.
@@ -172,6 +185,7 @@ def _found(
         rule,
         last_found=step if rule.last_found is None else max(rule.last_found, step),
         issue_since=rule.issue_since if is_over else _earlier(rule.issue_since, step),
+        evidence=rule.evidence if is_over or not is_news else kept(own),
     )
     reason = sentence(configuration.rule, step)
     if not is_news and configuration.repeat != EVERY_STEP:
@@ -185,6 +199,7 @@ def _found(
         findings,
         moment,
         actions=configuration.actions if acts else (),
+        diagnosis=diagnosis_of(configuration.name, own, others),
     )
     return Transition(after, (event, *outbox))
 
@@ -196,7 +211,7 @@ def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
     is_newest = rule.last_found is None or step > rule.last_found
     if not rule.has_open_issue or not is_newest:
         return Transition(after)
-    resolved = replace(after, issue_since=None)
+    resolved = replace(after, issue_since=None, evidence=())
     return Transition(resolved, (issue_resolved(configuration, rule, moment),))
 
 

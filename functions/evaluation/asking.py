@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from functions.decisions.outcomes import Raised
+from functions.decisions.outcomes import Found, Outcome, Raised
 from functions.decisions.rule_lifecycle import judge
 from functions.evaluation.lanes import move_to_lane
 from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.rule_call import Behind
 from functions.telemetry import metrics
+from smdebug.diagnosis.evidence import Evidence
 from smdebug.service.records import BUILT_IN, RuleRecord, StepRecord
 
 DEATHS_BEFORE_ALONE = (
@@ -35,6 +36,7 @@ def ask_each(
     A built-in rule that has to wait moves to a lane instead, so that it holds up no other.
     """
     moment = leased.moment(step, late=late, occasion=occasion)
+    outcomes: list[tuple[RuleRecord, Outcome]] = []
     for rule in rules:
         configuration = leased.configuration(rule)
         if leased.deaths >= DEATHS_BEFORE_ALONE:
@@ -47,8 +49,28 @@ def ask_each(
                 return False
             move_to_lane(leased, rule, leased.group.cursor)
             continue
+        outcomes.append((rule, outcome))
+    for problem in leased.bench.damage_at(step.step):
+        leased.report(f"{problem}. Its tensors are left out.")
+    found = {rule.id: outcome.evidence for rule, outcome in outcomes if isinstance(outcome, Found)}
+    for rule, outcome in outcomes:
         catch_up = step.step <= rule.catch_up_through and silent_for is None
-        leased.apply(judge(rule, configuration, outcome, replace(moment, catch_up=catch_up)))
+        others = _evidence_of_others(leased, rule, found) if rule.id in found else ()
+        configuration, at = leased.configuration(rule), replace(moment, catch_up=catch_up)
+        leased.apply(judge(rule, configuration, outcome, at, others))
         if isinstance(outcome, Raised):
             metrics({"RuleErrors": (1, "Count")})
     return True
+
+
+def _evidence_of_others(
+    leased: LeasedGroup, rule: RuleRecord, found: Mapping[str, Sequence[Evidence]]
+) -> list[Evidence]:
+    """Return what the other rules found at this step, and the evidence of their open issues."""
+    return [
+        evidence
+        for other in leased.group.rules
+        if other.id != rule.id
+        for evidence in found.get(other.id)
+        or leased.bench.open_evidence(other, leased.configuration(other))
+    ]

@@ -7,27 +7,31 @@ from dataclasses import replace
 from typing import Any
 
 from functions.decisions.configuration import check
-from functions.decisions.outcomes import Outcome, Raised
+from functions.decisions.diagnoses import restored
+from functions.decisions.outcomes import Found, Outcome, Raised
 from functions.evaluation.rule_call import (
     Behind,
     as_listed,
     ask,
     collections_of,
     error_sentence,
+    with_evidence,
 )
 from functions.evaluation.run_history import IndexedHistory
 from functions.ports import TooMuch
 from functions.telemetry import about_rule
 from functions.world import World
+from smdebug.diagnosis.evidence import Evidence
 from smdebug.exceptions import (
     SMDebugError,
     StepNotYetAvailable,
     StorageUnavailable,
 )
-from smdebug.files.names import END_MARKER
+from smdebug.files.names import END_MARKER, EVENTS_FOLDER
 from smdebug.rules.construction import make_rule
-from smdebug.rules.generic import catalog, find_rule
+from smdebug.rules.generic import every_rule, find_rule
 from smdebug.rules.rule import Rule, asks_at_end
+from smdebug.rules.rule_sets import documentation_of
 from smdebug.rules.state import restore_state, save_state
 from smdebug.service.items import LARGEST_INLINE_STATE, state_key
 from smdebug.service.records import (
@@ -134,7 +138,29 @@ class RuleBench:
                     restore_state(rule, before)
                 return Behind(str(behind))
             self._seen.add(record.id)
+            if isinstance(outcome, Found):
+                return with_evidence(outcome, rule, configuration, step)
             return outcome
+
+    def damage_at(self, step: int) -> list[str]:
+        """Return the problems of the step's tensors that could not be read."""
+        folder = f"{EVENTS_FOLDER}{step:012}/"
+        damaged = self.trial.damaged_files.items()
+        return [str(problem) for file, problem in damaged if file.startswith(folder)]
+
+    def open_evidence(
+        self, record: RuleRecord, configuration: RuleConfiguration
+    ) -> tuple[Evidence, ...]:
+        """Return the evidence of the rule's open issue, with its advice."""
+        if not record.has_open_issue or not record.evidence:
+            return ()
+        try:
+            rule = find_rule(configuration.rule).load()
+            advice, docs = rule.advice, documentation_of(configuration.rule)
+        except SMDebugError:  # a custom rule
+            advice, docs = {}, ""
+        last = record.last_found or 0
+        return restored(configuration.name, record.evidence, last, advice=advice, docs=docs)
 
     def remembered(self, record: RuleRecord, group: GroupRecord) -> RuleRecord:
         """Return the rule's record with its present state; a large state is written to an object."""
@@ -158,7 +184,7 @@ class RuleBench:
         known = self._rules.get(record.id)
         if known is not None:
             return known
-        problem = check(configuration, catalog())
+        problem = check(configuration, every_rule())
         if problem is not None:
             raise SMDebugError(problem)
         rule = make_rule(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.ports import TooMuch
 from smdebug.config.collection_manager import CollectionManager
+from smdebug.diagnosis.evidence import evidence_of
 from smdebug.exceptions import (
+    DamagedFile,
     RuleEvaluationConditionMet,
     SMDebugError,
     StepNotYetAvailable,
@@ -18,7 +20,10 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from smdebug.rules.measurements import note_damage
 from smdebug.rules.rule import Rule
+from smdebug.rules.rule_sets import documentation_of
+from smdebug.service.records import RuleConfiguration
 from smdebug.storage import Storage
 from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.listed_history import ListedHistory
@@ -79,12 +84,27 @@ def ask(
         return Found(tuple(finding.to_dict() for finding in met.findings))
     except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable):
         return NothingToCheck()
+    except DamagedFile as damage:  # the step is left out, and the rule goes on
+        note_damage(trial, damage)
+        return NothingToCheck()
     except (StepNotYetAvailable, StorageUnavailable, TooMuch):
         raise
     except Exception as problem:  # noqa: BLE001 - a rule may raise anything
         return Raised(error_sentence(problem))
     looked = rule.looked if rule.looked is not None else trial.values_read > read_before
     return Clear() if looked else NothingToCheck()
+
+
+def with_evidence(found: Found, rule: Rule, configuration: RuleConfiguration, step: int) -> Found:
+    """Return the findings with their evidence by cause, and the rule's advice."""
+    evidence = evidence_of(
+        configuration.name,
+        [(step, found.findings)],
+        advice=rule.advice,
+        docs="" if configuration.source else documentation_of(configuration.rule),
+        cause=rule.cause,
+    )
+    return replace(found, evidence=tuple(evidence))
 
 
 def error_sentence(problem: BaseException) -> str:

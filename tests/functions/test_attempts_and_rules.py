@@ -9,6 +9,7 @@ import pytest
 from functions.decisions.detail_types import CONDITION_MET, STATUS_CHANGE
 from functions.evaluation.built_in import evaluate
 from smdebug.service.records import GroupRecord
+from smdebug_rules.exploding_tensor import ExplodingTensor
 from tests.functions.deployed_settings import settings
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
@@ -314,15 +315,44 @@ def test_later_notifications_replace_rules_that_the_sweeper_found():
     assert small.sweep() == 0
 
 
-def test_a_rule_that_failed_has_another_chance_when_the_training_is_resumed():
+@pytest.fixture
+def defect(monkeypatch):
+    """A defect in ExplodingTensor; call it to repair the rule."""
+
+    def fail(rule, step):
+        raise KeyError("fc")
+
+    def begin():
+        monkeypatch.setattr(ExplodingTensor, "judged", fail)
+
+    begin.repair = monkeypatch.undo
+    return begin
+
+
+def test_a_damaged_step_is_left_out_and_reported_and_the_rule_goes_on():
+    small = SmallWorld(NO_DEFAULTS)
+    ask_for(small, EVERY_STEP)
+    worker = Saver(small.place()).begin()
+    worker.save(1, HEALTHY)
+    (broken,) = small.place().list("events/")
+    small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
+    small.settle()
+    assert small.statuses() == {"failing": "InProgress"}
+    assert f"{broken} (step 1) is damaged" in small.index.run(RUN).trouble
+    worker.save(2, FAILING)
+    small.settle()
+    assert found(small) == [(0, 2)]
+
+
+def test_a_rule_that_failed_has_another_chance_when_the_training_is_resumed(defect):
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
     first = Saver(small.place()).begin()
+    defect()
     first.save(1, HEALTHY)
-    (broken,) = (key for key in small.place().list("events/"))
-    small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
     small.settle()
     assert small.statuses() == {"failing": "Error"}
+    defect.repair()
     again = resumed(small)
     again.save(1, FAILING)
     small.settle()
@@ -330,17 +360,17 @@ def test_a_rule_that_failed_has_another_chance_when_the_training_is_resumed():
     assert found(small) == [(1, 1)]
 
 
-def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is_resumed():
+def test_a_rule_that_failed_with_an_open_issue_has_it_still_when_the_training_is_resumed(defect):
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, {"name": "failing", "rule": "ExplodingTensor"})
     first = Saver(small.place()).begin()
     first.save(1, FAILING)
     small.settle()
+    defect()
     first.save(2, HEALTHY)
-    broken = max(small.place().list("events/"))
-    small.place().write(broken, small.place().read(broken)[:-20] + bytes(20))
     small.settle()
     assert small.statuses() == {"failing": "Error"}
+    defect.repair()
     resumed(small).save(1, FAILING)
     small.settle()
     assert small.statuses() == {"failing": "IssuesFound"}

@@ -125,6 +125,7 @@ def test_every_setting_can_be_read_from_the_context_and_is_documented():
 
 
 def test_the_default_rules_are_built_in():
+    from smdebug.rules.rule_sets import SET_NAMES
     from smdebug_rules.catalog import CATALOG
 
-    assert set(Settings().default_rules) <= set(CATALOG)
+    assert set(Settings().default_rules) <= {*CATALOG, *SET_NAMES}

@@ -112,6 +112,7 @@ RULE_RECORDS = built(
     state=st.one_of(st.binary(max_size=40), TEXT.map(str.encode)),
     state_key=TEXT,
     outcomes=st.lists(PLAIN, max_size=2).map(tuple),
+    evidence=st.lists(PLAIN, max_size=2).map(tuple),
     source_digest=TEXT,
     died_at=MAYBE_STEP,
     deaths=st.integers(0, 9),

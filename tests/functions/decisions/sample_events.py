@@ -6,7 +6,9 @@ from functions.decisions.outbox import Moment, OutboxEntry
 from functions.decisions.rule_events import action_outcome
 from functions.decisions.rule_lifecycle import Clear, Found, Raised, finish, judge
 from functions.decisions.run_events import old_state_change, run_state_changed, summary_of
+from smdebug.diagnosis.evidence import Evidence, evidence_of
 from smdebug.rules import Finding
+from smdebug.rules.rule_sets import documentation_of
 from smdebug.service.records import RuleConfiguration, RuleRecord, RunRecord, RunState
 
 NOON = 1_795_262_400.0  # 2026-11-21T12:00:00Z
@@ -31,6 +33,7 @@ FINDINGS = (
         worker="worker_0",
         message="gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07",
         step=400,
+        cause="vanishing gradient",
     ).to_dict(),
     Finding(
         "gradient/fc1_weight",
@@ -40,7 +43,20 @@ FINDINGS = (
         worker="worker_0",
         message="gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07",
         step=400,
+        cause="vanishing gradient",
     ).to_dict(),
+)
+
+EVIDENCE = tuple(
+    evidence_of(
+        "fc-gradients",
+        [(400, FINDINGS)],
+        advice={"": ("Add residual connections or normalisation between the layers.",)},
+        docs=documentation_of("VanishingGradient"),
+    )
+)
+OF_ANOTHER_RULE = Evidence(
+    "not learning", "LossNotDecreasing", "loss is 0.69 at step 400, unchanged from 0.69", 400, 400
 )
 
 
@@ -61,7 +77,9 @@ def rule(configuration: RuleConfiguration = VANISHING) -> RuleRecord:
 def every_kind() -> dict[str, OutboxEntry]:
     """By a word for each."""
     good, _ = judge(rule(), VANISHING, Clear(), moment(300))
-    found, (condition, issues_found) = judge(good, VANISHING, Found(FINDINGS), moment(400))
+    found, (condition, issues_found) = judge(
+        good, VANISHING, Found(FINDINGS, EVIDENCE), moment(400), [OF_ANOTHER_RULE]
+    )
     later = moment(
         500, evaluated=NOON + 60, saved=NOON + 58, uploaded=NOON + 59, indexed=NOON + 59.5
     )

@@ -1,6 +1,7 @@
 """Events in words: whoever gets the message knows what happened, to which run, and what to do."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 
 from functions.decisions import alerts
 from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES
+from functions.decisions.diagnoses import diagnosis_of, kept, restored
 from functions.decisions.publishing import put_events_batches
-from tests.functions.decisions.sample_events import NOON, every_kind
+from smdebug.diagnosis import evidence_of
+from tests.functions.decisions.sample_events import EVIDENCE, NOON, every_kind
 
 KINDS = every_kind()
 
@@ -25,6 +28,18 @@ def test_the_e_mail_about_a_finding_has_evidence_run_start_and_remedy():
         """\
 Rule fc-gradients (VanishingGradient) detected an issue.
 
+Vanishing gradient, at step 400
+  gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07.
+  Where     gradient/fc2_weight, gradient/fc1_weight
+  Why       gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07; found at step 400.
+  Symptoms  Not learning, at step 400: loss is 0.69 at step 400, unchanged from 0.69 (layers without a \
+gradient do not learn)
+  Try       Add residual connections or normalisation between the layers.
+  Rule      fc-gradients
+  More      https://github.com/smdebug-serverless/smdebug-serverless/blob/main/docs/rules.md\
+#vanishinggradient
+
+Found by this rule:
   gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07 at step 400
   gradient/fc1_weight: the mean of |gradient| is 8.8e-08, below 1e-07 at step 400
 
@@ -150,3 +165,31 @@ def test_whatever_an_event_holds_its_messages_can_be_sent(detail_type, detail):
     # An input transformer puts it into JSON as it is.
     assert json.loads(f'{{"text": "{line}"}}') == {"text": line}
     assert alerts.email(detail_type, detail).endswith("\n")
+
+
+def test_the_e_mail_about_a_symptom_says_of_what():
+    own = evidence_of("loss", [(410, [{"cause": "not learning", "message": "loss does not fall"}])])
+    diagnosis = diagnosis_of("loss", own, EVIDENCE)
+    assert (diagnosis["role"], diagnosis["cause"]) == ("symptom", "vanishing gradient")
+    detail = {**KINDS["found"].detail, "diagnosis": diagnosis}
+    text = alerts.email(KINDS["found"].detail_type, detail)
+    assert "It is probably a symptom of another problem:\nVanishing gradient, at step 400" in text
+    assert "Symptoms  Not learning, at step 410: loss does not fall" in text
+
+
+def test_a_rule_that_explains_nothing_and_is_not_explained_has_its_own_diagnosis():
+    own = evidence_of("mine", [(7, [{"message": "something is wrong"}])])
+    diagnosis = diagnosis_of("mine", own, EVIDENCE)
+    assert (diagnosis["role"], diagnosis["cause"], diagnosis["rules"]) == ("cause", "", ["mine"])
+    assert diagnosis_of("mine", (), EVIDENCE) is None
+
+
+def test_evidence_is_the_same_after_it_was_kept_except_for_its_numbers():
+    (again,) = restored(
+        "fc-gradients",
+        json.loads(json.dumps(kept(EVIDENCE))),
+        420,
+        advice={"": EVIDENCE[0].advice},
+        docs=EVIDENCE[0].docs,
+    )
+    assert again == replace(EVIDENCE[0], last=420, steps=0, reasons=())

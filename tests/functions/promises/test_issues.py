@@ -20,6 +20,29 @@ def test_an_issue_opens_once_and_is_resolved_once(small):
     assert resolved["issue"]["since"] == 1
 
 
+def test_the_event_of_a_symptom_names_its_cause_also_from_an_earlier_step():
+    small = SmallWorld(stack_settings(default_rules=("VanishingGradient", "LossNotDecreasing")))
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": ["VanishingGradient",'
+        b' {"rule": "LossNotDecreasing", "parameters": {"num_steps": "2", "tensor_regex": "loss"}}]}',
+    )
+    worker = Saver(small.place()).begin()
+    for step in range(4):
+        worker.save(step, {"gradient/fc": 1e-9, "loss": 1.0})
+        small.settle()
+    diagnoses = {
+        detail["rule"]: detail["diagnosis"]
+        for detail in small.details("Rule Evaluation Condition Met")
+    }
+    cause, symptom = diagnoses["VanishingGradient"], diagnoses["LossNotDecreasing"]
+    assert (cause["role"], cause["since"], cause["symptoms"]) == ("cause", 0, [])
+    assert (symptom["role"], symptom["cause"]) == ("symptom", "vanishing gradient")
+    assert [item["rules"] for item in symptom["symptoms"]] == [["LossNotDecreasing"]]
+    assert symptom["try"] == cause["try"] != []
+    assert symptom["docs"].endswith("rules.md#vanishinggradient")
+
+
 def test_a_step_without_the_tensor_does_not_resolve_an_issue():
     small = SmallWorld(stack_settings(default_rules=("VanishingGradient",)))
     worker = Saver(small.place()).begin()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,8 @@ class Symptom:
         return cls(
             cause=str(payload.get("cause") or ""),
             what=str(payload.get("what") or ""),
-            since=int(payload.get("since") or 0),
-            last=int(payload.get("last") or 0),
+            since=_step(payload.get("since")),
+            last=_step(payload.get("last")),
             where=_texts(payload.get("where")),
             rules=_texts(payload.get("rules")),
             because=str(payload.get("because") or ""),
@@ -85,8 +85,8 @@ class Issue:
         return cls(
             cause=str(payload.get("cause") or ""),
             what=str(payload.get("what") or ""),
-            since=int(payload.get("since") or 0),
-            last=int(payload.get("last") or 0),
+            since=_step(payload.get("since")),
+            last=_step(payload.get("last")),
             where=_texts(payload.get("where")),
             workers=_texts(payload.get("workers")),
             why=_texts(payload.get("why")),
@@ -95,11 +95,19 @@ class Issue:
             docs=str(payload.get("docs") or ""),
             symptoms=tuple(
                 Symptom.from_dict(symptom)
-                for symptom in payload.get("symptoms") or ()
+                for symptom in _items(payload.get("symptoms"))
                 if isinstance(symptom, Mapping)
             ),
         )
 
 
-def _texts(values: Iterable[Any] | None) -> tuple[str, ...]:
-    return tuple(map(str, values or ()))
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(map(str, _items(values)))
+
+
+def _items(values: Any) -> Sequence[Any]:
+    return values if isinstance(values, list | tuple) else ()
+
+
+def _step(value: Any) -> int:
+    return value if type(value) is int else 0

@@ -291,6 +291,7 @@ def _rule_of(body: Mapping[str, Any]) -> RuleRecord:
         rule,
         status=RuleStatus(rule.status),
         outcomes=tuple(rule.outcomes),
+        evidence=tuple(rule.evidence),
         state=body.get("state", "").encode("ascii") or b64decode(body.get("state64", "")),
     )
 

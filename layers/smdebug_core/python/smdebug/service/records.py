@@ -204,6 +204,7 @@ class RuleRecord:
     status: RuleStatus = RuleStatus.IN_PROGRESS
     reason: str = ""  # of the status
     issue_since: int | None = None  # the step at which the open issue began; None: none is open
+    evidence: tuple[Mapping[str, Any], ...] = ()  # of the open issue: cause, what, since, places
     last_found: int | None = None
     last_good: int | None = None  # the last step without a finding
     changed_at: float = 0.0  # when the status last changed
