@@ -28,6 +28,7 @@ ARROWS = {
     "saving": {
         *("files", "storage", "config", "numbers", "logger"),
         *("service.records", "service.rules_file"),  # a hook can carry its run's rules
+        "rules.generic",  # and names those that it saves nothing for
     },
     "trials": {"files", "storage", "config", "numbers", "logger", "service.records"},
     "analysis": {"trials", "logger"},

@@ -221,3 +221,18 @@ def test_a_resumed_training_writes_its_own_layout(place):
         train(hook, steps=3)
         hook.__exit__(ValueError, ValueError(), None)
     assert read(place).statistics(2, modes.TRAIN).names
+
+
+def test_what_has_no_numbers_draws_one_warning(place, capsys):
+    with observing(place) as hook:
+        for _ in range(12):
+            with hook.step(modes.TRAIN):
+                hook.record("loss", 1.0)
+                hook.record("text", "hello")
+                hook.record("waves", np.ones(2) * 1j)
+                hook.record("thing", object())
+                hook.record("empty", np.ones((0, 3)))
+    said = capsys.readouterr().out
+    assert said.count("Tensor text is not measured, nor may others be: it has no real numbers") == 1
+    assert said.count("is not measured") == 1
+    assert said.count("Tensor thing is not saved: A object cannot be saved as a tensor") == 1

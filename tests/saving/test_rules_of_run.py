@@ -174,3 +174,30 @@ def test_sagemakers_rule_configurations_in_the_json_are_written_as_they_are(
     assert json.loads((run / "rules.json").read_text()) == {"DebugRuleConfigurations": SAGEMAKER}
     (rule,) = parse_rules((run / "rules.json").read_bytes(), file="rules.json")
     assert rule == RuleConfiguration("vanishing", "VanishingGradient", {"threshold": "1e-5"})
+
+
+def test_a_rule_that_will_find_nothing_to_check_is_named_with_what_to_add(tmp_path, capsys):
+    rules = [
+        "VanishingGradient",
+        "LossNotDecreasing",
+        {"rule": "AllZero", "parameters": {"collection_names": "weights"}},
+        {"name": "mine", "rule": "Mine", "source": "s3://my-bucket/mine.py"},
+    ]
+    with smdebug.Hook(tmp_path / "run", rules=rules, include_collections=["losses"]) as hook:
+        for _ in range(3):
+            with hook.step():
+                hook.record("loss", 1.0)
+    said = capsys.readouterr().out
+    assert said.count("will find nothing to check") == 1
+    assert "Rule VanishingGradient" in said
+    assert 'include_collections=["gradients"]' in said
+
+
+@pytest.mark.parametrize("options", [{"save_all": True}, {"include_regex": "gradient"}])
+def test_a_hook_that_saves_by_patterns_is_left_in_peace(tmp_path, options, capsys):
+    with (
+        smdebug.Hook(tmp_path / "run", rules=["VanishingGradient"], **options) as hook,
+        hook.step(),
+    ):
+        hook.record("loss", 1.0)
+    assert "nothing to check" not in capsys.readouterr().out

@@ -113,6 +113,15 @@ class Capture:
             return
         if is_observed:
             step()
+        elif not self.observer.digests_only and not _is_empty(value):
+            self._warn_once(
+                f"Tensor {name} is not measured, nor may others be: it has no real numbers",
+                "not measured",
+            )
 
     def _warn_of(self, name: str, error: Exception) -> None:
         self._warn_once(f"Tensor {name} is not saved: {error}", f"tensor {name}")
+
+
+def _is_empty(value: Any) -> bool:
+    return 0 in tuple(getattr(value, "shape", ()))

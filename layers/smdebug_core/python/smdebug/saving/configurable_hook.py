@@ -223,6 +223,8 @@ class ConfigurableHook(singleton.AnyHook):
         writer = self._run_writer(num_workers)
         if self._rules is not None and is_chief and not self.dry_run:
             writer.write_rules(self._rules)
+            if not isinstance(plan, default_plan.DefaultPlan):
+                self._warn_of_rules(self._rules)
         notes = None
         if is_chief and self._states.is_active:
             notes = CheckpointNotes(self._states, self.training_run, writer.attempt.run_id)
@@ -232,6 +234,12 @@ class ConfigurableHook(singleton.AnyHook):
         stopping = self._stop_check(writer.attempt if is_chief else None)
         zoom = self._zoom(writer, plan)
         return PreparedRun(plan, writer, stopping, zoom, notes, dry=self.dry_run)
+
+    def _warn_of_rules(self, rules: bytes) -> None:
+        from smdebug.saving.rules_of_run import rules_without_tensors
+
+        for sentence in rules_without_tensors(rules, self.include_collections):
+            self.logger.warning("%s", sentence)
 
     def _zoom(self, writer: RunWriter, plan: SavePlan) -> Zoom | None:
         if self.options.look_for_stop is None:

@@ -41,7 +41,7 @@ class Observer:
 
     def __init__(self, adapter: FrameworkAdapter, *, digests_only: bool = False):
         self.observations = StepObservations(digests_only=digests_only)
-        self._digests_only = digests_only
+        self.digests_only = digests_only
         self.is_carrying_for_long = False
         """Whether scalars have waited so long that the next step has to write them."""
         self.kinds: dict[str, str] = {}
@@ -58,7 +58,7 @@ class Observer:
 
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
         """Keep a value of one number for the series of that name; other values are ignored."""
-        number = None if self._digests_only else self._adapter.number(value)
+        number = None if self.digests_only else self._adapter.number(value)
         if number is not None:
             self.observations.carry(name, self._measurer.kept(number), clock)
             self.is_carrying_for_long = time.monotonic() > self._carried_until
@@ -68,7 +68,7 @@ class Observer:
         known = self._known.get(name)
         if known is None or not known.is_of(value):
             known = self._know(name, value)
-        if self._digests_only and not known.digested:
+        if self.digests_only and not known.digested:
             return False
         measured = self._adapter.measure(value, self._measurer, digest=known.digested)
         if measured is None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.service.records import RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE, in_our_form, parse_rules
@@ -32,6 +33,28 @@ def rules_file_of(rules: Any) -> bytes:
         )
     entries = [rule.to_dict() if isinstance(rule, RuleConfiguration) else rule for rule in rules]
     return _as_json(in_our_form(parse_rules(entries, file="rules")))
+
+
+def rules_without_tensors(rules_file: bytes, saved: Iterable[str]) -> list[str]:
+    """Return a sentence for each built-in rule that reads collections of which the hook saves none."""
+    from smdebug.rules.generic import catalog
+
+    saved, sentences = set(saved), []
+    if not saved.isdisjoint({CollectionKeys.ALL, CollectionKeys.DEFAULT}):
+        return []  # patterns select tensors, which may be the right ones
+    built_in = {name.lower(): entry for name, entry in catalog().items()}
+    for rule in parse_rules(rules_file, file=RULES_FILE):
+        entry = built_in.get(rule.rule.lower())
+        selects = {"tensor_regex", "collection_names"}.intersection(rule.parameters)
+        if entry is None or rule.source is not None or selects or not entry.collections:
+            continue
+        if saved.isdisjoint(entry.collections):
+            needed = " or ".join(entry.collections)
+            sentences.append(
+                f"Rule {rule.name} will find nothing to check: it reads the collection {needed}, which this "
+                f'hook does not save. Add include_collections=["{entry.collections[0]}"]'
+            )
+    return sentences
 
 
 def _as_json(content: Any) -> bytes:
