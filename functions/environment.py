@@ -85,7 +85,7 @@ class WorkflowAccess(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class ChecksAccess(Environment):
-    """The queue, to leave checks in it."""
+    """The queue, to leave checks in it: ingest passes them on to the schedules."""
 
     checks_queue: str = _variable("SMDEBUG_CHECKS_QUEUE")
 
@@ -117,7 +117,7 @@ class TopicAccess(Environment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IngestEnvironment(IndexAccess, WorkflowAccess, ChecksAccess, ScheduleAccess, CustomRuleNames):
+class IngestEnvironment(IndexAccess, WorkflowAccess, ScheduleAccess, CustomRuleNames):
     """The variables of ingest and sweep."""
 
 
@@ -136,7 +136,7 @@ class ClaimEnvironment(IndexAccess, ChecksAccess, CustomRuleNames):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchEnvironment(IndexAccess, WorkflowAccess, ChecksAccess, ScheduleAccess):
+class WatchEnvironment(IndexAccess, WorkflowAccess, ScheduleAccess):
     """The variables of watch."""
 
 

@@ -84,17 +84,17 @@ class Workflow(Protocol):
 
 
 class CheckQueue(Protocol):
-    """Delayed messages to ourselves."""
+    """Delayed messages to ourselves: to check a run, or to finish it."""
 
     def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
-        """Leave a message that is delivered no sooner than that (900 s at most)."""
+        """Leave a message that is delivered no sooner than that (900 s at most, from a queue)."""
 
 
-class Schedules(Protocol):
-    """One-shot wake-ups, one per run."""
+class Schedules(CheckQueue, Protocol):
+    """One-shot wake-ups of the watch handler. A message that is left may come up to a minute later."""
 
     def wake(self, run: str, *, at: float) -> None:
-        """Call the watch handler for the run at that time, replacing any earlier request."""
+        """Look for silence of the run at that time, replacing any earlier request."""
 
 
 class Listed(Protocol):
@@ -111,6 +111,9 @@ class Objects(Protocol):
 
     def read(self, bucket: str, key: str) -> bytes:
         """The object. `ObjectMissing`, `AccessDenied`, `StorageUnavailable`."""
+
+    def modified(self, bucket: str, key: str) -> float | None:
+        """Return when the object was written; None if there is none."""
 
     def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterable[Listed]:
         """The objects below a prefix whose keys sort after `after`, in order."""

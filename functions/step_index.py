@@ -70,7 +70,7 @@ class StepIndex:
         """Replace the record; return None if another process changed it first: read it again."""
         changed = replace(after, version=before.version + 1)
         item = items.item_of_run(changed)
-        del item["pk"], item["sk"], item["check_until"]
+        del item["pk"], item["sk"], item["check_until"], item["listed_at"]
         try:
             self._store.update(
                 items.run_pk(before.run),
@@ -90,6 +90,10 @@ class StepIndex:
             set={"check_until": until},
             only=_PRESENT,
         )
+
+    def note_listing(self, run: str, now: float) -> None:
+        """Record that the files of this run were listed."""
+        self._store.update(items.run_pk(run), items.RUN, set={"listed_at": now}, only=_PRESENT)
 
     def watched_runs(self) -> list[Watched]:
         """Return the list of watched runs."""
@@ -215,6 +219,21 @@ class StepIndex:
             set_once={"expires": int(indexed + self._kept_for)},
         )
         return items.step_of([item])
+
+    def note_closing(self, run: str, training_run: int, worker: str, last_step: int | None) -> None:
+        """Note that the worker has closed, and the last step that it has saved."""
+        self._store.update(
+            items.run_pk(run),
+            f"{items.closed_prefix(training_run)}{items.shard_of(worker):04}",
+            add={"f": frozenset([items.closing_token(worker, last_step)])},
+            set=self._expires(),
+        )
+
+    def closing_notes(self, run: str, training_run: int) -> dict[str, int]:
+        """Return the last step of each worker that has closed; -1 if it has saved none."""
+        prefix = items.closed_prefix(training_run)
+        found = self._store.query(items.run_pk(run), first=prefix, last=prefix + items.LAST)
+        return items.closing_notes_of(found)
 
     def step(self, run: str, training_run: int, step: int) -> StepRecord | None:
         found = self.steps(run, training_run, first=step, last=step)

@@ -128,6 +128,8 @@ def _workflow(environment: object) -> Workflow:
 def _checks(environment: object) -> CheckQueue:
     from functions.adapters.aws import CheckQueueInSqs
 
+    if isinstance(environment, ScheduleAccess):  # it is called by the queue, or calls what is
+        return _schedules(environment)
     if isinstance(environment, ChecksAccess):
         return CheckQueueInSqs(environment.checks_queue, lambda: client("sqs"))
     return _NotGiven("the queue")

@@ -27,7 +27,7 @@ def start_evaluation(
     if record is None:
         return
     groups = [workflow_group(group) for group in record.groups if evaluate]
-    finish = record.has_ended
+    finish = record.is_ending
     if record.outbox and evaluate:
         groups.append({"group": RUN_ITSELF, "kind": "builtin"})
     request = {"run": run, "step": step, "groups": groups, "finish": finish}

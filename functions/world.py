@@ -34,7 +34,7 @@ class Settings:
     partition: str = "aws"
 
     # Limits of the application
-    end_grace: int = 60
+    end_grace: int = 1800  # five times as long as a message of a failed batch is hidden
     lease: float = 130.0
     work: float = 45.0  # no new step is begun after this much work
     check_delay: int = 300

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -50,7 +51,7 @@ class CheckQueueInSqs:
 
 
 class OneShotSchedules:
-    """One EventBridge schedule per run, which fires once and is updated or created again."""
+    """EventBridge schedules that fire once: one per run for its silence, and others for its checks."""
 
     def __init__(self, *, group: str, role: str, target: str, client: Client):
         self._group = group
@@ -60,9 +61,32 @@ class OneShotSchedules:
 
     def wake(self, run: str, *, at: float) -> None:
         client = self._client()
+        schedule = self._schedule(run, at, {"run": run})
+        try:
+            client.create_schedule(**schedule)
+        except client.exceptions.ConflictException:
+            client.update_schedule(**schedule)
+
+    def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
+        """Leave a message for the watch handler.
+
+        It does not return to the queue that caused it: after about 16 times, Lambda ends such a loop.
+        """
+        client = self._client()
+        at = math.ceil(time.time() + after_seconds)
+        ((kind, run),) = (
+            (key, message[key]) for key in ("check", "finish", "list") if key in message
+        )
+        # One of that name is the same message at the same second.
+        with suppress(client.exceptions.ConflictException):
+            client.create_schedule(**self._schedule(run, at, message, f"-{kind}-{at}"))
+
+    def _schedule(
+        self, run: str, at: float, message: Mapping[str, Any], suffix: str = ""
+    ) -> dict[str, Any]:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        schedule = {
-            "Name": f"run-{sha256(run.encode()).hexdigest()[:40]}",
+        return {
+            "Name": f"run-{sha256(run.encode()).hexdigest()[:40]}{suffix}",
             "GroupName": self._group,
             "ScheduleExpression": f"at({moment})",
             "ScheduleExpressionTimezone": "UTC",
@@ -71,13 +95,9 @@ class OneShotSchedules:
             "Target": {
                 "Arn": self._target,
                 "RoleArn": self._role,
-                "Input": json.dumps({"run": run}),
+                "Input": json.dumps(message),
             },
         }
-        try:
-            client.create_schedule(**schedule)
-        except client.exceptions.ConflictException:
-            client.update_schedule(**schedule)
 
 
 class CredentialsOfRole:
@@ -123,6 +143,17 @@ class ObjectsInS3:
             return body
         except Exception as error:
             raise _spoken(error, place) from error
+
+    def modified(self, bucket: str, key: str) -> float | None:
+        place = f"s3://{bucket}/{key}"
+        try:
+            found = self._client().head_object(Bucket=bucket, Key=key)
+        except Exception as error:
+            spoken = _spoken(error, place)
+            if isinstance(spoken, ObjectMissing):
+                return None
+            raise spoken from error
+        return float(found["LastModified"].timestamp())
 
     def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterator[S3Object]:
         request = {"Bucket": bucket, "Prefix": prefix, **({"StartAfter": after} if after else {})}

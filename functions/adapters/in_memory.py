@@ -175,6 +175,10 @@ class MemoryObjects:
             raise ObjectMissing(f"s3://{bucket}/{key}")
         return known.content
 
+    def modified(self, bucket: str, key: str) -> float | None:
+        known = self.buckets.get(bucket, {}).get(key)
+        return None if known is None else known.modified
+
     def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterator[MemoryObject]:
         objects = self.buckets.get(bucket, {})
         behind = None if after is None else after.encode()
@@ -204,10 +208,11 @@ class MemoryChecks:
         self.waiting.append((after_seconds, message))
 
 
-class MemorySchedules:
-    """The time of the next check of each run."""
+class MemorySchedules(MemoryChecks):
+    """The time at which to look for silence, of each run, and the messages left for later."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.at: dict[str, float] = {}
 
     def wake(self, run: str, *, at: float) -> None:

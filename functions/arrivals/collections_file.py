@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from functions.arrivals.attempts import is_end_of
-from functions.arrivals.steps import note_listed_files, start_complete_steps
+from functions.arrivals.steps import start_complete_steps
 from functions.decisions.messages import (
     Arrival,
     arrival_of,
@@ -63,7 +63,7 @@ def record_collections(
     is_repeated = arrival.sequencer == before.collections_version
     if record.training_run:
         watch_again(world, record)
-        note_listed_files(world, record)
+        world.checks.leave({"list": record.run}, after_seconds=0)
         _announce_existing_end(world, record)
     if before.num_workers is None or is_repeated or record.training_run:
         start_complete_steps(world, record, attempt)
@@ -111,7 +111,9 @@ def _with_collections(
 def _announce_existing_end(world: World, record: RunRecord) -> None:
     """Announce the end of an attempt that ended before it was recorded."""
     bucket, prefix = bucket_and_prefix(record.run)
-    for listed in world.objects.list(bucket, prefix + END_MARKER):
-        arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
-        if arrival is not None and arrival.run == record.run and is_end_of(record, arrival):
-            announce_end(world, record.run, "the end marker is there")
+    written = world.objects.modified(bucket, prefix + END_MARKER)
+    if written is None:
+        return
+    arrival = arrival_of(bucket, prefix + END_MARKER, uploaded=written)
+    if arrival is not None and is_end_of(record, arrival):
+        announce_end(world, record.run, "the end marker is there")

@@ -2,43 +2,68 @@
 
 from __future__ import annotations
 
-from functions.arrivals.attempts import by_attempt, is_end_of
+from collections.abc import Sequence
+
+from functions.arrivals.attempts import is_end_of
+from functions.arrivals.listed_files import listed_collections, record_listed
 from functions.arrivals.recording import record_arrivals
 from functions.arrivals.rules_file import RULES_FILE, rules_were_missed
-from functions.arrivals.steps import built_in_cursor, is_noted
-from functions.decisions.messages import Arrival, Kind, arrival_of, bucket_and_prefix
+from functions.arrivals.steps import built_in_cursor
+from functions.decisions.doubts import NOTIFIED_WITHIN, doubt_of
+from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
 from functions.lifecycle.ending import abandon
 from functions.step_index import Watched
-from functions.telemetry import metrics
+from functions.telemetry import log_problem, metrics
 from functions.world import World
-from smdebug.files.names import END_MARKER, collections_key, index_key
-from smdebug.service.records import RunRecord, RunState, StepRecord
+from smdebug.files.names import END_MARKER, collections_key
+from smdebug.service.records import RunRecord, RunState
 
 _NEVER_NOTED = 86_400.0  # seconds after which a run without a record is taken off the list
-_NEVER_FINISHED = 600.0
-_NOTIFIED_WITHIN = 60  # seconds: a younger file may still be reported by its notification
+_OVERDUE = 900.0  # seconds after which a check or an end was lost, and is asked for again
 
 
-def sweep(world: World) -> int:
-    """Record the files that were missed, in every watched run; return how many there were."""
-    missed = 0
-    for watched in world.index.watched_runs():
-        record = world.index.run(watched.run)
-        if record is None:  # being recorded right now, or the process that did so died
-            if world.clock.now() - watched.since > _NEVER_NOTED:
-                world.index.unlist_run(watched)
-            continue
-        if record.state is not RunState.FINISHED and world.index.is_abandoned(record):
-            record = abandon(world, record)
-        missed += _sweep_run(world, record)
-        waits = world.clock.now() - (record.ended_at or 0.0)
-        if record.state is RunState.ENDING and waits > _NEVER_FINISHED:
+def sweep(world: World, *, seconds: float = 240.0) -> int:
+    """Record the files that were missed, in every watched run; return how many there were.
+
+    A run that cannot be swept holds up no other. If the time is over, the next sweep begins elsewhere.
+    """
+    missed, problems, now = 0, 0, world.clock.now()
+    runs = world.index.watched_runs()
+    begin = int(now // 300) * _STRIDE % len(runs) if runs else 0
+    for watched in (*runs[begin:], *runs[:begin]):
+        if world.clock.now() - now >= seconds:
+            break
+        try:
+            missed += _sweep(world, watched)
+        except Exception as problem:  # noqa: BLE001 - no run may affect another
+            problems += 1
+            log_problem("A run could not be swept", problem, run=watched.run)
+    metrics({"MissedNotifications": (missed, "Count"), "RunsNotSwept": (problems, "Count")})
+    return missed
+
+
+_STRIDE = 997  # a prime: in time, each run comes first
+
+
+def _sweep(world: World, watched: Watched) -> int:
+    """Look after one run; return how many of its files were missed."""
+    record, now = world.index.run(watched.run), world.clock.now()
+    if record is None:  # being recorded right now, or the process that did so died
+        if now - watched.since > _NEVER_NOTED:
+            world.index.unlist_run(watched)
+        return 0
+    if record.state is not RunState.FINISHED and world.index.is_abandoned(record):
+        record = abandon(world, record)
+    missed = _record_missed(world, record)
+    if record.state is RunState.ENDING:
+        if now > (record.ended_at or 0.0) + world.settings.end_grace + _OVERDUE:
             world.checks.leave({"finish": record.run}, after_seconds=0)
-        if record.state is RunState.FINISHED:
-            _unlist(world, watched, record)
-        elif record.expires is not None:  # the process died that let the run continue
-            world.index.keep(record)
-    metrics({"MissedNotifications": (missed, "Count")})
+    elif record.state is not RunState.FINISHED and 0 < record.check_until < now - _OVERDUE:
+        world.checks.leave({"check": record.run}, after_seconds=0)
+    if record.state is RunState.FINISHED:
+        _unlist(world, watched, record)
+    elif record.expires is not None:  # the process died that let the run continue
+        world.index.keep(record)
     return missed
 
 
@@ -49,52 +74,67 @@ def _unlist(world: World, watched: Watched, record: RunRecord) -> None:
         world.index.keep(record)
 
 
-def _sweep_run(world: World, record: RunRecord) -> int:
-    """List what sorts after the evaluated steps and record what is not known."""
-    bucket, prefix = bucket_and_prefix(record.run)
+def _record_missed(world: World, record: RunRecord) -> int:
+    """Record files that are not known: single ones at once, and steps if there is a reason to list them."""
+    attempt = f"sweep-{world.clock.now():.0f}"
+    missed = _single_files(world, record)
+    if missed:
+        record_arrivals(world, record.run, missed, attempt=attempt)
+    if record.has_ended:
+        return len(missed)
     cursor = built_in_cursor(world, record)
-    steps = world.index.steps(record.run, record.training_run, first=cursor + 1)
-    known = {step.step: step for step in steps}
+
+    def step(**which: object) -> object:
+        found = world.index.steps(record.run, record.training_run, limit=1, **which)  # type: ignore[arg-type]
+        return found[0] if found else None
+
+    now = world.clock.now()
+    waiting, newest = step(first=cursor + 1), step(newest_first=True)
+    if not doubt_of(record, waiting, newest, now=now):  # type: ignore[arg-type]
+        return len(missed)
+    world.index.note_listing(record.run, now)
+    others = listed_collections(world, record) if record.num_workers is None else []
+    if others:
+        record_arrivals(world, record.run, others, attempt=attempt)
+
+    def note(found: Sequence[Arrival]) -> None:
+        record_arrivals(world, record.run, found, attempt=attempt)
+
+    listing = record_listed(
+        world,
+        record,
+        note,
+        first=cursor + 1,
+        until=now + world.settings.work,
+        settled=now - NOTIFIED_WITHIN,
+    )
+    return len(missed) + len(others) + listing.missed
+
+
+def _single_files(world: World, record: RunRecord) -> list[Arrival]:
+    """Return the rules, the collections and the end marker, as far as these are newer than known."""
+    bucket, prefix = bucket_and_prefix(record.run)
+    settled = world.clock.now() - NOTIFIED_WITHIN
     missed: list[Arrival] = []
-    for folder, start in _places(record, cursor):
-        after = prefix + start if start else None
-        for listed in world.objects.list(bucket, prefix + folder, after):
-            arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
-            is_young = world.clock.now() - listed.modified < _NOTIFIED_WITHIN
-            if arrival is None or arrival.run != record.run or is_young:
-                continue
-            is_old_end = arrival.kind is Kind.END and not is_end_of(record, arrival)
-            if not is_old_end and not _is_known(record, arrival, known, cursor):
-                missed.append(arrival)
-    missed, _ = by_attempt(world, record, missed)
+
+    def look(kind: Kind, key: str, worker: str = "") -> None:
+        written = world.objects.modified(bucket, prefix + key)
+        if written is None or written > settled:
+            return
+        arrival = Arrival(record.run, kind, prefix + key, worker=worker, uploaded=written)
+        is_new = (
+            written > int(record.collections_uploaded)
+            if kind is Kind.COLLECTIONS
+            else is_end_of(record, arrival)
+        )
+        if is_new:
+            missed.append(arrival)
+
+    if record.num_workers is not None and record.collections_uploaded:
+        worker = record.collections_worker
+        look(Kind.COLLECTIONS, collections_key(worker), worker)
+    if record.state in (RunState.RUNNING, RunState.SILENT):
+        look(Kind.END, END_MARKER)
     if rules_were_missed(world, record):
         missed.append(Arrival(record.run, Kind.RULES, f"{prefix}{RULES_FILE}"))
-    if missed:
-        attempt = f"sweep-{world.clock.now():.0f}"
-        record_arrivals(world, record.run, missed, attempt=attempt)
-    return len(missed)
-
-
-def _places(record: RunRecord, cursor: int) -> list[tuple[str, str]]:
-    """Return the prefixes to list, each with the key to start after."""
-    # All workers write the same collections: of one that is read, only a later version matters.
-    is_read = record.num_workers is not None
-    places = [
-        ("index/", index_key(cursor + 1, "")[: -len("_.json")]),
-        ("events/", f"events/{cursor + 1:012}/"),
-        (collections_key(record.collections_worker) if is_read else "collections/", ""),
-    ]
-    if record.state in (RunState.RUNNING, RunState.SILENT):
-        places.append((END_MARKER, ""))
-    return places
-
-
-def _is_known(
-    record: RunRecord, arrival: Arrival, known: dict[int, StepRecord], cursor: int
-) -> bool:
-    if arrival.kind is Kind.COLLECTIONS:
-        read_at = record.collections_uploaded
-        return record.num_workers is not None and (not read_at or arrival.uploaded <= int(read_at))
-    if arrival.kind not in (Kind.EVENT, Kind.INDEX):
-        return False
-    return arrival.step <= cursor or is_noted(arrival, known)
+    return missed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from functions.arrivals.attempts import is_end_of
+from functions.arrivals.closing_notes import record_closing_notes
 from functions.arrivals.collections_file import record_collections
 from functions.arrivals.rules_file import record_rules
 from functions.arrivals.steps import record_steps
@@ -17,6 +18,7 @@ from functions.lifecycle.beginning import begin
 from functions.lifecycle.ending import announce_end
 from functions.workflow_start import start_evaluation
 from functions.world import World
+from smdebug.service.records import RunState
 
 
 def record_arrivals(
@@ -28,13 +30,20 @@ def record_arrivals(
         record = record_rules(world, record, arrival)
     for arrival in _collections_files(arrivals, record.collections_worker):
         record = record_collections(world, record, arrival, attempt)
-    written = [arrival for arrival in arrivals if arrival.kind in (Kind.EVENT, Kind.INDEX)]
-    started = bool(written) and record_steps(world, record, written, attempt)
-    if record.outbox and not started:
-        start_evaluation(world, run, 0, attempt=f"tell-{record.version}")
+    says_end = record_closing_notes(world, record, arrivals)
     for arrival in _latest(arrivals, Kind.END):
         if is_end_of(record, arrival):
             announce_end(world, run, "the end marker is there")
+            says_end = True
+    written = [arrival for arrival in arrivals if arrival.kind in (Kind.EVENT, Kind.INDEX)]
+    if written and record_steps(world, record, written, attempt):
+        return
+    if says_end:
+        record = world.index.run(run) or record
+    if says_end and record.state is RunState.ENDING:  # perhaps nothing more is to come
+        start_evaluation(world, run, 0, attempt=f"end-{record.version}-{attempt}")
+    elif record.outbox:
+        start_evaluation(world, run, 0, attempt=f"tell-{record.version}")
 
 
 def _collections_files(arrivals: Iterable[Arrival], worker: str) -> list[Arrival]:

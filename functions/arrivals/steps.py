@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from functions.arrivals.attempts import by_attempt
-from functions.decisions.messages import Arrival, Kind, arrival_of, bucket_and_prefix
+from functions.decisions.messages import Arrival, Kind
 from functions.lifecycle.ending import announce_end
 from functions.lifecycle.silence import end_silence
 from functions.run_record import change, list_again
@@ -18,7 +18,7 @@ from smdebug.service.records import BUILT_IN, RunRecord, RunState, StepRecord
 
 def record_steps(world: World, record: RunRecord, written: Sequence[Arrival], attempt: str) -> bool:
     """Record the files of steps; return whether an evaluation was started."""
-    record = _reopened(world, _wide_enough(world, record, written), written)
+    record = _reopened(world, wide_enough(world, record, written), written)
     current, earlier = by_attempt(world, record, written)
     if earlier:  # views of the run's history may need them
         note_files(world, replace(record, training_run=record.training_run - 1), earlier)
@@ -52,22 +52,6 @@ def note_files(world: World, record: RunRecord, written: Sequence[Arrival]) -> l
         return list(seen.values())
     found = (world.index.step(record.run, record.training_run, step) for step in seen)
     return [step for step in found if step is not None]
-
-
-def note_listed_files(world: World, record: RunRecord) -> int:
-    """List the run's steps and note the files that the index does not know; return how many."""
-    bucket, prefix = bucket_and_prefix(record.run)
-    known = {step.step: step for step in world.index.steps(record.run, record.training_run)}
-    missed: list[Arrival] = []
-    for folder in ("events/", "index/"):
-        for listed in world.objects.list(bucket, prefix + folder):
-            arrival = arrival_of(bucket, listed.key, uploaded=listed.modified)
-            if arrival is not None and arrival.run == record.run and not is_noted(arrival, known):
-                missed.append(arrival)
-    missed, _ = by_attempt(world, record, missed)
-    if missed:
-        note_files(world, _wide_enough(world, record, missed), missed)
-    return len(missed)
 
 
 def is_noted(arrival: Arrival, known: dict[int, StepRecord]) -> bool:
@@ -115,7 +99,7 @@ def _reopened(world: World, record: RunRecord, written: Sequence[Arrival]) -> Ru
     return record
 
 
-def _wide_enough(world: World, record: RunRecord, written: Iterable[Arrival]) -> RunRecord:
+def wide_enough(world: World, record: RunRecord, written: Iterable[Arrival]) -> RunRecord:
     """Mark the run as wide if one item cannot hold all its workers: its steps are then read whole."""
     if record.wide or all(shard_of(arrival.worker) == 0 for arrival in written):
         return record

@@ -16,7 +16,12 @@ from functions.custom_rules.sources import Source, SourceRefused, source_of
 from functions.decisions.settling import Ready, Waiting
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
-from functions.evaluation.ending import finish_if_ended, last_step, sees_end
+from functions.evaluation.ending import (
+    end_if_all_has_arrived,
+    finish_if_ended,
+    last_step,
+    sees_end,
+)
 from functions.evaluation.leased_group import LeasedGroup, current_record, wants
 from functions.evaluation.run_history import IndexedHistory
 from functions.evaluation.stepping import StepWalk
@@ -42,6 +47,8 @@ def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any
     handed_over = _hand_over(leased, walk.steps, more=more)
     if handed_over is not None:
         return handed_over
+    if not more:
+        end_if_all_has_arrived(leased)
     if not more and not leased.waits:
         more = _has_end_to_evaluate(leased)  # with the next claim: this one has steps to commit
         if not more:

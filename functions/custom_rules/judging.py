@@ -89,7 +89,7 @@ class _Judgement:
     def _apply_steps(self, answer: Answer) -> bool:
         leased, claimed = self._leased, self._claimed
         outcomes = iter(answer.outcomes)
-        more = claimed.more or (leased.record.has_ended and not claimed.ended)
+        more = claimed.more or (leased.record.is_ending and not claimed.ended)
         for noted in claimed.steps:
             step = self._restore(noted)
             if noted.asked:

@@ -11,7 +11,7 @@ complete step settles every earlier one. Notifications arrive in any order, so h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -124,6 +124,41 @@ def _between(
                 break
             at = before
     return frozenset(between), frozenset(missing)
+
+
+def has_everything(
+    rest: Collection[StepRecord],
+    group: GroupRecord,
+    notes: Mapping[str, int],
+    previous: PreviousStep,
+    *,
+    num_workers: int,
+    chief: str = "",
+) -> bool:
+    """Whether all files have arrived of a run whose workers have noted their last steps.
+
+    `rest` are the steps after the group's cursor. They are incomplete: some workers did not save them.
+    """
+    expected = {chief: notes[chief]} if chief and chief in notes else notes
+    if group.not_evaluated or len(expected) < (1 if chief else num_workers):
+        return False
+    known = {step.step: step for step in rest}
+    for worker, last in expected.items():
+        at: int | None = last
+        while at is not None and at > group.cursor:
+            step = known.get(at)
+            if step is None or worker not in step.complete_workers:
+                return False
+            before = previous(at, worker)
+            at = before if before is None or before < at else None
+    return True
+
+
+def skipped(step: StepRecord, notes: Mapping[str, int], num_workers: int) -> bool:
+    """Whether the workers that lack at this step have closed before: then it is as they meant it."""
+    there = step.complete_workers
+    closed = sum(last < step.step for worker, last in notes.items() if worker not in there)
+    return bool(there) and len(there) + closed >= num_workers
 
 
 def lost_before(

@@ -10,7 +10,12 @@ from typing import Any
 
 from functions.evaluation.attaching import reconcile
 from functions.evaluation.committing import commit
-from functions.evaluation.ending import ask_at_end, ask_in_silence, finish_if_ended
+from functions.evaluation.ending import (
+    ask_at_end,
+    ask_in_silence,
+    end_if_all_has_arrived,
+    finish_if_ended,
+)
 from functions.evaluation.lanes import join_level_lanes
 from functions.evaluation.leased_group import LeasedGroup, current_record
 from functions.evaluation.stepping import StepWalk
@@ -35,6 +40,8 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     leased = LeasedGroup(world, current_record(world, record, held), held, begun=now)
     reconcile(leased)
     more = StepWalk(leased).run(hinted_step)
+    if not more:
+        end_if_all_has_arrived(leased)
     if not more and not leased.waits:
         ask_in_silence(leased)
         if ask_at_end(leased):

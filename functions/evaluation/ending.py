@@ -6,11 +6,49 @@ from dataclasses import replace
 
 from functions.decisions.giving_up import why_given_up
 from functions.decisions.rule_lifecycle import finish
+from functions.decisions.settling import has_everything
 from functions.decisions.silence import last_activity, watches_silence
 from functions.evaluation.asking import DEATHS_BEFORE_PASSING, ask_each
 from functions.evaluation.leased_group import LeasedGroup, wants
 from functions.evaluation.rule_call import END, SILENCE
-from smdebug.service.records import NOTHING_EVALUATED, RuleRecord, RunState, StepRecord
+from functions.run_record import change
+from smdebug.service.records import (
+    NOTHING_EVALUATED,
+    RuleRecord,
+    RunRecord,
+    RunState,
+    StepRecord,
+)
+
+
+def end_if_all_has_arrived(leased: LeasedGroup) -> None:
+    """End an ending run at once if nothing more of it can be missing.
+
+    Every worker has noted its last step, and this group has evaluated these steps and all before them.
+    """
+    record = leased.record
+    if record.state is not RunState.ENDING or record.num_workers is None or leased.waits:
+        return
+    notes = leased.world.index.closing_notes(record.run, record.training_run)
+    limit = leased.world.settings.longest_backlog
+    rest = leased.world.index.steps(
+        record.run, record.training_run, first=leased.group.cursor + 1, limit=limit
+    )
+    if len(rest) >= limit or any(map(record.is_whole, rest)):
+        return  # some have arrived since this group has looked
+    if has_everything(
+        rest,
+        leased.group,
+        notes,
+        leased.bench.previous_step,
+        num_workers=record.num_workers,
+        chief=record.chief,
+    ):
+        leased.record = change(leased.world, record, _ended)
+
+
+def _ended(known: RunRecord) -> RunRecord | None:
+    return replace(known, state=RunState.ENDED) if known.state is RunState.ENDING else None
 
 
 def ask_in_silence(leased: LeasedGroup) -> None:

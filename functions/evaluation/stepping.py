@@ -13,6 +13,7 @@ from functions.decisions.settling import (
     lost_before,
     next_step,
     ready_in_part,
+    skipped,
 )
 from functions.evaluation.asking import DEATHS_BEFORE_ALONE, DEATHS_BEFORE_PASSING, ask_each
 from functions.evaluation.leased_group import LeasedGroup, wants
@@ -83,17 +84,27 @@ class StepWalk:
             yield from self._rest(steps)
 
     def _rest(self, steps: list[StepRecord]) -> Iterator[Ready]:
-        """Yield the incomplete steps at the end of the run that can be evaluated in part."""
+        """Yield the incomplete steps at the end of the run that can be evaluated in part; count the others.
+
+        Steps that workers did not save before they closed are as they are meant to be.
+        """
+        leased, record = self.leased, self.leased.record
+        notes = leased.world.index.closing_notes(record.run, record.training_run)
+        lost = {last for last in notes.values() if last > leased.group.cursor}
         while steps:
+            lost -= {step.step for step in steps}
             for step in steps:
+                if skipped(step, notes, record.num_workers or 1):
+                    continue
                 if ready := ready_in_part(
-                    step, steps, self._settling(), self.leased.bench.previous_step
+                    step, steps, self._settling(), leased.bench.previous_step
                 ):
                     yield ready
-                elif step.with_index or not self.leased.record.training_run:
+                elif step.with_index or not record.training_run:
                     # An event file alone may be of an attempt before the training was resumed.
-                    self.leased.group = with_lost(self.leased.group, [step.step])
-            steps = self._steps_after(steps[-1].step, self.leased.world.settings.longest_backlog)
+                    leased.group = with_lost(leased.group, [step.step])
+            steps = self._steps_after(steps[-1].step, leased.world.settings.longest_backlog)
+        leased.group = with_lost(leased.group, lost)
 
     def has_enough(self) -> bool:
         """Whether to commit now: after a crash, a large outbox, or enough time."""

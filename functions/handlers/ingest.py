@@ -1,6 +1,6 @@
 """Batches of S3 events -> step index: record who has written which step, start what became complete.
 
-The same queue delivers our own reminders to check that everything that was started has happened.
+The same queue delivers reminders to check that everything that was started has happened; they are passed on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functions.arrivals.batch import read_batch
 from functions.arrivals.recording import record_arrivals
 from functions.environment import IngestEnvironment
 from functions.lifecycle.ending import job_ended
-from functions.lifecycle.reminders import remind
+from functions.lifecycle.upkeep import pass_on
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -26,5 +26,5 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
             job_ended(world, ended)
     for reminder in batch.reminders:
         with batch.seen_again_if_it_fails(reminder):
-            remind(world, reminder, batch.attempt)
+            pass_on(world, reminder, batch.attempt)
     return batch.answer()

@@ -1,11 +1,11 @@
-"""The wake-up of a run -> has it fallen silent? Report it, and schedule the next check."""
+"""A schedule of a run fires -> look for its silence, check it, or finish it; and schedule what follows."""
 
 from __future__ import annotations
 
 from functions import wiring
 from functions.environment import WatchEnvironment
-from functions.lifecycle.silence import watch
+from functions.lifecycle.upkeep import tend
 
 
 def handler(event: dict[str, str], context: object) -> None:
-    watch(wiring.world(WatchEnvironment), event["run"])
+    tend(wiring.world(WatchEnvironment), event)

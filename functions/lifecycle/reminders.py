@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.arrivals.steps import note_listed_files, unseen_steps
+from functions.arrivals.steps import unseen_steps
 from functions.decisions.giving_up import (
     Retry,
     counted_check,
@@ -12,7 +12,6 @@ from functions.decisions.giving_up import (
     retry_of,
     unfinished_of,
 )
-from functions.decisions.messages import Reminder
 from functions.decisions.settling import never_came
 from functions.run_record import change, in_trouble
 from functions.telemetry import log, metrics
@@ -23,15 +22,7 @@ from smdebug.service.records import GroupRecord, RunRecord, RunState, StepRecord
 _EARLY = 5.0  # seconds by which a message may be early, as clocks differ
 
 
-def remind(world: World, reminder: Reminder, attempt: str) -> None:
-    """Do what the reminder is for: finish its run, or check it."""
-    if reminder.finish:
-        finish(world, reminder.run, attempt)
-    else:
-        check(world, reminder.run, attempt, at_once=reminder.at_once)
-
-
-def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> bool:
+def check(world: World, run: str, attempt: str) -> bool:
     """Start an evaluation if a complete step was not evaluated or an event not published.
 
     The mark of this check is removed first, so that whatever becomes complete from here on leaves a new
@@ -40,11 +31,10 @@ def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> boo
     record = world.index.run(run)
     if record is None:
         return False
-    if record.check_until <= world.clock.now() + _EARLY:
-        world.index.note_check(run, 0)
-        record = replace(record, check_until=0.0)
-    elif not at_once:
+    if record.check_until > world.clock.now() + _EARLY:
         return False
+    world.index.note_check(run, 0)
+    record = replace(record, check_until=0.0)
     steps = unseen_steps(world, record)
     record = _report_missing_files(world, record, steps)
     groups = world.index.groups.of_run(record)
@@ -63,20 +53,6 @@ def check(world: World, run: str, attempt: str, *, at_once: bool = False) -> boo
     if steps and not record.has_ended:  # the missing workers may still write
         leave_check(world, record, after=900)
     return False
-
-
-def finish(world: World, run: str, attempt: str) -> None:
-    """End the run now that the grace period for its last files is over."""
-    record = world.index.run(run)
-    if record is None or record.state not in (RunState.ENDING, RunState.ENDED):
-        return  # ENDED: an earlier attempt at this died on the way
-    note_listed_files(world, record)
-    change(world, record, _ended)
-    start_evaluation(world, run, 0, attempt=f"finish-{attempt}")
-
-
-def _ended(known: RunRecord) -> RunRecord | None:
-    return replace(known, state=RunState.ENDED) if known.state is RunState.ENDING else None
 
 
 def _report_missing_files(world: World, record: RunRecord, steps: list[StepRecord]) -> RunRecord:

@@ -39,7 +39,7 @@ class Saver:
             self._attempt = {"run_id": run_id, "training_run": training_run}
         self._previous: int | None = None
 
-    def begin(self) -> Saver:
+    def begin(self, **note: Any) -> Saver:
         """Write the collections file."""
         gradients = {
             "name": "gradients",
@@ -52,8 +52,15 @@ class Saver:
         meta = {"num_workers": self.num_workers, **self._attempt}
         if self._replicas is not None:
             meta["replicas"] = self._replicas
+        meta |= note
         content = {"collections": {"gradients": gradients}, "_meta": meta}
         self.place.write(collections_key(self.worker), encode_collections(content))
+        return self
+
+    def close(self) -> Saver:
+        """Write the closing note, which names the last step; the old library has none."""
+        if self._attempt:
+            self.begin(closed=True, last_step=self._previous)
         return self
 
     def save(
@@ -81,5 +88,6 @@ class Saver:
         self._previous = step
 
     def end(self) -> None:
-        """Write the end marker."""
+        """Close, and write the end marker."""
+        self.close()
         self.place.write(END_MARKER, b"")

@@ -12,7 +12,6 @@ from typing import Any
 
 from functions.adapters.in_memory import (
     HandClock,
-    MemoryChecks,
     MemoryItems,
     MemoryLender,
     MemoryObject,
@@ -26,9 +25,9 @@ from functions.custom_rules.claiming import claim
 from functions.custom_rules.judging import commit_answer
 from functions.decisions.messages import arrivals_in, bucket_and_prefix, by_run
 from functions.evaluation.built_in import evaluate
-from functions.lifecycle.reminders import remind
 from functions.lifecycle.silence import watch
 from functions.lifecycle.summary import finish_run
+from functions.lifecycle.upkeep import tend
 from functions.rule_groups import GroupBusy
 from functions.step_index import StepIndex
 from functions.world import Settings, World
@@ -97,6 +96,9 @@ class BucketOfMemory:
                 return storage.read(key.removeprefix(f"{prefix}/"))
         raise ObjectMissing(f"s3://{bucket}/{key}")
 
+    def modified(self, bucket: str, key: str) -> float | None:
+        return self._modified.get(key)
+
     def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterator[MemoryObject]:
         for run, storage in self._runs.items():
             for key in storage.list(""):
@@ -159,8 +161,8 @@ class SmallWorld:
         self.run_rule: Callable[..., Any] = running.run
         self.items = MemoryItems()
         self.workflow = MemoryWorkflow()
-        self.checks = MemoryChecks()
         self.schedules = MemorySchedules()
+        self.checks = self.schedules  # as of the functions that the queue calls
         self.lender = MemoryLender()
         self.events: list[dict[str, Any]] = []
         self.world = World(
@@ -258,8 +260,7 @@ class SmallWorld:
             else:
                 self.checks.waiting.remove(min(self.checks.waiting, key=lambda item: item[0]))
                 self._let_checks_wait(wait)
-                for reminder in arrivals_in(json.dumps(message)):
-                    remind(self.world, reminder, f"{self.clock.now()}")
+                tend(self.world, message)
             self.settle()
         rest = max(0.0, until - self.clock.now())
         self.clock.time += rest

@@ -94,6 +94,7 @@ def test_the_sweeper_takes_nothing_of_an_earlier_attempt_and_everything_of_the_r
     held_back(small)
     small.clock.time += 120
     small.sweep()
+    small.pass_time(2)
     assert found(small) == [(1, 1)]
     assert small.sweep() == 0
 
@@ -127,6 +128,7 @@ def test_a_lost_notification_of_a_resumed_training_is_found_by_the_sweeper():
     held_back(small)
     small.clock.time += 120
     assert small.sweep() > 0
+    small.pass_time(2)
     assert found(small) == [(1, 1)]
     assert small.index.run(RUN).training_run == 1
     assert small.sweep() == 0
@@ -149,7 +151,7 @@ def test_an_attempt_that_ended_before_it_was_noted_is_finished():
 
 
 def test_the_search_for_the_files_of_a_resumed_training_is_repeated_after_a_crash(monkeypatch):
-    from functions.arrivals import collections_file
+    from functions.lifecycle import finishing
 
     small = SmallWorld(NO_DEFAULTS)
     ask_for(small, EVERY_STEP)
@@ -160,15 +162,16 @@ def test_the_search_for_the_files_of_a_resumed_training_is_repeated_after_a_cras
     again.save(1, FAILING)
     held_back(small)  # was recorded as of the first attempt, by a process that knew no other
     small.bucket.release(older)
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(collections_file, "note_listed_files", _dies)
-        small.settle()
-    again.begin()  # written once more
     small.settle()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(finishing, "record_listed", _dies)
+        small.pass_time(2)
+    small.checks.leave({"list": "runs/mnist"}, after_seconds=1)  # the service repeats it
+    small.pass_time(2)
     assert found(small) == [(1, 1)]
 
 
-def _dies(*arguments: object) -> int:
+def _dies(*arguments: object, **more: object) -> int:
     raise KeyboardInterrupt
 
 

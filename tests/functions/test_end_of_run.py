@@ -145,7 +145,7 @@ def test_a_function_that_dies_at_the_end_makes_the_rule_an_error(monkeypatch):
     saver.end()
     small.broken.add("builtin")  # it is not evaluated yet
     small.settle()
-    small.pass_time(200)
+    small.pass_time(2000)
     small.broken.clear()
     assert small.index.run(RUN).has_ended
     for _ in range(DEATHS_BEFORE_ALONE + 1):

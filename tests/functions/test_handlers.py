@@ -74,6 +74,8 @@ def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
         "attributes": {"ApproximateReceiveCount": "1"},
     }
     assert ingest.handler({"Records": [reminder]}, None) == {"batchItemFailures": []}
+    scheduled = [schedule["Name"] for schedule in deployed.scheduler.list_schedules()["Schedules"]]
+    assert len([name for name in scheduled if "-finish-" in name]) == 2, "announced, and passed on"
     assert any(request["finish"] for request in started(deployed))
     evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
     said = finish_run.handler({"run": "runs/mnist"}, None)

@@ -39,7 +39,7 @@ def woken_by(run: MadeRun, rule: str, parameters: dict) -> SmallWorld:
             step = step_file(key).step
         small.place().write(key, run.storage.read(key))
     small.settle()
-    small.pass_time(120)
+    small.pass_time(2000)
     return small
 
 

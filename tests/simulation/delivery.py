@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.queues import MemoryQueue, Received
@@ -31,6 +32,7 @@ class Delivery:
             dead_letters=self.dead_letters,
         )
         self.wakes: dict[str, float] = {}
+        self.planned: list[tuple[float, str]] = []  # messages of one-shot schedules
         self.sweeps_in_vain = 0
         self._receiving = 0
         self._next_sweep = BEGIN + SWEEP_EVERY
@@ -43,13 +45,16 @@ class Delivery:
             possible.append(self._receive)
         if self.wakes and any(at <= now for at in self.wakes.values()):
             possible.append(self._wake)
+        if self.planned and min(self.planned)[0] <= now:
+            possible.append(self._fire)
         if self._simulation.schedule.sweeps and self._next_sweep <= now:
             possible.append(self._sweep)
         return possible
 
     def times(self) -> list[float]:
         """Return when something will be delivered."""
-        times = [self.queue.next_visible_at(), *self.wakes.values()]
+        planned = (at for at, _ in self.planned)
+        times = [self.queue.next_visible_at(), *self.wakes.values(), *planned]
         if self._simulation.schedule.sweeps and self.sweeps_in_vain < SWEEPS_IN_VAIN:
             times.append(self._next_sweep)
         return times
@@ -58,6 +63,15 @@ class Delivery:
         """Put a message into the queue."""
         self.sweeps_in_vain = 0
         self.queue.send(body, delay)
+
+    def plan(self, message: Mapping[str, Any], after: float) -> None:
+        """Create a schedule, unless it exists; the service fires it within a minute."""
+        self.sweeps_in_vain = 0
+        simulation = self._simulation
+        late = 0.0 if simulation.schedule.is_orderly else simulation.chance.choice((0, 0, 30, 60))
+        entry = (float(ceil(simulation.clock + after)) + late, json.dumps(message))
+        if entry not in self.planned:
+            self.planned.append(entry)
 
     def redrive(self) -> None:
         """Move the dead letters back to the queue, as an operator would after the alarm."""
@@ -133,6 +147,16 @@ class Delivery:
         self._simulation.spawn(
             "scheduler", lambda: self._invoke_asynchronously("Watch", {"run": run})
         )
+
+    def _fire(self) -> None:
+        entry = min(self.planned)
+        self.planned.remove(entry)
+        self.sweeps_in_vain = 0
+        event = json.loads(entry[1])
+        simulation = self._simulation
+        copies = 1 if simulation.schedule.is_orderly or simulation.chance.random() > 0.1 else 2
+        for _ in range(copies):
+            simulation.spawn("scheduler", lambda: self._deliver("Watch", event, 0.0))
 
     def _sweep(self) -> None:
         self._next_sweep = self._simulation.clock + SWEEP_EVERY

@@ -15,15 +15,18 @@ import functions.decisions.rule_events
 import functions.decisions.settling
 import functions.evaluation.attaching
 import functions.evaluation.built_in
+import functions.evaluation.ending
 import functions.evaluation.rule_bench
 import functions.evaluation.stepping
 import functions.handlers.commit
 import functions.handlers.evaluate
 import functions.handlers.ingest
 import functions.handlers.notify
+import functions.lifecycle.finishing
 import functions.lifecycle.reminders
 import functions.lifecycle.summary
 import functions.workflow_start
+from functions.arrivals.listed_files import Listing
 from functions.decisions.rule_lifecycle import Transition
 from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.stepping import StepWalk
@@ -171,9 +174,14 @@ def _(original: Any) -> Any:
     return forget
 
 
-@mutant("a run ends without a last listing", functions.lifecycle.reminders, "note_listed_files")
+@mutant(
+    "a run ends without a last listing",
+    functions.lifecycle.finishing,
+    "record_listed",
+    "nobody closes",
+)
 def _(original: Any) -> Any:
-    return lambda *arguments, **more: 0
+    return lambda *arguments, **more: Listing(0, "")
 
 
 @mutant(
@@ -203,6 +211,41 @@ def _(original: Any) -> Any:
             self.invoke_at_end(step)
 
     return remember
+
+
+@mutant(
+    "a good verdict does not need all steps",
+    functions.evaluation.ending,
+    "finish",
+    "one dies, and the run ends",
+)
+def _(original: Any) -> Any:
+    return lambda *arguments, **more: original(*arguments, evaluated=1, unseen=0)
+
+
+@mutant(
+    "a run ends at once although a worker has not closed",
+    functions.evaluation.ending,
+    "has_everything",
+    "nobody closes",
+)
+def _(original: Any) -> Any:
+    return lambda *arguments, **more: True
+
+
+@mutant(
+    "a closing note counts although its step is missing",
+    functions.evaluation.ending,
+    "has_everything",
+    "two workers, end",
+)
+def _(original: Any) -> Any:
+    return lambda rest, group, notes, previous, *, num_workers, chief: len(notes) >= num_workers
+
+
+@mutant("a late step is not counted", functions.evaluation.stepping, "with_late_done")
+def _(original: Any) -> Any:
+    return lambda group, step: replace(original(group, step), evaluated=group.evaluated - 1)
 
 
 # Custom rules

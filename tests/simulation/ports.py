@@ -65,6 +65,9 @@ class Bucket:
     def write(self, key: str, data: bytes) -> None:
         self._objects.write("runs", key, data, self._scheduler.clock)
 
+    def modified(self, bucket: str, key: str) -> float | None:
+        return self._objects.modified(bucket, key)
+
     def list(self, bucket: str, prefix: str, after: str | None = None) -> list[MemoryObject]:
         return [*self._objects.list(bucket, prefix, after)]
 
@@ -131,6 +134,9 @@ class Schedules:
 
     def wake(self, run: str, *, at: float) -> None:
         self.simulation.delivery.wakes[run] = at
+
+    def leave(self, message: Mapping[str, Any], *, after_seconds: int) -> None:
+        self.simulation.delivery.plan(message, after_seconds)
 
 
 @dataclass

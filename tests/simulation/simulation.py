@@ -142,7 +142,7 @@ class Simulation(Scheduler):
         context = Context(request or f"request-{self.counts['invocations']}")
         idle = self._idle.setdefault(function, [])
         is_warm = idle and (self.schedule.is_orderly or self.chance.random() < 0.8)
-        process = idle.pop() if is_warm else Process(self._world())
+        process = idle.pop() if is_warm else Process(self._world(function))
         process.event = event
         handler = HANDLERS.get(function) or self._run_custom_rule
 
@@ -187,7 +187,7 @@ class Simulation(Scheduler):
     def _port(self, name: str, real: Any) -> Any:
         return ports.Port(self, name, real)
 
-    def _world(self) -> World:
+    def _world(self, function: str) -> World:
         def place(run: str) -> Any:
             return ports.Place(self, bucket_and_prefix(run)[1].rstrip("/"))
 
@@ -195,13 +195,19 @@ class Simulation(Scheduler):
             index=StepIndex(self._port("table", self.items), kept_for=KEPT_FOR, now=self.now),
             objects=self._port("bucket", self.bucket),
             workflow=self._port("workflow", ports.Workflow(self)),
-            checks=self._port("queue", ports.Checks(self)),
+            checks=self._checks_of(function),
             schedules=self._port("schedules", ports.Schedules(self)),
             clock=ports.Clock(self),
             open_run=place,
             lender=MemoryLender(),
             settings=settings(default_rules=(), sandbox="RunCustomRule"),
         )
+
+    def _checks_of(self, function: str) -> Any:
+        """Return where the function leaves messages for later, as `functions.wiring` does."""
+        if function in ("Ingest", "Sweep", "Watch"):
+            return self._port("schedules", ports.Schedules(self))
+        return self._port("queue", ports.Checks(self))
 
     def action_ports(self) -> ActionPorts:
         """Return the ports of the function that carries out actions."""

@@ -39,6 +39,7 @@ class Training:
     saves: tuple[tuple[int, ...], ...] = ((0, 1, 2),)  # of each worker
     written_by_old_library: bool = False
     ends: bool = True
+    dead: frozenset[int] = frozenset()  # workers that die: they do not close
     collections_last: bool = False
     rules: tuple[str, ...] = ("remembers", "opens")
     first_value: float = 1.0
@@ -82,14 +83,24 @@ class Training:
         """The loss: above the limit at the second and third of three steps, and another after resuming."""
         return self.first_value + 0.5 * attempt + (20.0 if step % 3 else 0.0)
 
+    @cached_property
+    def partly(self) -> list[int]:
+        """The steps at the end of a run that dead workers did not save."""
+        saved = self.resumed or self.saves
+        last = max(self.complete, default=-1)
+        late = {step for steps in saved for step in steps if step > last}
+        return sorted(late) if self.ends and self.dead else []
+
     def seen(self) -> list[list[float]]:
-        """What a rule has to have seen: each complete step once, whole, with those before it."""
-        workers = len(self.saves)
-        known = sorted(set(self.complete))
+        """What a rule has to have seen: each due step once, whole if it can be, with those before it."""
+        known = sorted({*self.complete, *self.partly})
         return [
-            [step, workers * self.value(step, self.attempt), known.index(step) + 1]
-            for step in self.complete
+            [step, self._workers_at(step) * self.value(step, self.attempt), known.index(step) + 1]
+            for step in known
         ]
+
+    def _workers_at(self, step: int) -> int:
+        return sum(step in steps for steps in self.resumed or self.saves)
 
     @cached_property
     def files(self) -> Writers:
@@ -147,6 +158,8 @@ def _files(training: Training, attempt: int, saves: tuple[tuple[int, ...], ...])
             saver.save(step, {"loss": value})
         if training.collections_last:
             saver.begin()
+        if number not in training.dead and (attempt or not training.resumed):
+            saver.close()
         writers.append(tuple(place.written))
     return tuple(writers)
 
@@ -192,6 +205,19 @@ def scenarios() -> tuple[Scenario, ...]:
         Scenario("two workers, end", (Training(saves=two),)),
         Scenario("one skips a step", (Training(saves=((0, 1, 2, 3), (0, 2, 3))),), has_gaps=True),
         Scenario("one dies", (Training(saves=((0, 1, 2), (0, 1)), ends=False),), has_gaps=True),
+        Scenario(
+            "one dies, and the run ends",
+            (Training(saves=((0, 1, 2, 3), (0, 1)), dead=frozenset({1})),),
+        ),
+        Scenario(
+            "one saves the last steps alone",
+            (Training(saves=((0, 1, 2, 3), (0, 1))),),
+        ),
+        Scenario(
+            "collections come last, and the run ends",
+            (Training(saves=two, collections_last=True),),
+        ),
+        Scenario("nobody closes", (Training(saves=two, dead=frozenset({0, 1})),)),
         Scenario("of the old library", (Training(saves=two, written_by_old_library=True),)),
         Scenario(
             "collections come last", (Training(saves=two, collections_last=True, ends=False),)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from functions import wiring
-from functions.environment import IngestEnvironment
+from functions.environment import EvaluateEnvironment, IngestEnvironment, WatchEnvironment
 from smdebug.exceptions import AccessDenied, ObjectMissing, StorageUnavailable
 
 
@@ -64,12 +65,36 @@ def test_an_execution_is_started_once_under_its_name(deployed):
 
 
 def test_a_reminder_waits_in_the_queue(deployed):
-    wiring.world(IngestEnvironment).checks.leave({"check": "runs/x"}, after_seconds=0)
+    wiring.world(EvaluateEnvironment).checks.leave({"check": "runs/x"}, after_seconds=0)
     queue = deployed.environment["SMDEBUG_CHECKS_QUEUE"]
     (message,) = deployed.sqs.receive_message(QueueUrl=queue)["Messages"]
     assert json.loads(message["Body"]) == {"check": "runs/x"}
-    wiring.world(IngestEnvironment).checks.leave({"check": "runs/x"}, after_seconds=900)
+    wiring.world(EvaluateEnvironment).checks.leave({"check": "runs/x"}, after_seconds=900)
     assert "Messages" not in deployed.sqs.receive_message(QueueUrl=queue)
+
+
+def test_a_function_that_the_queue_calls_leaves_its_checks_to_schedules(deployed, monkeypatch):
+    """Messages that return to their own queue are dropped after about 16 times."""
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.25)
+    for environment in (IngestEnvironment, WatchEnvironment):
+        checks = wiring.world(environment).checks
+        checks.leave({"check": "runs/x"}, after_seconds=60)
+        checks.leave({"finish": "runs/x"}, after_seconds=1800)
+        checks.leave({"list": "runs/x"}, after_seconds=0)
+    monkeypatch.undo()
+    names = [schedule["Name"] for schedule in deployed.scheduler.list_schedules()["Schedules"]]
+    assert len(names) == 3, "the second time they exist"
+    inputs = {
+        name.split("-", 2)[2]: json.loads(
+            deployed.scheduler.get_schedule(Name=name, GroupName="runs")["Target"]["Input"]
+        )
+        for name in names
+    }
+    assert inputs == {
+        "check-1800000061": {"check": "runs/x"},
+        "finish-1800001801": {"finish": "runs/x"},
+        "list-1800000001": {"list": "runs/x"},
+    }
 
 
 def test_a_run_has_one_schedule_that_is_put_off(deployed):

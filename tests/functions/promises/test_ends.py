@@ -19,7 +19,7 @@ def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
     first.end()
     small.settle()
     assert found_steps(small) == []
-    small.pass_time(120)
+    small.pass_time(2000)
     assert found_steps(small) == [10]
     assert small.index.run(RUN).state.value == "Finished"
 
@@ -76,7 +76,7 @@ def test_a_late_step_after_the_end_is_evaluated_and_the_summary_repeated(small):
         small.place().delete(key)
     first.end()
     small.settle()
-    small.pass_time(120)
+    small.pass_time(2000)
     (finished,) = summaries(small)
     assert (finished["steps"], finished["not_evaluated"]) == (1, 1)
     assert finished["statuses"] == {"Stopped": 1}
@@ -156,7 +156,7 @@ def test_a_late_step_of_the_old_library_that_only_the_last_listing_shows_is_eval
     assert (cursor(small), found_steps(small)) == (2, [])
     worker.end()
     small.settle()
-    small.pass_time(120)
+    small.pass_time(2000)
     assert found_steps(small) == [1]
     assert small.statuses() == {"failing": "IssuesFound"}
 
@@ -169,5 +169,5 @@ def test_a_sagemaker_job_ends_by_its_own_event(small):
     Saver(place).begin().save(0, HEALTHY)
     small.settle()
     job_ended(small.world, JobEnded("mnist-1", "Completed"))
-    small.pass_time(120)
+    small.pass_time(2000)
     assert small.index.run("runs/jobs/mnist-1/debug-output").state.value == "Finished"

@@ -88,7 +88,7 @@ def test_a_missing_worker_is_reported_once_while_the_run_continues(small):
     assert troubles == [run.trouble]
     worker.end()
     small.settle()
-    small.pass_time(120)
+    small.pass_time(2000)
     (summary,) = summaries(small)
     counts = (summary["steps"], summary["partly_evaluated"], summary["not_evaluated"])
     assert counts == (0, 30, 0)

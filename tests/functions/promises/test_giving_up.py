@@ -94,7 +94,7 @@ def test_executions_that_fail_leave_no_more_checks_than_there_were():
         small.pass_time(60)
         waiting.append(len(small.checks.waiting))
     assert max(waiting) == waiting[0] <= 3
-    assert max(waiting[1:]) <= 2
+    assert max(waiting[1:]) <= 3  # one of them is to finish the run
 
 
 def test_a_run_that_waits_for_a_live_run_is_not_given_up():

@@ -110,11 +110,11 @@ def test_all_items_of_a_finished_run_expire_and_are_kept_again_when_it_resumes(s
     small.settle()
     small.pass_time(4000)
     small.sweep()
-    everything = {"RUN", "RULES", "COLLECTIONS", "GROUP", "LAYOUT", "STEP", "FINDING"}
+    everything = {"CLOSED", "RUN", "RULES", "COLLECTIONS", "GROUP", "LAYOUT", "STEP", "FINDING"}
     assert expiring(small) == everything
     Saver(small.place(), training_run=1).begin()
     small.settle()
-    assert expiring(small) == {"STEP", "FINDING"}
+    assert expiring(small) == {"CLOSED", "STEP", "FINDING"}
 
 
 def test_a_rule_finds_nan_in_a_run_that_outlives_the_retention_of_its_steps(small):

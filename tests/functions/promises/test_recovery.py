@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from functions.arrivals.recording import record_arrivals
-from functions.decisions.messages import arrivals_in
+from functions.decisions.messages import Reminder, arrivals_in
 from functions.evaluation.built_in import evaluate
+from functions.lifecycle.upkeep import pass_on
 from functions.ports import TooMuch
 from smdebug.exceptions import StorageUnavailable
+from smdebug.files.names import END_MARKER
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
@@ -55,8 +57,8 @@ def test_urgent_messages_do_not_wait_for_a_later_check(small):
     small.checks.leave({"check": RUN}, after_seconds=1)
     small.pass_time(2)
     assert found_steps(small) == []
-    small.checks.leave({"check": RUN, "at_once": True}, after_seconds=1)
-    small.pass_time(2)
+    pass_on(small.world, Reminder(RUN, at_once=True), "urgent")
+    small.execute()
     assert found_steps(small) == [0]
     assert len(small.checks.waiting) == 1
 
@@ -102,7 +104,7 @@ def collections_that_come_last() -> tuple[SmallWorld, str]:
     worker = Saver(small.place()).begin()
     (message,) = small.bucket.hold_back()
     worker.save(0, FAILING)
-    worker.end()
+    small.place().write(END_MARKER, b"")
     small.settle()
     small.pass_time(1300)
     return small, message
@@ -138,16 +140,16 @@ def unavailable(*_: object) -> bytes:
 def test_a_run_is_finished_even_if_the_process_that_recorded_its_end_died(small):
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
-    worker.end()
+    small.place().write(END_MARKER, b"")
     small.settle()
     small.checks.waiting = [item for item in small.checks.waiting if "finish" in item[1]]
     waiting = list(small.checks.waiting)
     start, small.workflow.start = small.workflow.start, dies
     with pytest.raises(TooMuch):
-        small.pass_time(120)
+        small.pass_time(2000)
     small.workflow.start = start
-    small.checks.waiting = waiting  # the message is seen again
-    small.pass_time(120)
+    small.checks.waiting = waiting  # the service repeats it
+    small.pass_time(2000)
     assert small.index.run(RUN).state.value == "Finished"
 
 

@@ -34,6 +34,7 @@ def test_steps_of_a_resumed_training_that_arrive_before_its_collections_are_not_
     small.settle()
     small.bucket.release(collections)
     small.settle()
+    small.pass_time(2)  # they are listed
     found = small.details("Rule Evaluation Condition Met")
     assert [(detail["training_run"], detail["step"]) for detail in found] == [(1, 2)]
 

@@ -15,7 +15,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.deadline import within
 from smdebug.saving.last_words import Saved, closing_line, problems
-from smdebug.saving.other_workers import CLOSED, wait_for_workers
+from smdebug.saving.other_workers import CLOSED, LAST_STEP, wait_for_workers
 from smdebug.saving.process_end import ProcessEnd
 from smdebug.saving.recorder import Recorder
 from smdebug.saving.recorder_states import State
@@ -127,8 +127,8 @@ def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:
     num_workers = writer.collections.get_num_workers()
     replicas = Replicas.of_run(writer.collections.meta)
     has_others = num_workers > 1 or replicas is not None
-    if has_others:
-        writer.collections.update_meta({CLOSED: True})
+    # From these notes, whoever evaluates the run can tell that all of its steps have arrived.
+    writer.collections.update_meta({CLOSED: True, LAST_STEP: writer.last_step})
     last: list[Callable[[], object]] = [writer.export_collections]
     if ended and is_chief and not is_sagemaker_job():
         if has_others and not background.failed:

@@ -17,6 +17,7 @@ from smdebug.saving.deadline import within
 from smdebug.storage.base import Storage
 
 CLOSED = "closed"
+LAST_STEP = "last_step"  # the last step that the worker has saved; null if none
 WAITS_FOR = 10.0
 _CHECK_EVERY = 0.2
 

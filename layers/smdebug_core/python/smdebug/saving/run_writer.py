@@ -61,6 +61,11 @@ class RunWriter:
         self._has_new_collection = False
 
     @property
+    def last_step(self) -> int | None:
+        """The last step whose files are written."""
+        return self._previous
+
+    @property
     def failed(self) -> bool:
         """Whether writing was given up."""
         return self.background.failed

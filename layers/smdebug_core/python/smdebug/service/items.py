@@ -6,6 +6,7 @@
     RUN#<run>   GROUP#<group>                             a GroupRecord
     RUN#<run>   FINDING#<step>#<id>                       a finding
     RUN#<run>   ACTION#<finding>#<id>                     the outcome of an action that it requested
+    RUN#<run>   CLOSED#<training run>#<shard>             the last steps of workers that have closed
     RUN#<run>   STEP#<training run>#<step>#<shard>        the workers that have written a step
     RUNS        <run>                                     the runs being watched
     PAST        <run>                                     the finished runs
@@ -51,6 +52,7 @@ GROUP_PREFIX = "GROUP#"
 LAYOUT_PREFIX = "LAYOUT#"
 FINDING_PREFIX = "FINDING#"
 ACTION_PREFIX = "ACTION#"
+CLOSED_PREFIX = "CLOSED#"
 STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
@@ -87,6 +89,10 @@ def steps_prefix(training_run: int) -> str:
 
 def step_sk(training_run: int, step: int, shard: int = 0) -> str:
     return f"{steps_prefix(training_run)}{step:012}#{shard:04}"
+
+
+def closed_prefix(training_run: int) -> str:
+    return f"{CLOSED_PREFIX}{training_run:04}#"
 
 
 def state_folder(group: str, rule_id: str) -> str:
@@ -128,6 +134,21 @@ def _number_of(worker: str) -> str | None:
     number = worker.removeprefix("worker_")
     is_number = number != worker and number.isascii() and number.isdecimal() and len(number) <= 5
     return number if is_number and number == str(int(number)) else None
+
+
+def closing_token(worker: str, last_step: int | None) -> str:
+    """The token of a worker's closing note: `500=worker_3`; -1 if it has saved nothing."""
+    return f"{-1 if last_step is None else last_step}={worker}"
+
+
+def closing_notes_of(items: Iterable[Item]) -> dict[str, int]:
+    """The last step of each worker that has closed."""
+    notes: dict[str, int] = {}
+    for item in items:
+        for token in item.get("f", ()):
+            last, _, worker = token.partition("=")
+            notes[worker] = max(int(last), notes.get(worker, -1))
+    return notes
 
 
 # Steps
@@ -174,6 +195,7 @@ def item_of_run(record: RunRecord) -> Item:
         "sk": RUN,
         "version": record.version,
         "check_until": record.check_until,
+        "listed_at": record.listed_at,
         "state": record.state.value,
         "body": packed(kept),
         "outbox": dict(record.outbox),
@@ -189,13 +211,14 @@ def run_of(item: Item) -> RunRecord:
         state=RunState(item["state"]),
         version=int(item["version"]),
         check_until=float(item.get("check_until", 0)),
+        listed_at=float(item.get("listed_at", 0)),
         expires=item.get("expires"),
         outbox=item.get("outbox", {}),
         **{name: body[name] for name in _RUN_BODY if name in body},
     )
 
 
-_RUN_APART = ("run", "state", "version", "check_until", "expires", "outbox")
+_RUN_APART = ("run", "state", "version", "check_until", "listed_at", "expires", "outbox")
 _RUN_BODY = tuple(field.name for field in fields(RunRecord) if field.name not in _RUN_APART)
 _RUN_DEFAULTS = vars(RunRecord(""))
 

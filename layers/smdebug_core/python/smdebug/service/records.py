@@ -127,7 +127,9 @@ class RunRecord:
     job: str | None = None  # the SageMaker training job, if it is one
     first_seen: float = 0.0
     ended_at: float | None = None
-    check_until: float = 0.0  # a check waits in the queue until then
+    check_until: float = 0.0  # a check is due then
+    listed_at: float = 0.0  # when its files were last listed
+    listed_through: str = ""  # a listing at its end continues after this key
     rules_version: str = ""  # the S3 sequencer of the current rules.json
     collections_version: str = ""  # the sequencer of the current collections file
     collections_worker: str = ""  # the worker whose file is read; all write the same
@@ -167,6 +169,11 @@ class RunRecord:
     @property
     def has_ended(self) -> bool:
         return self.state in (RunState.ENDED, RunState.FINISHED)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its end was announced; its last files may still arrive."""
+        return self.state is RunState.ENDING or self.has_ended
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,42 @@
+"""Recording the closing notes of workers: the last step that each has saved, in its collections file.
+
+When all of these steps have arrived, and those before them, nothing more of the run is to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
+from functions.world import World
+from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
+from smdebug.files.collections_file import parse_collections
+from smdebug.service.records import RunRecord
+
+
+def record_closing_notes(world: World, record: RunRecord, arrivals: Iterable[Arrival]) -> bool:
+    """Record the notes in the collections files that arrived; return whether there is one."""
+    keys = {arrival.key: arrival for arrival in arrivals if arrival.kind is Kind.COLLECTIONS}
+    notes = [_record_note(world, record, arrival) for arrival in keys.values()]
+    return any(notes)
+
+
+def _record_note(world: World, record: RunRecord, arrival: Arrival) -> bool:
+    bucket, _ = bucket_and_prefix(record.run)
+    try:
+        content = parse_collections(world.objects.read(bucket, arrival.key), file=arrival.key)
+    except ObjectMissing:
+        return False
+    except StorageUnavailable:
+        raise
+    except SMDebugError:  # reported where the file is recorded
+        return False
+    meta = content["_meta"]
+    number, last = meta.get("training_run"), meta.get("last_step")
+    is_step = last is None or (type(last) is int and 0 <= last < 10**12)
+    is_note = meta.get("closed") is True and "last_step" in meta and is_step
+    if not is_note or type(number) is not int or meta.get("run_id") != record.run_id:
+        return False
+    attempt = record.training_base + number
+    world.index.note_closing(record.run, attempt, arrival.worker, last)
+    return attempt == record.training_run
