@@ -1,7 +1,7 @@
 """The queue of arrivals: new files from S3, ended jobs from SageMaker.
 
-Our own reminders (`{"check": run}`) use the same queue: polling a second one would cost more in an idle
-month than everything else together.
+Reminders of the workflow (`{"check": run}`) use the same queue, and ingest passes them on to schedules:
+polling a second queue would cost more in an idle month than everything else together.
 """
 
 from __future__ import annotations

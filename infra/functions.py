@@ -51,7 +51,11 @@ class Functions:
             "Sweep", "sweep", "Finds files whose notification was lost", SWEEP
         )
         self.watch = self._asynchronous(
-            "Watch", "watch", "Detects silent runs", name=schedules.function_name
+            "Watch",
+            "watch",
+            "Checks runs, ends them, detects silent ones",
+            EVALUATION,
+            name=schedules.function_name,
         )
         self.act = self._asynchronous("Act", "act", "Performs the actions of a finding")
         self.notify = self._asynchronous(

@@ -23,8 +23,8 @@ def grant(
     for function in (functions.ingest, functions.sweep, functions.watch):
         workflow.let_start(function)
     for function in (
-        *(functions.ingest, functions.evaluate, functions.claim, functions.commit),
-        *(functions.finish_run, functions.sweep, functions.watch, functions.act),
+        *(functions.evaluate, functions.claim, functions.commit),
+        *(functions.finish_run, functions.act),
     ):
         foundation.arrivals.let_send_reminders(function)
 
@@ -70,7 +70,8 @@ def _grant_upkeep(functions: Functions, foundation: Foundation) -> None:
     schedules.let_schedule_checks(functions.sweep)
     functions.custom.let_know_rules(functions.sweep)
 
-    table.let_track_runs(functions.watch)
+    table.let_record_arrivals(functions.watch)
+    bucket.let_read(functions.watch)
     schedules.let_schedule_checks(functions.watch)
 
 

@@ -1,4 +1,4 @@
-"""One-shot schedules, one per run, that check whether it is still saving."""
+"""One-shot schedules that check a run: whether it still saves, has been evaluated, and has ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WatchSchedules(Construct):
                     "ArnEquals": {"aws:SourceArn": group.attr_arn},
                 },
             ),
-            description="Calls the function that detects silent runs",
+            description="Calls the function that checks runs",
         )
         self._role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self._arn])
@@ -45,7 +45,7 @@ class WatchSchedules(Construct):
             "scheduler:CreateSchedule",
             "scheduler:UpdateSchedule",
             on=[self._schedules],
-            because="Every watched run has a schedule named after it; the group belongs to the stack.",
+            because="Every watched run has schedules named after it; the group belongs to the stack.",
         )
         function.may(
             "iam:PassRole",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
 
 _FINAL = ("Error", "Stopped")
-_GRACE = 61.0  # seconds; slightly more than the application waits after the end of a run
+_GRACE = 1801.0  # seconds; slightly more than the application waits for files that are missing at the end
 _RETRY = 5.0
 
 
@@ -122,7 +122,7 @@ class LocalDebugger:
     def end(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
         """Wait until a run with an end marker has ended; the last status of its rules may follow."""
         run = self.run(name)
-        moved = -_RETRY
+        moved = time.monotonic()
 
         def is_over() -> bool:
             nonlocal moved

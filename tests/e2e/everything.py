@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from local_aws import LocalDebugger
+from smdebug.files.names import END_MARKER
 from tests.e2e.test_rules import COUNTING, custom
 from tests.functions.saver import FAILING, HEALTHY, Saver
 
@@ -145,6 +146,7 @@ def run_everything(debugger) -> None:
     a_custom_rule_that_waits_alone(debugger)
     a_claim_whose_next_step_waits(debugger)
     a_run_that_ends_while_its_rule_waits(debugger)
+    a_run_of_which_only_the_end_is_reported(debugger)
     functions_that_fail_in_every_attempt(debugger)
 
 
@@ -163,13 +165,7 @@ def a_whole_run(debugger) -> None:
         saver.save(4)
     aws.forward(361)  # the sweeper finds step 4
     debugger.wait("all", through=4)
-    # Watch sends a reminder unless ingest or sweep, due at the same time, has just sent one.
-    with (
-        killing(aws, "ingest", "dynamodb:GetItem"),
-        killing(aws, "sweep", "dynamodb:Query"),
-    ):
-        aws.forward(1801)  # the run is silent
-        wait_for_use(aws, "Watch", "sqs:SendMessage", "Arrivals")
+    aws.forward(1801)  # the run is silent
     wait_until(aws, lambda: str(run.look().state) == "Silent", "the silence")
     saver.save(5, FAILING)
     debugger.wait("all", through=5)
@@ -340,6 +336,21 @@ def a_run_that_ends_while_its_rule_waits(debugger) -> None:
 
     with killing(aws, "ingest", "dynamodb:GetItem"):
         wait_until(aws, has_sent_a_reminder, "FinishRun to send a reminder")
+
+
+def a_run_of_which_only_the_end_is_reported(debugger) -> None:
+    """Watch finds the collections of its attempt, and the steps."""
+    aws = debugger.aws
+    debugger.attach("unreported", ["ExplodingTensor"])
+    storage = debugger.storage("unreported")
+    with aws.losing_notifications():
+        saver = Saver(storage, training_run=1).begin()
+        saver.save(0)
+    with killing(aws, "sweep", "dynamodb:Query"):
+        storage.write(END_MARKER, b"")
+        debugger.finish("unreported")
+    for action in ("dynamodb:PutItem", "dynamodb:DeleteItem", "s3:ListBucket"):
+        wait_for_use(aws, "Watch", action)
 
 
 def functions_that_fail_in_every_attempt(debugger) -> None:
