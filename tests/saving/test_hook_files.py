@@ -22,6 +22,8 @@ def test_index_files_name_their_attempt_and_the_previous_step(out_dir):
         "num_workers": 1,
         "run_id": run_id,
         "training_run": 0,
+        "closed": True,
+        "last_step": 4,
     }
 
 

@@ -43,6 +43,7 @@ def test_a_run_on_s3_takes_two_puts_a_step(requests):
     assert sum("/events/" in key for key in puts) == sum("/index/" in key for key in puts) == 5
     assert [key for key in puts if "/events/" not in key and "/index/" not in key] == [
         "a/run/collections/000000000/worker_0_collections.json",
+        "a/run/collections/000000000/worker_0_collections.json",  # with the closing note
         "a/run/training_job_end.ts",
     ]
     assert others == [
