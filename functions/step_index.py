@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from functions.ports import ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
 from smdebug.service import items
+from smdebug.service.closing_notes import closing_notes_of, closing_token
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import Layout, RunRecord, StepRecord
 
@@ -225,7 +226,7 @@ class StepIndex:
         self._store.update(
             items.run_pk(run),
             f"{items.closed_prefix(training_run)}{items.shard_of(worker):04}",
-            add={"f": frozenset([items.closing_token(worker, last_step)])},
+            add={"f": frozenset([closing_token(worker, last_step)])},
             set=self._expires(),
         )
 
@@ -233,7 +234,7 @@ class StepIndex:
         """Return the last step of each worker that has closed; -1 if it has saved none."""
         prefix = items.closed_prefix(training_run)
         found = self._store.query(items.run_pk(run), first=prefix, last=prefix + items.LAST)
-        return items.closing_notes_of(found)
+        return closing_notes_of(found)
 
     def step(self, run: str, training_run: int, step: int) -> StepRecord | None:
         found = self.steps(run, training_run, first=step, last=step)
