@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from smdebug.rules import Finding
-from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.observed_step import ObservedStep, ObservedTensor
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import Modules
 
@@ -35,15 +35,10 @@ class ComputePrecision(DefaultRule):
         if outputs is None:
             self.looked = False
             return
-        layers = [
-            (modules.layer_of_output(tensor.name), tensor)
-            for place, tensor in enumerate(outputs.tensors)
-            if outputs.values[place, 0] > 0
-        ]
         cast = [
             (layer, tensor)
-            for layer, tensor in layers
-            if modules.classes.get(layer) in _CAST and layer != modules.root
+            for place, layer, tensor in _cast(seen, modules, outputs.tensors)
+            if outputs.values[place, 0] > 0
         ]
         types = [tensor.dtype for _, tensor in cast]
         lowered = [kind for kind in types if kind in ("bfloat16", "float16")]
@@ -66,3 +61,18 @@ class ComputePrecision(DefaultRule):
                 value=tensor.dtype,
                 limit=wanted,
             )
+
+
+def _cast(
+    seen: ObservedStep, modules: Modules, tensors: Sequence[ObservedTensor]
+) -> list[tuple[int, str, ObservedTensor]]:
+    """The outputs of layers that autocast lowers, each with its row and its layer."""
+    known: list[tuple[int, str, ObservedTensor]] | None = seen.shared_by_layout.get("cast")
+    if known is None:
+        layers = [(modules.layer_of_output(tensor.name), tensor) for tensor in tensors]
+        known = seen.shared_by_layout["cast"] = [
+            (place, layer, tensor)
+            for place, (layer, tensor) in enumerate(layers)
+            if modules.classes.get(layer) in _CAST and layer != modules.root
+        ]
+    return known

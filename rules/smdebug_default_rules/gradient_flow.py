@@ -48,7 +48,7 @@ class GradientFlow(DefaultRule):
             & ~table.is_frozen
             & np.isfinite(flow)
             & (table.column("rms") > 0)
-            & np.array([kind not in ("Embedding", "EmbeddingBag") for kind in table.classes], bool)
+            & _is_judged(seen, table)
         )
         places = where(judged)
         shrunk = self._shrunk(flow, places)
@@ -85,3 +85,12 @@ class GradientFlow(DefaultRule):
         if not prefix or not np.median(values[: prefix + 1]) >= values[:prefix].min():
             return []
         return [int(place) for place in places[:prefix]]
+
+
+def _is_judged(seen: ObservedStep, table: Parameters) -> Any:
+    """Which are no embeddings, whose gradient has the few rows of the batch."""
+    known = seen.shared_by_layout.get("no embeddings")
+    if known is None:
+        known = np.array([not kind.startswith("Embedding") for kind in table.classes], bool)
+        seen.shared_by_layout["no embeddings"] = known
+    return known

@@ -61,7 +61,7 @@ class LabelBalance(DefaultRule):
         guessing = -(share * math.log(max(share, 1e-12)) + rare * math.log(rare))
         half = len(self.losses["last"]) // 2
         before, now = (
-            float(np.mean(losses))
+            sum(losses) / len(losses)
             for losses in (self.losses["last"][:half], self.losses["last"][half:])
         )
         if now < BETTER_THAN_GUESSING * guessing or now < STILL_FALLING * before:

@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.rates import PREFIX
 from smdebug_default_rules.tensors import Parameters
 
@@ -124,9 +124,8 @@ class LearningRate(DefaultRule):
             self.ratios.append(float(np.max(ratio[chosen])))
         if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
             return
-        largest, usual = max(self.ratios), float(np.median(self.ratios))
-        first = float(np.median(self.losses["first"][:5]))
-        last = float(np.median(self.losses["last"][-10:]))
+        largest, usual = max(self.ratios), level(self.ratios)
+        first, last = level(self.losses["first"][:5]), level(self.losses["last"][-10:])
         if 0 < largest < TOO_SMALL and last > 0.95 * first and not self._is_rising():
             yield self._out_of_proportion(
                 f"is at most {largest:.2g}: at this learning rate the weights hardly change, and "

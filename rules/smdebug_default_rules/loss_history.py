@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+import math
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,14 @@ def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Flo
         seen.shared[key] = (chosen[:, 0], chosen[:, 3])
     found: tuple[Floats, Floats] = seen.shared[key]
     return found
+
+
+def level(values: Sequence[float]) -> float:
+    """The median of a short list of finite numbers; NaN if it is empty."""
+    ordered, middle = sorted(values), len(values) // 2
+    if not ordered:
+        return math.nan
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def empty() -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +40,7 @@ class LostUpdates(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.regular: dict[str, int] = {}
+        self.regular: dict[str, Any] = {}
         self.since: dict[str, int] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
@@ -71,17 +71,18 @@ class LostUpdates(DefaultRule):
                 value=0.0,
                 limit="> 0",
             )
+        counts = _aligned(self.regular, table.names)
         for place in self._stopped(seen, table, owned, has_gradient):
             name = table.names[place]
             still[name] = self.since.get(name, seen.step)
             yield self.finding(
                 f"{name} has no gradient any more, and does not change, although "
                 f"{modules.described(table.layers[place])} is still used: it had one at the "
-                f"{self.regular[name]} saved steps before",
+                f"{counts[place]} saved steps before",
                 since=still[name],
                 tensor=name,
                 statistic="saved steps with a gradient before",
-                value=self.regular[name],
+                value=int(counts[place]),
                 limit=REGULAR_STEPS,
             )
         self._remember(table, owned, has_gradient, still)
@@ -125,9 +126,10 @@ class LostUpdates(DefaultRule):
         used: set[str] = set()
         if outputs is not None:
             used.update(outputs.names[place] for place in where(outputs.values[:, 0] > 0))
+        counts = _aligned(self.regular, table.names)
         for place in where(owned & ~has_gradient):
             name = table.names[place]
-            regular = self.regular.get(name, 0) >= REGULAR_STEPS or name in self.since
+            regular = counts[place] >= REGULAR_STEPS or name in self.since
             is_used = f"{table.layers[place]}_output_0" in used
             if (
                 regular
@@ -140,9 +142,15 @@ class LostUpdates(DefaultRule):
         self, table: Parameters, owned: Any, has_gradient: Any, still: dict[str, int]
     ) -> None:
         self.since = still
-        for place in where(owned):
-            name = table.names[place]
-            if has_gradient[place]:
-                self.regular[name] = min(self.regular.get(name, 0) + 1, 1000)
-            elif name not in still:
-                self.regular[name] = 0
+        counts = _aligned(self.regular, table.names)
+        kept = np.array([name in still for name in table.names], bool) if still else False
+        counts = np.where(has_gradient, np.minimum(counts + 1, 1000), np.where(kept, counts, 0))
+        self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0)}
+
+
+def _aligned(regular: dict[str, Any], names: Sequence[str]) -> Any:
+    """At how many saved steps in a row each parameter had a gradient."""
+    if regular and regular["names"] == names:
+        return regular["counts"]
+    known = dict(zip(regular["names"], regular["counts"], strict=True)) if regular else {}
+    return np.array([known.get(name, 0) for name in names], np.int64)

@@ -12,7 +12,7 @@ from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.tensors import Parameters
 
 GROWTH = 100.0
@@ -117,9 +117,8 @@ class NonFiniteValues(DefaultRule):
 
     def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
         steps, values = new_losses(seen)
-        usual = (
-            np.median(np.abs(self.losses["first"])) if len(self.losses["first"]) >= 5 else np.inf
-        )
+        first = [abs(loss) for loss in self.losses["first"]]
+        usual = level(first) if len(first) >= 5 else np.inf
         for step, value in zip(steps.tolist(), values.tolist(), strict=True):
             self.high = [*self.high, int(step)][-1000:] if abs(value) > DIVERGED * usual > 0 else []
         loss_history.extend(self.losses, steps, values)

@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.loss_history import level, new_losses
 
 LEAST_LOSSES = 150
 MOST_BLOCKS = 64
@@ -61,8 +61,8 @@ class StuckLoss(DefaultRule):
             return
         if self.losses["count"] < LEAST_LOSSES:
             return
-        start = float(np.median(self.losses["first"]))
-        now = float(np.median(self.losses["last"]))
+        start = level(self.losses["first"])
+        now = level(self.losses["last"])
         chance = math.nan
         if terms[0].get("criterion") == "cross entropy" and self.classes > 1:
             chance = math.log(self.classes) * abs(loss.get("factor") or 1.0)

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from contextlib import ContextDecorator
+from typing import Any, Generic, TypeVar
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 Trials = TypeVar("Trials")  # a trial, or a list of trials
 
 
-@contextmanager
-def no_refresh(trials: Trials) -> Iterator[Trials]:
+def no_refresh(trials: Trials) -> _Refreshing[Trials]:
     """Keep a trial, or each trial of a list, as it is inside the block; give back what was given."""
-    with _refreshing(trials, False):
-        yield trials
+    return _Refreshing(trials, False)
 
 
-@contextmanager
-def refresh(trials: Trials) -> Iterator[Trials]:
+def refresh(trials: Trials) -> _Refreshing[Trials]:
     """Refresh a trial, or each trial of a list, at every query inside the block; give back what was given."""
-    with _refreshing(trials, True):
-        yield trials
+    return _Refreshing(trials, True)
 
 
-@contextmanager
-def _refreshing(trials: Any, wanted: bool) -> Iterator[None]:
-    several = trials if isinstance(trials, (list, tuple, set, frozenset)) else [trials]
-    with ExitStack() as until_the_end:
-        for trial in several:
-            until_the_end.enter_context(trial.refreshing(wanted))
-        yield
+class _Refreshing(ContextDecorator, Generic[Trials]):
+    """The blocks of several trials. A class of its own, because every rule enters one at every step."""
+
+    def __init__(self, trials: Trials, wanted: bool):
+        self._trials = trials
+        self._wanted = wanted
+        self._entered: list[list[Any]] = []
+
+    def __enter__(self) -> Trials:
+        trials: Any = self._trials
+        several = trials if isinstance(trials, (list, tuple, set, frozenset)) else [trials]
+        blocks = [trial.refreshing(self._wanted) for trial in several]
+        for block in blocks:
+            block.__enter__()
+        self._entered.append(blocks)
+        return self._trials
+
+    def __exit__(self, *error: object) -> None:
+        for block in reversed(self._entered.pop()):
+            block.__exit__(None, None, None)
 
 
 def parse_list_from_str(arg: str | Iterable[str] | None, delimiter: str = ",") -> list[str]:

@@ -193,13 +193,22 @@ class ObservedSteps:
         self._observations = observations
         self._trial = trial
         self._kept: OrderedDict[tuple[int, str | None], tuple[Any, ObservedStep]] = OrderedDict()
+        self._newest: tuple[int, str | None, Any, ObservedStep] | None = None
 
     def at(self, step: int, worker: str | None = None) -> ObservedStep:
         """The step as that worker observed it, or the first worker that has facts of it."""
-        key = (step, worker)
         written = self._trial.index.workers_at(step, ModeKeys.GLOBAL) or {}
+        newest = self._newest
+        if newest is not None and newest[:2] == (step, worker) and newest[2] is written:
+            return newest[3]
+        found = self._found(step, worker, written)
+        self._newest = (step, worker, written, found)
+        return found
+
+    def _found(self, step: int, worker: str | None, written: Mapping[str, Any]) -> ObservedStep:
+        key = (step, worker)
         known = self._kept.get(key)
-        if known is not None and known[0] == written:
+        if known is not None and (known[0] is written or known[0] == written):
             return known[1]
         found = self._opened(step, worker, written)
         self._kept[key] = (written, found)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class RefreshSwitch:
@@ -29,21 +27,32 @@ class RefreshSwitch:
             else:
                 self._value = value
 
-    @contextmanager
-    def override(self, value: bool) -> Iterator[None]:
+    def override(self, value: bool) -> _Override:
         """Use `value` until the block ends, however it ends."""
-        mine = _Override(value)
+        return _Override(self, value)
+
+    def add(self, override: _Override) -> None:
+        """Let a block begin."""
         with self._lock:
-            self._overrides = [*self._overrides, mine]
-        try:
-            yield
-        finally:
-            with self._lock:  # it need not be the last one, where threads overlap
-                self._overrides = [other for other in self._overrides if other is not mine]
+            self._overrides = [*self._overrides, override]
+
+    def drop(self, override: _Override) -> None:
+        """Let a block end. It need not be the last one, where threads overlap."""
+        with self._lock:
+            self._overrides = [other for other in self._overrides if other is not override]
 
 
 class _Override:
-    """The value inside one block."""
+    """The value inside one block. A class of its own, because every rule enters two such blocks a step."""
 
-    def __init__(self, value: bool):
+    __slots__ = ("_switch", "value")
+
+    def __init__(self, switch: RefreshSwitch, value: bool):
+        self._switch = switch
         self.value = value
+
+    def __enter__(self) -> None:
+        self._switch.add(self)
+
+    def __exit__(self, *error: object) -> None:
+        self._switch.drop(self)

@@ -327,6 +327,14 @@ class Trial(Observed):
         `StepUnavailable` as soon as one of them was skipped, `NoMoreData` if the run ended before it.
         """
         mode = as_mode(mode)
+        required_steps = list(required_steps)
+        progress = self._run.progress
+        if (
+            mode is GLOBAL
+            and progress.ended
+            and progress.workers_by_step.keys() >= set(required_steps)
+        ):
+            return  # the common case, short: all of the run is known
         with self.refreshing(True):
             for step in required_steps:
                 self._wait_for_step(step, mode)
