@@ -154,6 +154,9 @@ bench-cold: $(READY) ## time the import of each handler with only the layer inst
 bench-kernels: $(READY) ## compare the statistics of a tensor with NumPy
 	@$(BIN)/python -m bench.kernels $(ARGS)
 
+bench-default-rules: $(READY) ## time the default rules over 2,000 saved steps of 200 tensors
+	@$(BIN)/python -m bench.default_rules $(ARGS)
+
 rules-page: $(READY) ## write docs/rules.md from the rule catalog
 	@$(BIN)/python -m smdebug_rules.reference > docs/rules.md
 
@@ -224,4 +227,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over layer layer-check lock clean
+.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over layer layer-check lock clean

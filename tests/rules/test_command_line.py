@@ -155,7 +155,7 @@ ASKED_WRONGLY = {
     "no rule": ([], "--rule-name is missing; --list lists the built-in rules"),
     "no run": (["--rule-name", "AllZero"], "--trial-dir is missing"),
     "misspelt rule": (["--rule-name", "VanishingGradients"], "Did you mean VanishingGradient?"),
-    "no such rule": (["--rule-name", "zzz"], "There are VanishingGradient, "),
+    "no such rule": (["--rule-name", "zzz"], "VanishingGradient, "),
     "misspelt parameter": (
         ["--rule-name", "VanishingGradient", "--treshold", "1"],
         "VanishingGradient takes no parameter 'treshold'. Did you mean threshold?",
