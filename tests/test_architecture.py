@@ -250,7 +250,10 @@ def test_a_built_in_rule_is_written_as_a_user_would(room):
         "smdebug.mode_keys",
         "smdebug.trials",
         "smdebug.numbers.conditions",
-        *(f"smdebug.{name}" for name in (*OBSERVATIONS, "trials.statistics_matrix")),
+        *(
+            f"smdebug.{name}"
+            for name in (*OBSERVATIONS, "trials.statistics_matrix", "files.observations")
+        ),
     }
     wrong = [
         f"{path.relative_to(RULES)} -> {name}"

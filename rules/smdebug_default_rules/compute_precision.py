@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+from smdebug.files.observations import ObservedTensor
 from smdebug.rules import Finding
-from smdebug.trials.observed_step import ObservedStep, ObservedTensor
+from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import Modules
 
