@@ -1,0 +1,258 @@
+"""Rules that judge the facts and statistics of a step alone: what they find, and what they let pass."""
+
+import numpy as np
+import pytest
+
+from smdebug import modes
+from smdebug.diagnosis.causes import CAUSES
+from smdebug_default_rules.catalog import CATALOG
+from tests.smdebug_default_rules.made_runs import PARAMETERS, TERM
+
+
+@pytest.mark.parametrize("rule", CATALOG)
+def test_a_healthy_run_passes(run, rule):
+    for step in range(30):
+        run.loss = 2.3 * 0.95**step
+        run.write()
+    assert run.evaluate(rule) == []
+
+
+@pytest.mark.parametrize("entry", CATALOG.values(), ids=CATALOG)
+def test_a_rule_names_causes_of_the_product_and_says_what_to_try(entry):
+    rule = entry.load()
+    assert rule.cause in CAUSES
+    assert set(rule.advice) <= set(CAUSES)
+    assert all(1 <= len(sentences) <= 3 for sentences in rule.advice.values())
+    assert rule.cause in rule.advice
+
+
+def test_gradients_that_nobody_resets_are_found_from_the_second_step_on(run):
+    run.write()
+    run.facts["gradients_were_reset"] = False
+    run.write(steps=2)
+    found = run.evaluate("GradientsNotReset")
+    assert [(step, finding.since) for step, finding in found] == [(1, 1), (2, 1)]
+
+
+def test_a_parameter_that_stays_bit_equal_with_a_gradient_is_found(run):
+    run.write()
+    run.kinds["updates"]["update/Net_2.weight"][:] = 0
+    run.write()
+    ((step, finding),) = run.evaluate("LostUpdates")
+    assert (step, finding.tensor, finding.cause, finding.since) == (
+        1,
+        "Net_2.weight",
+        "lost update",
+        1,
+    )
+
+
+@pytest.mark.parametrize("reason", ["frozen", "no rate", "rounded away", "no step"])
+def test_a_parameter_may_stay_bit_equal_for_a_reason(run, reason):
+    run.kinds["updates"]["update/Net_2.weight"][:] = 0
+    if reason == "frozen":
+        run.lasting["frozen"] = ["Net_2.weight"]
+    elif reason == "no rate":
+        run.rate = 0.0
+    elif reason == "rounded away":
+        run.kinds["gradients"]["gradient/Net_2.weight"] *= 1e-7
+    else:
+        run.facts["optimizer_steps"] = False
+    assert run.write().evaluate("LostUpdates") == []
+
+
+def test_an_optimizer_of_other_parameters_is_found(run):
+    run.lasting["optimizers"] = [{"class": "Adam", "groups": [{"parameters": [], "others": 6}]}]
+    for update in run.kinds["updates"].values():
+        update[:] = 0
+    ((_step, finding),) = run.write().evaluate("LostUpdates")
+    assert "owns none" in finding.message
+    assert finding.tensor in PARAMETERS
+
+
+def test_a_layer_that_stops_getting_gradients_is_found(run):
+    run.write(steps=6)
+    for name in ("gradient/Net_2.weight", "gradient/Net_2.bias"):
+        del run.kinds["gradients"][name]
+    run.kinds["updates"]["update/Net_2.weight"][:] = 0
+    run.kinds["updates"]["update/Net_2.bias"][:] = 0
+    found = run.write().evaluate("LostUpdates")
+    assert {finding.tensor for _, finding in found} == {"Net_2.weight", "Net_2.bias"}
+    assert {finding.since for _, finding in found} == {6}
+
+
+def test_a_layer_that_a_step_leaves_out_has_not_stopped(run):
+    run.write(steps=6)
+    for name in ("gradient/Net_2.weight", "gradient/Net_2.bias"):
+        del run.kinds["gradients"][name]
+    del run.kinds["outputs"]["2_output_0"]
+    assert run.write().evaluate("LostUpdates") == []
+
+
+def test_layers_before_a_cut_are_found_and_side_branches_are_not(run):
+    for _ in range(3):
+        del run.kinds["gradients"]["gradient/Net_0.weight"]
+        run.kinds["updates"]["update/Net_0.weight"][:] = 0
+        run.write()
+    found = run.evaluate("UnreachedParameters")
+    assert {finding.tensor for _, finding in found} == {"Net_0.weight"}
+    assert {finding.since for _, finding in found} == {0}
+
+
+def test_an_unused_layer_in_the_middle_passes(run):
+    for _ in range(3):
+        del run.kinds["gradients"]["gradient/Net_2.weight"]
+        run.write()
+    assert run.evaluate("UnreachedParameters") == []
+
+
+def test_a_layer_that_the_optimizer_lacks_is_found(run):
+    run.lasting["optimizers"][0]["groups"][0]["parameters"] = list(PARAMETERS[2:])
+    found = run.write(steps=2).evaluate("UnreachedParameters")
+    assert [finding.tensor for _, finding in found] == ["Net_0.weight"]
+
+
+def test_training_the_head_alone_passes(run):
+    run.lasting["optimizers"][0]["groups"][0]["parameters"] = list(PARAMETERS[4:])
+    assert run.write(steps=3).evaluate("UnreachedParameters") == []
+
+
+def evaluation(run, **facts):
+    run.lasting["modules"] = [*run.lasting["modules"], ["norm", "BatchNorm1d", True]]
+    run.facts = {"training": False, "gradients": False, "other_mode": [], **facts}
+    return run.write(modes.EVAL)
+
+
+def test_an_evaluation_in_training_mode_is_found(run):
+    ((_step, finding),) = evaluation(run, training=True).evaluate("ModuleModes")
+    assert (finding.tensor, finding.cause) == ("norm", "mode mismatch")
+
+
+def test_a_pass_without_a_loss_may_be_in_training_mode(run):
+    run.loss = None  # such as one that renews the statistics of a batch normalisation
+    assert evaluation(run, training=True).evaluate("ModuleModes") == []
+
+
+def test_an_evaluation_in_evaluation_mode_passes(run):
+    assert evaluation(run).evaluate("ModuleModes") == []
+
+
+def test_dropout_in_an_evaluation_is_found(run):
+    ((_step, finding),) = evaluation(run, dropout_in_evaluation=0.5).evaluate("ModuleModes")
+    assert "0.5" in finding.message
+
+
+def test_a_training_in_evaluation_mode_is_found(run):
+    run.lasting["modules"] = [*run.lasting["modules"], ["drop", "Dropout", True]]
+    run.facts["training"] = False
+    ((_step, finding),) = run.write().evaluate("ModuleModes")
+    assert finding.tensor == "drop"
+
+
+def test_equal_batches_are_found_and_a_whole_data_set_passes(run, tmp_path):
+    batch = run.normal(32, 8)
+    for _ in range(3):
+        run.kinds["inputs"]["Net_input_0"] = batch
+        run.write()
+    found = run.evaluate("RepeatedInput")
+    assert [(step, finding.since, finding.tensor) for step, finding in found] == [
+        (1, 1, "Net_input_0"),
+        (2, 1, "Net_input_0"),
+    ]
+
+
+def test_full_batches_pass(run):
+    batch = run.normal(150, 8)
+    run.facts.update(shapes=[[150, 8]], distinct_rows=150)
+    for _ in range(3):
+        run.kinds["inputs"]["Net_input_0"] = batch
+        run.write()
+    assert run.evaluate("RepeatedInput") == []
+
+
+def test_copies_of_rows_are_found_after_three_batches(run):
+    run.facts["distinct_rows"] = 8
+    found = run.write(steps=3).evaluate("RepeatedInput")
+    assert [(step, finding.value, finding.since) for step, finding in found] == [(2, 0.25, 0)]
+
+
+def test_rows_of_few_values_may_be_equal(run):
+    run.facts["distinct_rows"] = 8
+    for _ in range(4):
+        run.kinds["inputs"]["Net_input_0"] = np.sign(run.normal(32, 8))
+        run.write()
+    assert run.evaluate("RepeatedInput") == []
+
+
+def test_inputs_in_the_thousands_are_found_unless_the_model_scales_them(run):
+    run.kinds["inputs"]["Net_input_0"] *= 3000
+    run.kinds["outputs"]["0_output_0"] *= 1200
+    ((_step, finding),) = run.write().evaluate("InputScale")
+    assert finding.tensor == "Net_input_0"
+    assert finding.since == 0
+
+
+def test_inputs_that_the_model_scales_itself_pass(run):
+    run.kinds["inputs"]["Net_input_0"] *= 3000
+    assert run.write().evaluate("InputScale") == []
+
+
+def tokens(run, share):
+    ids = run.random.integers(1, 40, (64, 24))
+    ids[:, : int(share * 24)] = 0
+    run.kinds["inputs"] = {"Net_input_0": ids}
+    return run
+
+
+def test_tokens_that_are_nearly_all_padding_are_found(run):
+    ((_step, finding),) = tokens(run, 0.9).write().evaluate("InputPadding")
+    assert finding.tensor == "Net_input_0"
+    assert finding.value == pytest.approx(0.875)
+
+
+def test_padding_with_a_mask_or_of_half_the_tokens_passes(run):
+    tokens(run, 0.5).write()
+    tokens(run, 0.9)
+    run.kinds["inputs"]["Net_input_1"] = run.kinds["inputs"]["Net_input_0"] > 0
+    assert run.write().evaluate("InputPadding") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"terms": [{**TERM, "given": "softmax"}]}, "was given a softmax"),
+        ({"terms": [{**TERM, "classes": 1}]}, "single class"),
+        ({"broadcast": [32, 32]}, "broadcast to 32 x 32"),
+    ],
+)
+def test_a_loss_that_is_given_the_wrong_thing_is_found(run, changes, words):
+    run.facts["loss"].update(changes)
+    ((_step, finding),) = run.write().evaluate("LossInput")
+    assert words in finding.message
+    assert finding.cause == "loss input"
+
+
+def test_log_softmax_before_its_criterion_passes(run):
+    run.facts["loss"]["terms"] = [{**TERM, "given": "log-softmax"}]
+    assert run.write().evaluate("LossInput") == []
+
+
+def test_a_batch_that_collapses_to_a_row_is_found(run):
+    run.facts["loss"]["terms"] = [{**TERM, "rows": 1}]
+    found = run.write(steps=2).evaluate("BatchShape")
+    assert [finding.since for _, finding in found] == [0]
+
+
+def test_weights_that_start_alike_or_far_too_large_are_found(run):
+    run.kinds["parameters"]["Net_0.weight"][:] = 0.01
+    run.kinds["parameters"]["Net_2.weight"] *= 100
+    found = run.write(steps=2).evaluate("InitialWeights")
+    assert [(step, finding.tensor) for step, finding in found] == [
+        (0, "Net_0.weight"),
+        (0, "Net_2.weight"),
+    ]
+
+
+def test_weights_that_start_at_zero_pass(run):
+    run.kinds["parameters"]["Net_4.weight"][:] = 0
+    assert run.write().evaluate("InitialWeights") == []
