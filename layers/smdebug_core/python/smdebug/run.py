@@ -206,8 +206,9 @@ def no_training_in(where: str) -> str:
     """Return what to say of a process in which nothing was trained."""
     return (
         f"no training of PyTorch, Keras or XGBoost was seen in {where}, and nothing was saved. A training "
-        "in another process is watched if that process is started with smdebug run; for any other loop "
-        "use smdebug.Hook (docs/saving.md)"
+        "in another process is watched if that process is started with smdebug run. Of a step that is "
+        "compiled as a whole nothing is seen: compile the model instead. For any other loop use "
+        "smdebug.Hook (docs/saving.md)"
     )
 
 

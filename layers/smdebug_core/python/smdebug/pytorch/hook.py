@@ -99,6 +99,7 @@ class Hook(FrameworkHook):
     takes_over = True
     if_no_step = "register the model before it is trained: hook.register_module(model)"
     if_no_loss = "register its criterion: hook.register_loss(criterion)"
+    if_no_optimizer = "use one of torch.optim, and compile the model instead of the whole step"
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
     @takes(TorchOptions)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from smdebug.config.environment import is_sagemaker_job
+from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugError, StorageError
 from smdebug.files.names import END_MARKER
 from smdebug.files.replicas import Replicas
@@ -38,8 +39,6 @@ class EndingHook(Protocol):
 
     def is_chief(self) -> bool: ...
 
-    def has_seen_a_loss(self) -> bool: ...
-
     @property
     def out_dir(self) -> str: ...
 
@@ -54,6 +53,9 @@ class EndingHook(Protocol):
 
     @property
     def if_no_loss(self) -> str: ...
+
+    @property
+    def if_no_optimizer(self) -> str | None: ...
 
 
 class EndOfRun:
@@ -110,14 +112,38 @@ class EndOfRun:
             tensors=len(recorder.capture.all_names()),
             bytes=0 if writer is None else writer.background.bytes_written,
             collections=hook.include_collections,
-            saw_a_loss=hook.has_seen_a_loss(),
+            saw_a_loss=_saw_a_loss(hook, writer),
+            missed_the_optimizer=_missed_the_optimizer(hook),
         )
         has_failed = outcome is not None and (outcome.lost or outcome.refused)  # which was logged
         if not has_failed:
-            for problem in problems(saved, if_no_step=hook.if_no_step, if_no_loss=hook.if_no_loss):
+            for problem in problems(
+                saved,
+                if_no_step=hook.if_no_step,
+                if_no_loss=hook.if_no_loss,
+                if_no_optimizer=hook.if_no_optimizer or "",
+            ):
                 get_logger().warning("%s", problem)
         if saved.saved_steps:
             get_logger().info("%s", closing_line(saved))
+
+
+def _saw_a_loss(hook: EndingHook, writer: RunWriter | None) -> bool:
+    """Return whether a loss was recorded at any step, or nobody expects one."""
+    if CollectionKeys.LOSSES not in hook.include_collections or writer is None:
+        return True
+    observer = hook.recorder.capture.observer
+    series = set() if observer is None else observer.observations.series_names
+    losses = writer.collections.get(CollectionKeys.LOSSES).tensor_names
+    return bool(losses) or any("loss" in name.lower() for name in series)
+
+
+def _missed_the_optimizer(hook: EndingHook) -> bool:
+    """Return whether gradients were measured that no optimizer was seen to use."""
+    observer = hook.recorder.capture.observer
+    if hook.if_no_optimizer is None or observer is None:
+        return False
+    return observer.observations.saw_gradients_alone
 
 
 def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:

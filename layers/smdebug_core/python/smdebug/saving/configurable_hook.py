@@ -52,6 +52,8 @@ class ConfigurableHook(singleton.AnyHook):
     """What to do if a run has ended without a step."""
     if_no_loss = 'record it at every step: hook.record("loss", loss)'
     """What to do if a run has ended without a loss."""
+    if_no_optimizer: str | None = None
+    """What to do if a run has ended without an optimizer, where optimizers are looked for."""
     write_patience = PATIENCE
     """Seconds without progress after which writing is given up."""
 
@@ -139,15 +141,6 @@ class ConfigurableHook(singleton.AnyHook):
 
     def has_default_configuration(self) -> bool:
         return self.has_default_hook_configuration()
-
-    def has_seen_a_loss(self) -> bool:
-        """Return whether a loss was recorded at any step, or nobody expects one."""
-        if CollectionKeys.LOSSES not in self.include_collections:
-            return True
-        observer = self.recorder.capture.observer
-        series = set() if observer is None else observer.observations.series_names
-        losses = self.collection_manager.get(CollectionKeys.LOSSES).tensor_names
-        return bool(losses) or any("loss" in name.lower() for name in series)
 
     def export_collections(self) -> None:
         """Write the collections file now; by default it comes with the first saved step and at the end."""

@@ -21,6 +21,7 @@ class Saved:
     bytes: int = 0
     collections: Sequence[str] = ()
     saw_a_loss: bool = True
+    missed_the_optimizer: bool = False
 
 
 def closing_line(saved: Saved) -> str:
@@ -33,7 +34,7 @@ def closing_line(saved: Saved) -> str:
     )
 
 
-def problems(saved: Saved, *, if_no_step: str, if_no_loss: str) -> list[str]:
+def problems(saved: Saved, *, if_no_step: str, if_no_loss: str, if_no_optimizer: str) -> list[str]:
     """Return what is missing from the run, each with what to add."""
     if not saved.steps:
         return [f"Nothing was saved to {short(saved.place)}, because no step began: {if_no_step}"]
@@ -44,10 +45,16 @@ def problems(saved: Saved, *, if_no_step: str, if_no_loss: str) -> list[str]:
             f"the collections {named} was recorded at a step that is saved. Include other collections, "
             "or save more often"
         ]
+    steps = "the only step" if saved.steps == 1 else f"{saved.steps:,} steps"
+    missing = []
     if not saved.saw_a_loss:
-        steps = "the only step" if saved.steps == 1 else f"{saved.steps:,} steps"
-        return [f"No loss was seen in {steps}: {if_no_loss}"]
-    return []
+        missing.append(f"No loss was seen in {steps}: {if_no_loss}")
+    if saved.missed_the_optimizer:
+        missing.append(
+            f"Gradients were seen in {steps}, and no optimizer, so updates and learning rates are missing: "
+            f"{if_no_optimizer}"
+        )
+    return missing
 
 
 def short(place: str) -> str:

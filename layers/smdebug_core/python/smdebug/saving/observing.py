@@ -87,6 +87,11 @@ class StepObservations:
         """Whether scalars wait for the next step that is written."""
         return bool(self._carried)
 
+    @property
+    def saw_gradients_alone(self) -> bool:
+        """Whether gradients were measured, and no optimizer was seen to use them."""
+        return "gradients" in self._kinds and "optimizers" not in self._lasting
+
     def names(self) -> Iterator[str]:
         """The names of the tensors measured so far."""
         for kind in self._kinds.values():
