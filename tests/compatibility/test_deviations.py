@@ -61,6 +61,20 @@ def test_every_deviation_in_the_table_has_its_test():
     assert sorted(named) == sorted(tests)
 
 
+# Saving
+
+
+def test_a_hook_with_only_a_path_follows_the_default_plan(path):
+    with smdebug.Hook(path) as hook:
+        hook.observes = True  # as the hooks of frameworks do
+        for _ in range(12):
+            with hook.step():
+                hook.record("loss", 1.0)
+    trial = create_trial(path)
+    assert trial.steps() == [*range(11), 11]
+    assert len(trial.series("loss")) == 12
+
+
 # Reading
 
 

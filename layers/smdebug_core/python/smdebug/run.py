@@ -3,9 +3,9 @@
     python -m smdebug.run --out-dir s3://bucket/run --collections weights,gradients train.py --epochs 3
     torchrun --nproc-per-node 2 -m smdebug.run --out-dir s3://bucket/run train.py
 
-From the import of PyTorch, Keras or XGBoost on, trainings are watched by that framework's hook, which the
-JSON file configures (`--config`, or SMDEBUG_CONFIG_FILE_PATH); options override it. The script runs as with
-`python train.py`, and gives the same results.
+From the import of PyTorch, Keras or XGBoost on, trainings are watched by that framework's hook. It follows
+the default plan, unless a JSON file (`--config`, or SMDEBUG_CONFIG_FILE_PATH) or options say what to save;
+options override the file. The script runs as with `python train.py`, and gives the same results.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ WATCHERS = {
     "xgboost": "smdebug.xgboost.unchanged",
 }
 DEFAULT_FOLDER = "smdebug-runs"
+_CHOICES = ("collections", "save_interval", "include_regex", "save_all")
 NO_SCRIPT = 2  # as `python nofile.py` ends
 MakeHook = Callable[[Any], Any]
 
@@ -50,8 +51,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the script with its trainings watched. It ends as the script ends."""
     asked = parser().parse_args(argv)
     try:
-        described = description(vars(asked), _configured(asked.config), os.environ)
-        maker = HookMaker(described, _runs_file(asked.json, os.environ))
+        configured = _configured(asked.config)
+        described = description(vars(asked), configured, os.environ)
+        chooses = bool(configured) or chooses_tensors(vars(asked))
+        maker = HookMaker(described, _runs_file(asked.json, os.environ), chooses=chooses)
     except (SMDebugError, OSError) as error:
         parser().error(str(error))
     watch_imports(maker.make)
@@ -149,11 +152,22 @@ def description(
     return described
 
 
-class HookMaker:
-    """Makes the hooks of one process, each with its own place: `run`, `run-2` …"""
+def chooses_tensors(asked: Mapping[str, Any]) -> bool:
+    """Return whether an option says what to save, so that the default plan is not followed."""
+    return any(asked[option] for option in _CHOICES)
 
-    def __init__(self, described: Mapping[str, Any], runs_file: Path | None = None):
+
+class HookMaker:
+    """Makes the hooks of one process, each with its own place: `run`, `run-2` …
+
+    If nothing `chooses` what is saved, the hooks follow the default plan.
+    """
+
+    def __init__(
+        self, described: Mapping[str, Any], runs_file: Path | None = None, *, chooses: bool = True
+    ):
         self._described = described
+        self._chooses = chooses
         self._runs_file = runs_file
         self._made_hooks = 0
         self._runs: list[str] = []
@@ -180,6 +194,8 @@ class HookMaker:
             print(f"smdebug run: {no_training_in(script)}", file=sys.stderr)
 
     def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:
+        if not self._chooses:
+            return hook_class(described["LocalPath"], **described["HookParameters"])
         handle, path = tempfile.mkstemp(suffix=".json")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -43,7 +43,6 @@ class Watched:
         number = len(self._hooks) + 1
         place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
         hook = hook_class(place, rules=self._rules, **self._workers)
-        hook.observes = hook.observes or framework_of(hook_class) == "PyTorch"
         self._hooks.append(hook)
         self.runs.append(place)
         get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)

@@ -101,6 +101,7 @@ class Hook(FrameworkHook):
     if_no_loss = "register its criterion: hook.register_loss(criterion)"
     if_no_optimizer = "use one of torch.optim, and compile the model instead of the whole step"
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
+    observes = True
 
     @takes(TorchOptions)
     def __init__(self, options: TorchOptions):

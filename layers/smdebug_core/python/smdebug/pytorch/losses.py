@@ -52,7 +52,7 @@ class Losses:
         losses = self._hook.get_collection(CollectionKeys.LOSSES)
         if any(re.search(regex, f"{name}_output_0") for regex in losses.include_regex):
             return
-        losses.include(f"^{re.escape(name)}_output_")
+        self._hook.include_without_choosing(losses, f"^{re.escape(name)}_output_")
         for number in range(NUMBERS_TRIED):  # if the run has begun, its patterns are final
             self._hook.assign(f"{name}_output_{number}", CollectionKeys.LOSSES)
 

@@ -130,6 +130,13 @@ class ConfigurableHook(singleton.AnyHook):
             raise SMDebugTypeError(f"add_collection takes a Collection, not {collection!r}")
         self.collection_manager.add(collection)
 
+    def include_without_choosing(self, collection: Collection, pattern: str) -> None:
+        """Include tensors of something that was registered: what is saved is no choice of the user's yet."""
+        was_untouched = self._untouched == _state_of(self)
+        collection.include(pattern)
+        if was_untouched:
+            self._untouched = _state_of(self)
+
     def has_default_hook_configuration(
         self, default_saved_collections: Iterable[str] | None = None
     ) -> bool:

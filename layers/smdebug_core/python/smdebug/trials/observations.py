@@ -177,6 +177,36 @@ class Observations:
             tensor.name: sample[: tensor.size] for tensor, sample in zip(rows, values, strict=True)
         }
 
+    def measure(self, name: str) -> bool:
+        """Return whether a tensor of that name was measured so far."""
+        return self._kind_of(name) is not None
+
+    def steps_of(self, name: str, mode: ModeKeys = GLOBAL) -> list[int]:
+        """The steps at which the tensor of that name was measured."""
+        kind = self._kind_of(name)
+        steps = [] if kind is None else self.steps(mode, kind)
+        return [step for step in steps if self._has(name, step, mode, kind)]
+
+    def sample(
+        self, name: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
+    ) -> Floats:
+        """The sampled values of the tensor of that name."""
+        for kind, rows in self.layout(step, mode, worker).tensors.items():
+            if any(tensor.name == name for tensor in rows) and self._has(name, step, mode, kind):
+                return self.samples(kind, step, mode, worker)[name]
+        raise TensorUnavailableForStep(name, step, mode)
+
+    def _kind_of(self, name: str) -> str | None:
+        """The kind of a tensor by the last layout, which names all that were measured."""
+        steps = self.steps()
+        tensors = self.layout(steps[-1]).tensors if steps else {}
+        kinds = (kind for kind, rows in tensors.items() if any(row.name == name for row in rows))
+        return next(kinds, None)
+
+    def _has(self, name: str, step: int, mode: ModeKeys, kind: str | None) -> bool:
+        matrix = self.statistics(step, mode, kind=kind)
+        return name in matrix and matrix.row(name)["count"] > 0
+
     def digests(
         self, kind: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
     ) -> Mapping[str, tuple[int, int]]:

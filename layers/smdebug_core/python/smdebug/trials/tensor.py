@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from smdebug.numbers.statistics import Statistics
     from smdebug.storage import Storage
     from smdebug.trials.known_steps import KnownSteps
+    from smdebug.trials.observations import Observations
     from smdebug.trials.values import ValueReader
     from smdebug.trials.worker_steps import Written
 
@@ -41,6 +42,10 @@ class TensorHome(Protocol):
     storage: Storage
     index: KnownSteps
     value_reader: ValueReader
+
+    @property
+    def observations(self) -> Observations:
+        """What was measured of tensors that were not saved."""
 
     def maybe_refresh(self) -> None:
         """Refresh the trial, unless the run has ended or refreshing is off."""
@@ -78,7 +83,10 @@ class Tensor:
         Steps that some workers have yet to write are left out, unless `show_incomplete_steps` is true.
         """
         self.trial.maybe_refresh()
-        known = self.trial.index.steps_of(self.name, as_mode(mode))
+        mode = as_mode(mode)
+        if not self.trial.index.has_tensor(self.name):  # it was measured alone
+            return self.trial.observations.steps_of(self.name, mode)
+        known = self.trial.index.steps_of(self.name, mode)
         settled = self.trial.is_settled
         return [step for step, at in known if show_incomplete_steps or settled(at)]
 
@@ -142,12 +150,19 @@ class Tensor:
         worker: str | None = None,
         abs: bool = False,
     ) -> Any:
-        """Return a reduction at a step: as saved, or else computed from the value.
+        """Return a reduction at a step: as saved, else computed from the value, else from statistics.
 
-        With `abs`, the reduction of the magnitudes. `TensorUnavailableForStep` if neither was saved.
+        With `abs`, the reduction of the magnitudes. `TensorUnavailableForStep` if the step has none of these.
+        Of a tensor with values that are not finite, statistics give NaN.
         """
         mode = as_mode(mode)
-        written = self._written(step_num, mode, worker)
+        try:
+            written = self._written(step_num, mode, worker)
+        except (StepUnavailable, TensorUnavailableForStep):
+            measured = self._measured(step_num, reduction_name, mode, worker, bool(abs))
+            if measured is None:
+                raise
+            return measured
         for at_step, places in written:
             position = places.reductions.get((reduction_name, bool(abs)))
             if position is not None:
@@ -170,6 +185,23 @@ class Tensor:
                     for which, position in places.reductions.items()
                 }
         return {}
+
+    def sample(
+        self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
+    ) -> Array:
+        """Return at most 128 values of the tensor at a step, in their order, as float32.
+
+        They lie all over the tensor. They are read from its value, or else from what was measured of it.
+        """
+        from smdebug.numbers.rows import SAMPLE_SIZE, sample_of
+
+        mode = as_mode(mode)
+        try:
+            return sample_of(self.value(step_num, mode, worker), SAMPLE_SIZE)
+        except (StepUnavailable, TensorUnavailableForStep):
+            if not self.trial.observations.exist:
+                raise
+            return self.trial.observations.sample(self.name, step_num, mode, worker)
 
     def statistics(
         self, step_num: int, mode: ModeKeys | None = GLOBAL, worker: str | None = None
@@ -238,6 +270,25 @@ class Tensor:
         if worker is not None and written[0][0].worker != worker:
             raise InvalidWorker(worker)
         return written
+
+    def _measured(
+        self, step: int, reduction: str, mode: ModeKeys, worker: str | None, abs: bool
+    ) -> Array | None:
+        """The reduction by the tensor's row of statistics; None if there is none of it."""
+        if not self.trial.observations.exist:
+            return None
+        import numpy as np
+
+        from smdebug.trials.measured import reduction_of
+
+        try:
+            matrix = self.trial.observations.statistics(step, mode, worker)
+        except (StepUnavailable, TensorUnavailableForStep):
+            return None
+        if self.name not in matrix:
+            return None
+        found = reduction_of(matrix.row(self.name), reduction, abs=abs)
+        return None if found is None else np.asarray(found, np.float32)
 
     def _unavailable(self, step: int, mode: ModeKeys, written: Written) -> TensorUnavailableForStep:
         has_reductions = any(places.reductions for _, places in written)

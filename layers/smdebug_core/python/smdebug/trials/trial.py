@@ -223,11 +223,11 @@ class Trial(Observed):
         return [NamedTensor(name, self) for name in self.tensor_names(collection=coll_name)]
 
     def tensor(self, tname: str) -> Tensor:
-        """Return the tensor of that name; `TensorUnavailable` if none was saved so far."""
+        """Return the tensor of that name; `TensorUnavailable` if none was saved or measured so far."""
         known = self._tensors.get(tname)
         if known is not None:
             return known
-        if not self.has_tensor(tname):
+        if not (self.has_tensor(tname) or self.observations.measure(str(tname))):
             raise TensorUnavailable(tname)
         return self._tensors.setdefault(str(tname), Tensor(str(tname), self))
 

@@ -1,0 +1,97 @@
+"""A hook with a path and nothing else follows the default plan; any choice keeps its old meaning."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import smdebug.pytorch as smd
+from smdebug.config.json_config import create_hook_from_json_config
+from smdebug.trials import create_trial
+from tests.frameworks.pytorch.training import Net, batch
+
+TRAIN = smd.modes.TRAIN
+
+
+def train(hook, steps=12):
+    torch.manual_seed(0)
+    model, criterion = Net(), nn.CrossEntropyLoss()
+    hook.register_module(model)
+    hook.register_loss(criterion)
+    hook.set_mode(TRAIN)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    inputs, labels = batch()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        criterion(model(inputs), labels).backward()
+        optimizer.step()
+    hook.close()
+    return model
+
+
+@pytest.fixture
+def place(tmp_path):
+    return str(tmp_path / "run")
+
+
+def test_a_hook_with_a_path_and_nothing_else_follows_the_plan(place):
+    hook = smd.Hook(place)
+    assert hook.has_default_hook_configuration()
+    train(hook)
+    assert hook.has_default_hook_configuration()
+    trial = create_trial(place)
+    assert trial.steps(TRAIN) == [*range(11), 11]
+    assert len(trial.series("loss")) == 12
+    assert trial.tensor_names() == ["CrossEntropyLoss_output_0"]
+    kinds = set(trial.statistics(10, TRAIN).kinds)
+    assert kinds == {"parameters", "gradients", "updates", "inputs", "outputs"}
+
+
+CHOICES = {
+    "collections": {"include_collections": ["losses"]},
+    "no collections": {"include_collections": []},
+    "steps": {"save_config": smd.SaveConfig(save_interval=500)},
+    "patterns": {"include_regex": ["fc1"]},
+    "everything": {"save_all": True},
+    "reductions": {"reduction_config": smd.ReductionConfig(reductions=["mean"])},
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_any_option_that_chooses_tensors_keeps_its_meaning(place, choice):
+    train(smd.Hook(place, **CHOICES[choice]))
+    trial = create_trial(place)
+    assert trial.steps(TRAIN) == [0]
+    assert not trial.observations.exist
+
+
+def test_a_collection_that_was_touched_is_a_choice(place):
+    hook = smd.Hook(place)
+    hook.get_collection("losses").save_config = smd.SaveConfig(save_interval=5)
+    train(hook)
+    trial = create_trial(place)
+    assert trial.steps(TRAIN) == [0, 5, 10]
+    assert not trial.observations.exist
+
+
+def test_a_module_added_to_a_collection_is_a_choice(place):
+    hook = smd.Hook(place)
+    hook.get_collection("mine").add_module_tensors(nn.ReLU())
+    assert not hook.follows_default_plan
+
+
+def test_a_json_file_is_a_choice_even_if_it_names_a_path_alone(tmp_path):
+    file = tmp_path / "hook.json"
+    file.write_text(json.dumps({"LocalPath": str(tmp_path / "run")}))
+    train(create_hook_from_json_config(smd.Hook, str(file)))
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.steps(TRAIN) == [0]
+    assert not trial.observations.exist
+
+
+def test_a_watched_training_is_the_same_to_the_last_bit(place, tmp_path):
+    watched = train(smd.Hook(place))
+    chosen = train(smd.Hook(str(tmp_path / "other"), include_collections=["losses"]))
+    for parameter, other in zip(watched.parameters(), chosen.parameters(), strict=True):
+        assert torch.equal(parameter, other)
