@@ -9,7 +9,7 @@ from torch import nn
 import smdebug.pytorch as smd
 from smdebug.config.json_config import create_hook_from_json_config
 from smdebug.trials import create_trial
-from tests.frameworks.pytorch.training import Net, batch
+from tests.frameworks.pytorch.training import Net, batch, since
 
 TRAIN = smd.modes.TRAIN
 
@@ -95,3 +95,48 @@ def test_a_watched_training_is_the_same_to_the_last_bit(place, tmp_path):
     chosen = train(smd.Hook(str(tmp_path / "other"), include_collections=["losses"]))
     for parameter, other in zip(watched.parameters(), chosen.parameters(), strict=True):
         assert torch.equal(parameter, other)
+
+
+@since("2.3", "a GradScaler for the CPU")
+@pytest.mark.parametrize("options", [{}, {"include_collections": ["gradients"]}])
+def test_gradients_of_an_update_that_the_scaler_skips_are_seen(place, options):
+    hook = smd.Hook(place, **options)
+    model = Net()
+    hook.register_module(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+    inputs, labels = batch()
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(1e4 * inputs), labels)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    hook.close()
+    trial = create_trial(place)
+    if options:
+        assert not torch.isfinite(torch.from_numpy(gradient_of(trial))).all()
+        return
+    assert trial.statistics(0).row("gradient/Net_fc2.weight")["non_finite"] > 0
+    facts = trial.facts(0)
+    assert facts["update_skipped"]
+    assert "optimizer_steps" not in facts
+
+
+def gradient_of(trial):
+    return trial.tensor("gradient/Net_fc2.weight").value(0)
+
+
+def test_several_models_have_layer_names_of_their_own(place):
+    hook = smd.Hook(place)
+    first, second = (nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(2))
+    hook.register_module(first)
+    hook.register_module(second)
+    second(first(torch.ones(2, 4)))
+    hook.close()
+    outputs = create_trial(place).statistics(0, kind="outputs").names
+    assert sorted(outputs) == [
+        *("0_output_0", "1_output_0", "Sequential-2_0_output_0", "Sequential-2_1_output_0"),
+        *("Sequential-2_output_0", "Sequential_output_0"),
+    ]

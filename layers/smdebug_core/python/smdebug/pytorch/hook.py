@@ -46,13 +46,13 @@ from smdebug.pytorch.losses import Losses  # noqa: E402
 from smdebug.pytorch.models import Models, set_watcher, take_over  # noqa: E402
 from smdebug.pytorch.names import (  # noqa: E402
     class_name,
-    layers_of,
     name_layers,
     name_of,
     parameters_of,
     unwrapped,
 )
 from smdebug.pytorch.observer import TorchObserver  # noqa: E402
+from smdebug.pytorch.process import SkippedSteps  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
@@ -117,6 +117,7 @@ class Hook(FrameworkHook):
         self._agreement: Agreement | None = None
         self._observer: TorchObserver | None = None
         self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
+        self._skipped_steps = SkippedSteps(self)
         self.set_up(options)
 
     def make_collections(self) -> CollectionManager:
@@ -136,7 +137,7 @@ class Hook(FrameworkHook):
         if self._models.drop_collected():
             self._watch_forward(self._models.first)
         root = self._models.add(module)
-        name_layers(layers_of(module, root))
+        name_layers(self._models.layers_of(module, root))
         self.collection_manager.name_modules()
         if len(self._models) == 1:
             self._watch_forward(module)
@@ -283,7 +284,7 @@ class Hook(FrameworkHook):
             self._observer.begin_step(list(self._models), parameters, name_of)
         self._record_parameters(parameters)
         self._expect_gradients(parameters)
-        layers = [layer for module, root in self._models for layer in layers_of(module, root)]
+        layers = [layer for each in self._models for layer in self._models.layers_of(*each)]
         self._layers.hook(layers, self._losses.layers, self.due, in_graph)
 
     def _parameters(self) -> Iterator[Named]:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, ref
 
 from torch import nn
 
-from smdebug.pytorch.names import class_name, unwrapped
+from smdebug.pytorch.names import Layer, class_name, layers_of, unwrapped
 
 _watchers: WeakKeyDictionary[nn.Module, ref[Any]] = WeakKeyDictionary()
 
@@ -48,6 +48,7 @@ class Model(NamedTuple):
 
     module: ref[nn.Module]
     root: str  # the name that its parameters begin with
+    prefixes_layers: bool = False  # another model has layers of the same paths
 
 
 class Models:
@@ -79,8 +80,20 @@ class Models:
     def add(self, module: nn.Module) -> str:
         """Register a model and return its root name."""
         root = self._root_name(module)
-        self._trained.append(Model(ref(module), root))
+        taken = {layer.name for each in self for layer in self.layers_of(*each)}
+        shares_names = any(layer.name in taken for layer in layers_of(module, root))
+        self._trained.append(Model(ref(module), root, shares_names))
         return root
+
+    def layers_of(self, module: nn.Module, root: str) -> list[Layer]:
+        """Return the layers of a model. Where another has the same, their names begin with its root name."""
+        layers = layers_of(module, root)
+        if not any(model.root == root and model.prefixes_layers for model in self._trained):
+            return layers
+        return [
+            layer if layer.name == root else layer._replace(name=f"{root}_{layer.name}")
+            for layer in layers
+        ]
 
     def leave(self, module: nn.Module | None) -> None:
         """Unregister a model; another may have its name."""

@@ -157,6 +157,13 @@ class TorchObserver:
                 kept = scale.detach().clone()
                 self._observations.note(loss_scale=lambda: float(kept))
 
+    def after_scaled_step(self, optimizer: Any) -> None:
+        self._guarded(self._after_scaled_step, optimizer)
+
+    def _after_scaled_step(self, optimizer: Any) -> None:
+        if self._hook.saves_now and self._state_of(optimizer).backwards:
+            self._observations.note(update_skipped=True)
+
     @kept_out_of_graphs
     def _guarded(self, call: Callable[[Any], object], argument: Any) -> None:
         """Observe; whatever goes wrong there, the training goes on."""

@@ -14,7 +14,12 @@ from weakref import ref
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from smdebug.pytorch.callbacks import in_backward, is_compiling, kept_out_of_graphs
+from smdebug.pytorch.callbacks import (
+    WatchingHook,
+    in_backward,
+    is_compiling,
+    kept_out_of_graphs,
+)
 
 CRITERIA = (
     *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
@@ -155,3 +160,17 @@ class _Process:
 
 
 PROCESS = _Process()
+
+
+class SkippedSteps:
+    """Records the gradients of steps that a scaler has skipped, because they overflowed."""
+
+    def __init__(self, hook: WatchingHook):
+        self._hook = hook
+        PROCESS.add(self)
+
+    def after_scaled_step(self, optimizer: Any) -> None:
+        """Record the gradients that are still awaited: the step did not use them."""
+        gradients = self._hook.gradients
+        if gradients:
+            self._hook.guarded(lambda: gradients.used_by(optimizer))
