@@ -7,7 +7,7 @@ import pytest
 
 import smdebug
 from smdebug import SaveConfig, modes
-from smdebug.exceptions import TensorUnavailable
+from smdebug.exceptions import TensorUnavailableForStep
 from smdebug.saving import observer
 from smdebug.saving.default_plan import kind_of
 from smdebug.trials import create_trial
@@ -74,8 +74,8 @@ def test_other_tensors_are_measured_and_not_saved(place):
     }
     assert statistics.row("gradient/dense/weight")["mean"] == 3
     assert statistics.row("dense_output_0")["zeros"] == 12
-    with pytest.raises(TensorUnavailable):
-        trial.tensor("dense/weight")
+    with pytest.raises(TensorUnavailableForStep):
+        trial.tensor("dense/weight").value(3, modes.TRAIN)
 
 
 @pytest.mark.parametrize(
