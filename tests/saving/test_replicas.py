@@ -208,3 +208,14 @@ def test_a_hook_in_one_process_alone_waits_for_no_other(place, monkeypatch, caps
     first.close()
     assert "workers closed" not in capsys.readouterr().out
     assert open_storage(place).exists("training_job_end.ts")
+
+
+def test_an_overview_counts_the_workers_that_save_digests(place):
+    from smdebug.runs.overview import overview_of
+
+    hooks = hooks_at(place, 3)
+    train(hooks, steps=3)
+    close(hooks)
+    overview = overview_of(create_trial(place), with_values=False)
+    assert (overview.num_workers, overview.digest_workers) == (1, 2)
+    assert overview.to_dict()["digest_workers"] == 2

@@ -96,8 +96,11 @@ def _print(run: Overview, most: int | None) -> None:
     from smdebug.runs.statistics import sparkline
 
     state = "ended" if run.ended else "not ended"
-    workers = plural(run.num_workers, "worker")
-    if len(run.workers) != run.num_workers:
+    expected = run.num_workers + run.digest_workers
+    workers = plural(expected, "worker")
+    if run.digest_workers:
+        workers += f" ({run.digest_workers} of them with digests alone)"
+    if len(run.workers) != expected:
         workers += f" ({len(run.workers)} of them saved something)"
     print_line(strong(run.path))
     print_line(

@@ -74,12 +74,18 @@ def facts(run: Overview) -> list[tuple[str, str]]:
     return [
         ("State", "ended" if run.ended else "not ended"),
         ("Steps", steps or "none"),
-        ("Workers", f"{run.num_workers:,}"),
+        ("Workers", _workers(run)),
         ("Tensors", f"{len(run.tensors):,}"),
         ("Size", size(run.bytes)),
         ("Started", time(run.first_saved)),
         ("Last step", time(run.last_saved)),
     ]
+
+
+def _workers(run: Overview) -> str:
+    if not run.digest_workers:
+        return f"{run.num_workers:,}"
+    return f"{run.num_workers + run.digest_workers:,}, of which {run.digest_workers:,} save digests"
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from smdebug.exceptions import DamagedFile, ObjectMissing, SMDebugError
+from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.left_out import left_out_of
 from smdebug.runs.statistics import TensorSummary, statistics_read
@@ -69,6 +70,8 @@ class Overview:
     last_saved: datetime | None
     losses: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
     damaged: Mapping[str, str] = field(default_factory=dict)
+    digest_workers: int = 0
+    """The workers besides `num_workers` that save digests of their copies of the model, and nothing else."""
 
     @property
     def num_steps(self) -> int:
@@ -89,6 +92,7 @@ class Overview:
             "ended": self.ended,
             "num_workers": self.num_workers,
             "workers": list(self.workers),
+            "digest_workers": self.digest_workers,
             "steps": [steps.to_dict() for steps in self.steps],
             "incomplete_steps": list(self.incomplete_steps),
             "collections": dict(self.collections),
@@ -113,6 +117,7 @@ def overview_of(
 ) -> Overview:
     """Return an overview of the run; `with_values` reads the latest value of each tensor and the losses."""
     usage = _Usage(trial)
+    replicas = Replicas.of_run(trial.collection_manager.meta)
     members = collections_of(trial)
     complete = set(trial.steps())
     known = trial.steps(show_incomplete_steps=True)
@@ -138,6 +143,7 @@ def overview_of(
         first_saved=_moment(usage.first_saved),
         last_saved=_moment(usage.last_saved),
         losses=_losses(trial) if with_values else {},
+        digest_workers=0 if replicas is None else replicas.workers - trial.num_workers,
         damaged=damaged,
     )
 
