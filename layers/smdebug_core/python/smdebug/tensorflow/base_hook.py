@@ -42,6 +42,7 @@ class TensorflowBaseHook(FrameworkHook):
     """Names and collections of TensorFlow."""
 
     adapter = TensorflowAdapter()
+    if_no_step = "pass the hook to the training, such as model.fit(…, callbacks=[hook])"
     takes_over = True
     saved_by_default = TF_DEFAULT_SAVED_COLLECTIONS
 

@@ -88,6 +88,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
     """
 
     adapter = XGBoostAdapter()
+    if_no_step = "pass the hook to the training: xgboost.train(…, callbacks=[hook])"
     takes_over = True
     observes = True
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
