@@ -74,16 +74,29 @@ def batches(steps: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array
         yield x, (np.square(x).sum(axis=1, keepdims=True) < 0.6).astype(np.float32)
 
 
-def train(
-    out_dir: str, *, failing: bool, steps: int, save_interval: int, pause: float = 0.0
-) -> None:
-    rng = np.random.default_rng(7)
-    network = Network(failing, rng)
-    with smdebug.Hook(
+class ObservingHook(smdebug.Hook):
+    """A hook for any loop that saves statistics of every tensor, as `smdebug.start` does for PyTorch."""
+
+    observes = True
+
+
+def hook_for(out_dir: str, save_interval: int | None) -> smdebug.Hook:
+    """Return a hook that saves statistics, or with an interval the tensors themselves."""
+    if save_interval is None:
+        return ObservingHook(out_dir)
+    return smdebug.Hook(
         out_dir,
         include_collections=["weights", "gradients"],
         save_config=SaveConfig(save_interval=save_interval),
-    ) as hook:
+    )
+
+
+def train(
+    out_dir: str, *, failing: bool, steps: int, save_interval: int | None, pause: float = 0.0
+) -> None:
+    rng = np.random.default_rng(7)
+    network = Network(failing, rng)
+    with hook_for(out_dir, save_interval) as hook:
         for x, y in batches(steps, rng):
             with hook.step(modes.TRAIN):
                 outputs = network.forward(x)
@@ -105,6 +118,11 @@ def main() -> None:
     parser.add_argument("--ill", dest="failing", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--save-interval", type=int, default=20)
+    parser.add_argument(
+        "--statistics",
+        action="store_true",
+        help="save statistics of every tensor instead of values",
+    )
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
     arguments = parser.parse_args()
     try:
@@ -112,7 +130,7 @@ def main() -> None:
             arguments.out_dir,
             failing=arguments.failing,
             steps=arguments.steps,
-            save_interval=arguments.save_interval,
+            save_interval=None if arguments.statistics else arguments.save_interval,
             pause=arguments.pause,
         )
     except TrainingStopped as stopped:  # everything saved is written

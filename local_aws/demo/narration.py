@@ -12,6 +12,7 @@ from typing import Any
 from local_aws.debugger import LocalDebugger
 from local_aws.demo.screen import Screen
 from local_aws.demo.training import FAILING, SAVE_INTERVAL, STEPS, Run
+from smdebug.diagnosis import Issue, as_text
 
 TIMEOUT = 80.0  # seconds, for everything after the start of the trainings
 FOUND = "Rule Evaluation Condition Met"
@@ -20,8 +21,9 @@ INTRODUCTION = f"""
 smdebug: find out what is going wrong in a training while it runs
 
 Two networks learn to separate points inside a circle from those outside. One run is failing: its gradients
-vanish before they reach the first layers. A hook saves loss, weights and gradients to a bucket every
-{SAVE_INTERVAL} steps. Each saved step starts the rules; a finding sends an alert, and can stop the training.
+vanish before they reach the first layers. A hook saves the loss, and statistics of weights and gradients, to
+a bucket every {SAVE_INTERVAL} steps. Each saved step starts the default rules; a finding sends an alert, and
+can stop the training.
 """
 
 
@@ -173,6 +175,7 @@ def conclusion(runs: Sequence[Run], summary: Path, keep: Path | None, screen: Sc
         f"The {screen.bold('failing')} run {stopped} after {last} of {STEPS[FAILING]} steps: "
         "no gradient reaches its first layers,",
         "so they never learn. Its loss alone would have shown this much later.",
+        *diagnosis_lines(failing, screen),
         f"The {screen.bold('healthy')} run {'was stopped, too' if healthy.was_stopped else 'completed'}.",
         "",
         f"Summary: {screen.bold(os.path.relpath(summary))}",
@@ -185,6 +188,19 @@ def conclusion(runs: Sequence[Run], summary: Path, keep: Path | None, screen: Sc
             f"python -m smdebug.rules.rule_invoker --trial-dir {keep}/{FAILING}"
         )
     return "\n".join(lines)
+
+
+def diagnosis_lines(run: Run, screen: Screen) -> list[str]:
+    """The problems of a run, as its first events say them: each once, with what to try."""
+    found: dict[str, list[str]] = {}
+    for detail in run.shown_findings.values():
+        issue = Issue.from_dict(detail.get("diagnosis") or {})
+        if issue.what:
+            found.setdefault(issue.cause or issue.what, as_text(issue))
+    lines: list[str] = []
+    for first, *rest in found.values():
+        lines += ["", screen.red(f"✗ {first}"), *rest]
+    return [*lines, ""] if lines else []
 
 
 def rule_name(detail: Mapping[str, Any]) -> str:

@@ -95,6 +95,7 @@ def as_data(run: Run, debugger: LocalDebugger) -> dict[str, Any]:
                 "step": finding.step,
                 "rule": finding.name,
                 "messages": [worst["message"] for worst in finding.worst],
+                "diagnosis": finding.detail.get("diagnosis"),
                 "seconds_after_upload": seconds_after_upload(
                     run.shown_findings.get(finding.id, finding.detail)
                 ),

@@ -14,14 +14,14 @@ from typing import Any
 
 from local_aws.assembly import ROOT
 from local_aws.debugger import LocalDebugger
+from smdebug.rules.rule_sets import default_rules
 
 SCRIPT = ROOT / "examples" / "train_numpy.py"
 FAILING = "failing"
 STEPS = {FAILING: 1200, "healthy": 300}
-SAVE_INTERVAL, PAUSE = 20, 0.05
+SAVE_INTERVAL, PAUSE = 10, 0.05
 RULES: list[Any] = [
-    {"name": "VanishingGradient", "rule": "VanishingGradient", "actions": ["stoptraining"]},
-    {"name": "ExplodingTensor", "rule": "ExplodingTensor", "actions": ["stoptraining"]},
+    {"name": name, "rule": name, "actions": ["stoptraining"]} for name in default_rules()
 ]
 
 
@@ -65,7 +65,7 @@ def training(name: str, debugger: LocalDebugger) -> Iterator[Run]:
     """Start a training that saves to the local bucket; kill it at the end."""
     command = [sys.executable, "-W", "ignore", str(SCRIPT), "--out-dir", debugger.path(name)]
     command += ["--steps", str(STEPS[name]), "--pause", str(PAUSE)]
-    command += ["--save-interval", str(SAVE_INTERVAL)]
+    command += ["--statistics"]
     if name == FAILING:
         command.append("--failing")
     sources = [ROOT / "layers" / "smdebug_core" / "python", ROOT / "rules"]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from smdebug.rules.rule_sets import default_rules
 from tests.local_aws.test_local_aws import ROOT, environment
 
 
@@ -28,26 +29,30 @@ def test_it_prints_one_document_and_keeps_the_runs_in_the_folder(tmp_path):
 
     assert failing["ended"] == "stopped"
     assert [(action["action"], action["rule"]) for action in failing["stopped_by"]] == [
-        ("stoptraining", "VanishingGradient")
+        ("stoptraining", "GradientFlow")
     ]
     assert 0 < len(failing["steps"]) < failing["steps_planned"] / 20
-    assert {rule["name"]: rule["status"] for rule in failing["rules"]} == {
-        "VanishingGradient": "IssuesFound",
-        "ExplodingTensor": "NoIssuesFound",
+    statuses = {rule["name"]: rule["status"] for rule in failing["rules"]}
+    assert {name for name, status in statuses.items() if status != "NoIssuesFound"} == {
+        "GradientFlow"
     }
+    assert set(statuses) == set(default_rules())
     (finding,) = failing["findings"]
     assert set(finding["seconds_after_upload"]) == {"indexed", "evaluated", "published"}
-    assert "gradient/layer00_weight" in finding["messages"][0]
+    assert "layer00_weight" in finding["messages"][0]
+    diagnosis = finding["diagnosis"]
+    assert (diagnosis["role"], diagnosis["cause"]) == ("cause", "vanishing gradient")
+    assert diagnosis["try"]
     (alert,) = [alert for alert in failing["alerts"] if "finding" in alert]
     assert (alert["finding"], alert["step"]) == (finding["id"], finding["step"])
     assert alert["seconds_after_upload"] > 0
 
     assert (healthy["ended"], healthy["findings"], healthy["alerts"]) == ("finished", [], [])
-    assert healthy["steps"][-1] == 280
+    assert healthy["steps"][-1] == 299
     for run in results["runs"]:
         assert "<html" in Path(run["report"]).read_text(encoding="utf-8")
         assert any((kept / run["name"] / "events").iterdir())
-    assert "VanishingGradient" in Path(results["summary"]).read_text(encoding="utf-8")
+    assert "GradientFlow" in Path(results["summary"]).read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
