@@ -52,3 +52,20 @@ CATALOG: Mapping[str, RuleEntry] = {
     name: RuleEntry(name, _module(name), sentence) for name, sentence in _ENTRIES
 }
 """Every default rule by its name."""
+
+TAKES_THE_PLACE_OF: Mapping[str, tuple[str, ...]] = {
+    "LostUpdates": ("UnchangedTensor",),
+    "InputScale": ("CheckInputImages",),
+    "InputPadding": ("NLPSequenceRatio",),
+    "LabelBalance": ("ClassImbalance",),
+    "InitialWeights": ("PoorWeightInitialization",),
+    "LearningRate": ("WeightUpdateRatio",),
+    "NonFiniteValues": ("ExplodingTensor",),
+    "GradientFlow": ("VanishingGradient",),
+    "DeadUnits": ("DeadRelu", "AllZero"),
+    "SaturatedUnits": ("SaturatedActivation",),
+    "ConstantOutput": ("TensorVariance",),
+    "StuckLoss": ("LossNotDecreasing",),
+    "Generalisation": ("Overfit", "Overtraining"),
+}
+"""The rules of the old library that a default rule takes the place of, where nobody names rules."""

@@ -7,15 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import getdoc
 
+from smdebug_default_rules.reference import default_set
 from smdebug_rules.catalog import CATALOG, Parameter, RuleEntry
 
 _HEAD = """\
 # The built-in rules
 
-<!-- This page is generated from the catalog: change rules/smdebug_rules, then run `make rules-page`. -->
+<!-- This page is generated from the catalog: change rules/smdebug_rules or rules/smdebug_default_rules, then run `make rules-page`. -->
 
-A rule checks one condition at every saved step of a run. These rules come with the library; [Writing a
-rule](writing-a-rule.md) shows how to add your own.
+A rule checks one condition at every saved step of a run. Two sets come with the library: [the default
+set](#the-default-set), which evaluates a run when nobody names rules, and the rules of the old library, by name.
+[Writing a rule](writing-a-rule.md) shows how to add your own.
 
 The Python block on this page runs as it is, given `run_path`, the path of a run.
 
@@ -51,7 +53,8 @@ python -m smdebug.rules.rule_invoker --list
 python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
 ```
 
-## What all rules have in common
+{default set}
+## What all rules of the old library have in common
 
 - **Parameters** may be text, as in JSON: numbers, `True` or `false`, and lists, either comma-separated or as JSON:
   `'["a", "b"]'`. A comma within the brackets or braces of a pattern (`a{1,2}`) belongs to the pattern; write a list as
@@ -68,7 +71,7 @@ python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
   unless their description says otherwise.
 - **State** is plain data: a rule restored in another process continues where `save_state` left off.
 
-## All rules in one table
+## All rules of the old library in one table
 
 """
 
@@ -118,7 +121,8 @@ def reference() -> str:
     ]
     table = ["| rule | finds | collections |", "|---|---|---|", *rows]
     chapters = [line for entry in CATALOG.values() for line in _chapter(entry)]
-    return _HEAD + "\n".join([*table, *chapters]) + "\n"
+    head = _HEAD.replace("{default set}", default_set())
+    return head + "\n".join([*table, *chapters]) + "\n"
 
 
 def _chapter(entry: RuleEntry) -> Iterator[str]:
