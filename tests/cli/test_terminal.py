@@ -24,7 +24,8 @@ def test_a_terminal_that_knows_no_unicode_gets_none(failing):
 def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_path):
     """Click takes a terminal of ASCII for one of UTF-8; one of Latin-1 it takes at its word."""
     saved = [f"名_loss_{at}" for at in range(50)]
-    with smdebug.Hook(str(tmp_path / "run")) as hook, hook.step():
+    place = str(tmp_path / "run")
+    with smdebug.Hook(place, include_collections=["losses"]) as hook, hook.step():
         hook.record_all(dict.fromkeys(saved, 1.0))
     latin = {"PYTHONIOENCODING": "latin-1"}
     result = in_a_shell("inspect", str(tmp_path / "run"), "--json", **latin)

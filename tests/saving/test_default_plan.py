@@ -182,10 +182,29 @@ def test_a_collection_that_was_changed_is_a_choice(tmp_path):
     assert read(tmp_path / "asked").steps(modes.TRAIN) == list(range(7))
 
 
-def test_hooks_do_not_follow_the_plan_unless_they_observe(place):
+def test_a_hook_with_a_place_and_nothing_else_follows_the_plan(place):
     with smdebug.Hook(place) as hook:
         train(hook)
-    assert read(place).tensor_names() == ["loss"]
+    assert read(place).statistics(3, modes.TRAIN).names
+
+
+def test_every_number_that_is_recorded_is_a_series_and_no_tensor(place):
+    with smdebug.Hook(place) as hook:
+        for step in range(13):
+            with hook.step():
+                hook.record_all({"learning_rate": 1 / (step + 1), "dense/weight": np.ones(3)})
+    trial = read(place)
+    assert trial.series("learning_rate").values.tolist() == [1 / (step + 1) for step in range(13)]
+    assert trial.statistics(0).names == ["dense/weight"]
+
+
+def test_the_tensors_of_a_batch_are_measured_and_its_form_is_a_fact(place):
+    with smdebug.Hook(place) as hook, hook.step():
+        hook.record_batch({"x": np.ones((6, 2)), "y": [np.arange(6)]})
+    trial = read(place)
+    assert trial.statistics(0).of("inputs").names == ["batch_input_0", "batch_input_1"]
+    facts = trial.facts(0)
+    assert (facts["shapes"], facts["distinct_rows"]) == ([[6, 2], [6]], 1)
 
 
 def test_the_default_configuration_is_recognised_before_and_after_the_first_step(place):

@@ -15,12 +15,14 @@ leave the device; at a step at which none is, trees are not walked at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
+from smdebug.saving.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 from smdebug.saving.framework import require
 from smdebug.saving.hook import FrameworkHook, NeutralCollections
 
@@ -69,8 +71,32 @@ class JaxAdapter(FrameworkAdapter):
             "spread",
         )
 
+    def is_whole(self, value: Any) -> bool:
+        return not isinstance(value, jax.Array) or value.is_fully_replicated
+
+    def number(self, value: Any) -> Any:
+        if not isinstance(value, jax.Array):
+            return super().number(value)
+        if isinstance(value, jax.core.Tracer) or value.size != 1:
+            return None
+        if not value.is_fully_addressable or value.dtype.kind == "c":
+            return None
+        return _Late(value)
+
     def rank_and_size(self) -> tuple[int, int]:
         return int(jax.process_index()), int(jax.process_count())
+
+
+class _Late:
+    """A number that a device computes. To read it here would be to wait; it is read behind the training."""
+
+    def __init__(self, value: Any):
+        value.copy_to_host_async()
+        self._value = value
+
+    def __float__(self) -> float:
+        # A jitted function may have taken the memory over, if the number was donated to it.
+        return math.nan if self._value.is_deleted() else float(self._value.reshape(()))
 
 
 class Hook(FrameworkHook):
@@ -81,11 +107,13 @@ class Hook(FrameworkHook):
             hook.record("loss", loss)
             hook.record_gradients(gradients)
 
-    Record outside of jitted functions: inside there are no values yet.
+    Record outside of jitted functions: inside there are no values yet. With a path and nothing else it
+    follows the default plan: numbers are series of all steps, and of trees statistics are kept.
     """
 
     adapter = JaxAdapter()
     takes_over = True
+    observes = True
     saved_by_default = NeutralCollections.saved_by_default
 
     def make_collections(self) -> JaxCollections:
@@ -93,22 +121,31 @@ class Hook(FrameworkHook):
 
     def record_weights(self, params: Any) -> None:
         """Record each leaf of a tree of parameters, by its path: `Dense_0/kernel`."""
-        self.record_tree(params)
+        self._record_as(params, "", PARAMETERS)
 
     def record_gradients(self, gradients: Any) -> None:
         """Record each leaf of a tree of gradients: `gradient/Dense_0/kernel`."""
-        self.record_tree(gradients, "gradient")
+        self._record_as(gradients, "gradient", GRADIENTS)
+
+    def record_updates(self, updates: Any) -> None:
+        """Record each leaf of a tree of updates, as Optax returns it: `update/Dense_0/kernel`."""
+        self._record_as(updates, "update", UPDATES)
 
     def record_layers(self, intermediates: Any) -> None:
         """Record outputs of layers, from Flax's `capture_intermediates`, as `output/Dense_0`."""
-        self.record_tree(intermediates, "output")
+        self._record_as(intermediates, "output", OUTPUTS)
 
     def record_tree(self, tree: Any, prefix: str = "") -> None:
         """Record each leaf of any tree, as `<prefix>/<path>`."""
+        self._record_as(tree, prefix)
+
+    def _record_as(self, tree: Any, prefix: str, kind: str | None = None) -> None:
         if not self.due:
             return
         for path, leaf in _leaves(tree):
             name = f"{prefix}/{path}" if prefix and path else prefix or path
+            if kind is not None:
+                self.observe_as(name, kind)
             self.record(name, leaf)
 
 

@@ -136,7 +136,9 @@ class BaseHook(ConfigurableHook):
 
     def record_all(self, tensors: Mapping[str, Any]) -> None:
         """Record several tensors, by name."""
-        if self.recorder.due or self.recorder.state is not State.IN_STEP:
+        recorder = self.recorder
+        is_kept = recorder.due or recorder.capture.observer is not None
+        if is_kept or recorder.state is not State.IN_STEP:
             for name, value in tensors.items():
                 self.record(name, value)
 

@@ -14,6 +14,7 @@ from smdebug.config.parsing import whole_number
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.framing import Checksum
 from smdebug.files.names import file_name_of, worker_in
+from smdebug.numbers.batches import batch_facts
 from smdebug.saving.adapter import NamedTensors
 from smdebug.saving.base_hook import BaseHook, ScalarCache
 from smdebug.saving.default_plan import DefaultPlan
@@ -114,6 +115,19 @@ class CallbackHook(BaseHook):
         """Record the inputs of a layer: every tensor in them, however nested, as `<name>_input_<i>`."""
         if self.recorder.due:
             self._record_numbered(f"{name}_input_", self.tensors_in(values))
+
+    def record_batch(self, batch: Any) -> None:
+        """Record the tensors of a batch, however nested, as `batch_input_<i>`.
+
+        Under the default plan the shapes and the number of distinct rows are facts of the step.
+        """
+        if not self.recorder.due:
+            return
+        self.record_inputs("batch", batch)
+        observations = self.observations
+        if observations is not None:
+            arrays = [self.adapter.to_array(tensor) for tensor in self.tensors_in(batch)]
+            self.guarded(lambda: observations.note(**batch_facts(arrays)))
 
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
@@ -244,9 +258,13 @@ class Hook(FrameworkHook):
                     hook.record("loss", loss)
                     hook.record_all({f"gradient/{name}": g for name, g in gradients.items()})
 
+    With a path and nothing else it follows the default plan: every number that is recorded is a series of all
+    steps; losses and metrics of chosen steps are saved, and of other tensors statistics. `gradient/…`,
+    `update/…`, `…_input_0` and `…_output_0` say what a tensor is; any other is a parameter.
+
     The collections losses, metrics, weights, biases and gradients know their members by name; losses and
-    metrics are saved by default. Several processes may save one run: give each its `worker` (a rank, or a
-    name), `num_workers`, and `include_workers="all"`.
+    metrics are saved with any choice of tensors. Several processes may save one run: give each its `worker`
+    (a rank, or a name), `num_workers`, and `include_workers="all"`.
 
     `rules` watch the run where the application is deployed: names, or entries as in `rules.json`. When a
     stop is requested, `on_stop` is called and the next step raises `TrainingStopped`. With several workers,
@@ -254,6 +272,7 @@ class Hook(FrameworkHook):
     request is looked for at most every `look_for_stop` seconds; None means never.
     """
 
+    observes = True
     saved_by_default = NeutralCollections.saved_by_default
 
     @takes(LoopOptions, positional=1)

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from smdebug.files.observations import ObservedTensor
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.default_plan import DIGESTED, kind_of
@@ -65,6 +67,8 @@ class Observer:
 
     def observe(self, name: str, value: Any) -> bool:
         """Keep what is measured of a tensor; return whether it has anything to measure."""
+        if isinstance(value, bool | int | float | np.number):  # a series has it
+            return False
         known = self._known.get(name)
         if known is None or not known.is_of(value):
             known = self._know(name, value)

@@ -1,0 +1,62 @@
+"""Facts of a batch."""
+
+import numpy as np
+import pytest
+
+from smdebug.numbers.batches import batch_facts, distinct_rows, label_facts
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        (np.arange(6).reshape(3, 2), 3),
+        (np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]]), 2),
+        (np.zeros((4, 3, 2), np.float16), 1),
+        (np.array([[1, 2], [3, 4]]).T[:, ::-1], 2),
+        (np.zeros((1, 3)), None),
+        (np.zeros((0, 3)), None),
+        (np.zeros((3, 0)), None),
+        (np.float32(1.0).reshape(()), None),
+        (np.array([["a"], ["b"]]), None),
+    ],
+)
+def test_rows_that_are_the_same_count_once(batch, expected):
+    assert distinct_rows(batch) == expected
+
+
+def test_the_first_input_with_rows_is_compared_and_every_shape_is_told():
+    facts = batch_facts([np.float64(1.0).reshape(()), np.ones((2, 3)), np.ones(2)])
+    assert facts == {"shapes": [[], [2, 3], [2]], "distinct_rows": 1}
+    assert batch_facts([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("labels", "seen", "largest", "share"),
+    [
+        (np.array([0, 1, 1, 1]), 2, 1, 0.75),
+        (np.array([[0.0], [2.0]]), 2, 0, 0.5),
+        (np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), 2, 1, 2 / 3),
+        (np.array([True, True]), 1, 1, 1.0),
+    ],
+)
+def test_labels_are_whole_numbers_or_rows_with_a_single_1(labels, seen, largest, share):
+    facts = label_facts(labels)
+    assert facts["targets"] == len(labels)
+    assert (facts["classes_seen"], facts["largest_class"]) == (seen, largest)
+    assert facts["largest_share"] == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        np.array([0.5, 1.0]),
+        np.array([-1, 0]),
+        np.array([np.nan, 1.0]),
+        np.array([1e9, 0.0]),
+        np.array([[0.2, 0.8], [0.5, 0.5]]),
+        np.zeros(0),
+        np.array(["a"]),
+    ],
+)
+def test_targets_of_a_regression_have_no_balance(targets):
+    assert label_facts(targets) == {}
