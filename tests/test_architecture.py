@@ -40,7 +40,7 @@ ARROWS = {
     },
     "profiler": {"config", "logger"},
     "service": {
-        *("files", "storage", "logger", "trials.utils", "plain_text"),
+        *("files", "storage", "logger", "trials.utils", "plain_text", "diagnosis"),
         "config.json_config",  # an imported job is held to what a hook takes
     },
     "runs": {

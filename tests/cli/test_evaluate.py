@@ -174,7 +174,17 @@ def test_rules_are_listed_and_described(ask):
     answer = ask("rules", "lossnotdecreasing")
     assert (answer.code, "increase_threshold_percent" in answer.out) == (0, True)
     assert "smdebug evaluate ./my-run --rule LossNotDecreasing" in answer.out
+    assert "What to try" in answer.out
+    assert "Change the learning rate by a factor of 3" in answer.out
     assert ask("rules", "Nope").code == 2
+
+
+def test_the_default_set_is_listed_apart(ask, default_set):
+    names = {rule["name"]: rule["set"] for rule in ask("rules", "--json").json}
+    assert (names["LossSpike"], names["VanishingGradient"]) == ("default", None)
+    out = ask("rules").out
+    assert out.index("The default set") < out.index("LossSpike") < out.index("VanishingGradient")
+    assert "Undo the change of the learning rate." in ask("rules", "learningratejump").out
 
 
 def test_a_process_that_dies_is_reported_and_not_waited_for(ask, failing, tmp_path):

@@ -11,6 +11,7 @@ from functions.followup.action_outcomes import OutcomesInIndex
 from smdebug.exceptions import (
     RuleUnknown,
 )
+from smdebug.service.findings import issues_in
 from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, failing
 
 
@@ -92,3 +93,33 @@ def test_outcomes_of_actions_are_in_the_order_of_time(stock):
     json.dumps(run.actions().to_dict())
     assert stock.begin("b/other")
     assert stock.run("b/other").actions() == []
+
+
+def test_problems_of_many_findings_are_shown_once_with_their_symptoms(stock):
+    stock.begin()
+    cause = {
+        "role": "cause",
+        "cause": "learning rate",
+        "what": "it rose",
+        "since": 3,
+        "rules": ["LR"],
+    }
+    symptom = {"cause": "spike", "what": "loss jumped", "since": 4}
+    alone = {
+        "role": "cause",
+        "cause": "spike",
+        "what": "loss jumped",
+        "since": 4,
+        "rules": ["Spike"],
+    }
+    for step, diagnosis in enumerate([cause, alone, {**cause, "symptoms": [symptom]}, None]):
+        stock.index.put_finding(RUN, step, f"{step}", {"step": step, "diagnosis": diagnosis})
+    found = stock.run().findings()
+    assert [item.issue and item.issue.cause for item in found] == [
+        "learning rate",
+        "spike",
+        "learning rate",
+        None,
+    ]
+    (issue,) = issues_in(found)
+    assert (issue.cause, [item.cause for item in issue.symptoms]) == ("learning rate", ["spike"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.diagnosis_output import print_issues
 from smdebug.cli.output import output_options, print_json, print_line, print_table
 from smdebug.cli.service_options import stack_option, watched_run
 
@@ -26,7 +27,7 @@ def command(
     stack: str | None,
     as_json: bool,
 ) -> int:
-    """List the findings of the rules that watch RUN, by step.
+    """Show the problems of RUN with their causes, and list the findings of its rules by step.
 
     \b
     Examples:
@@ -36,12 +37,15 @@ def command(
 
     Exits with 0 if nothing was found, and with 1 if something was.
     """
+    from smdebug.service.findings import issues_in
+
     found = watched_run(stack, run).findings(rule, since_step=since, limit=last)
     if as_json:
         print_json(found.to_dict())
     elif not found:
         print_line("No findings.")
     else:
+        print_issues(issues_in(found))
         print_table(
             ("step", "mode", "rule", "found", "worst", "statistic", "value"),
             [

@@ -15,7 +15,7 @@ from smdebug.cli.output import output_options, print_heading, print_json, print_
 @click.argument("name", required=False, shell_complete=complete_rule)
 @output_options
 def command(name: str | None, as_json: bool) -> None:
-    """List the built-in rules, or describe the rule NAME and its parameters.
+    """List the built-in rules, or describe the rule NAME: its parameters, and what to try if it fires.
 
     \b
     Examples:
@@ -24,12 +24,17 @@ def command(name: str | None, as_json: bool) -> None:
       smdebug rules --json | jq '.[].name'
     """
     from smdebug.rules.generic import catalog, find_rule
+    from smdebug.rules.rule_sets import default_rules
 
     if name is None:
-        entries = list(catalog().values())
+        entries, default = list(catalog().values()), list(default_rules().values())
         if as_json:
-            print_json([_entry(entry) for entry in entries])
+            print_json([_entry(entry) for entry in [*entries, *default]])
             return
+        if default:
+            print_line(strong("The default set") + ": evaluates runs for which nobody names rules")
+            print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in default])
+            print_heading("The rules of the original's names")
         print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in entries])
         print_line(faint("\nsmdebug rules NAME lists the parameters of a rule."))
         return
@@ -50,12 +55,20 @@ def command(name: str | None, as_json: bool) -> None:
                 for parameter in rule.parameters
             ],
         )
+    loaded = rule.load()
+    for cause, texts in loaded.advice.items():
+        print_heading(f"What to try{f': {cause}' if cause and len(loaded.advice) > 1 else ''}")
+        for text in texts:
+            print_line(f"  {text}")
     print_heading("Examples")
     print_line(f"  smdebug evaluate ./my-run --rule {rule.name}{_example(rule)}")
 
 
 def _entry(rule: Any) -> dict[str, Any]:
+    from smdebug.rules.rule_sets import DEFAULT, default_rules
+
     payload = {key: value for key, value in vars(rule).items() if key != "parameters"}
+    payload["set"] = DEFAULT if rule.name in default_rules() else None
     payload["parameters"] = [
         {
             key: list(value) if isinstance(value, tuple) else value

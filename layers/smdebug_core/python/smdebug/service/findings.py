@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
+from smdebug.diagnosis.issues import Issue
 from smdebug.service.records import NOTHING_EVALUATED
 from smdebug.service.tables import PlainData, moment
 
@@ -48,6 +49,12 @@ class FindingEvent(PlainData):
     def is_of(self, rule: str) -> bool:
         """Whether `rule` is the name, the configuration's id or the class of its rule."""
         return rule in (self.name, self.rule, self._configuration.get("id"))
+
+    @property
+    def issue(self) -> Issue | None:
+        """The problem that it belongs to, as the event says; None for events without one."""
+        diagnosis = _mapping(self.detail.get("diagnosis"))
+        return Issue.from_dict(diagnosis) if diagnosis else None
 
     @property
     def _configuration(self) -> Mapping[str, Any]:
@@ -108,3 +115,18 @@ def action_outcome(rule_id: str, body: Mapping[str, Any]) -> ActionOutcome:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def issues_in(findings: Iterable[FindingEvent]) -> list[Issue]:
+    """Return the problems in these events, each once and with the most symptoms that an event names."""
+    found: dict[str, Issue] = {}
+    for finding in findings:
+        issue = finding.issue
+        if issue is None:
+            continue
+        key = issue.cause or ", ".join(issue.rules)
+        known = found.get(key)
+        if known is None or len(issue.symptoms) >= len(known.symptoms):
+            found[key] = issue
+    symptoms = {symptom.cause for issue in found.values() for symptom in issue.symptoms}
+    return [issue for key, issue in found.items() if key not in symptoms]
