@@ -47,6 +47,10 @@ ARROWS = {
         *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger"),
         *("service.records", "service.rules_file"),
     },
+    "companion": {
+        *("diagnosis", "files.names", "plain_text", "rules.rule_sets", "runs", "storage", "trials"),
+        *("service.records", "service.rules_file"),
+    },
     "export": {"files", "storage", "numbers", "trials", "runs"},
     "reports": {"files", "storage", "numbers", "trials", "runs", "service", "rules", "diagnosis"},
     "plots": {"numbers", "trials", "runs"},

@@ -76,6 +76,17 @@ def test_a_problem_opens_and_resolves_while_the_run_grows(tmp_path, rules):
     assert (following.has_ended, following.results[0].looked) == (True, 5)
 
 
+def test_a_problem_that_came_and_went_between_two_looks_is_reported(tmp_path, rules):
+    training = Training(tmp_path / "run")
+    training.step(1.0, 11.0, 1.0)
+    following = Following(open_run(tmp_path / "run"), ["High"], file=rules)
+    assert [change.kind for change in following.advance()] == [Kind.OPENED, Kind.RESOLVED]
+    assert following.advance() == []
+    training.step(12.0)
+    assert [change.kind for change in following.advance()] == [Kind.OPENED]
+    assert len(following.open_issues) == 1
+
+
 def test_following_in_pieces_has_the_result_of_evaluating_at_once(tmp_path, rules):
     training = Training(tmp_path / "run")
     training.step(*range(30))

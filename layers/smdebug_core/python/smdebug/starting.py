@@ -14,6 +14,7 @@ import atexit
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,19 +31,19 @@ _is_watching = False
 class Watched:
     """The trainings watched since `start`. Leaving it as a context manager, or `stop`, ends their runs."""
 
-    def __init__(self, out_dir: str, rules: Any, include_workers: str | None):
+    def __init__(self, out_dir: str, rules: Any, **options: Any):
         self.out_dir = out_dir
         self.runs: list[str] = []
         """The places of the runs saved so far: one per training of its own, `out_dir`, `out_dir-2` …"""
         self._rules = rules
-        self._workers = {} if include_workers is None else {"include_workers": include_workers}
+        self._options = {name: value for name, value in options.items() if value is not None}
         self._hooks: list[Any] = []
 
     def make_hook(self, hook_class: Any) -> Any:
         """Make the hook of a training that has begun."""
         number = len(self._hooks) + 1
         place = self.out_dir if number == 1 else f"{self.out_dir}-{number}"
-        hook = hook_class(place, rules=self._rules, **self._workers)
+        hook = hook_class(place, rules=self._rules, **self._options)
         self._hooks.append(hook)
         self.runs.append(place)
         get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
@@ -88,6 +89,8 @@ def start(
     *,
     rules: Any = None,
     include_workers: str | None = None,
+    evaluate: bool | None = None,
+    alerts: str | Iterable[str] | None = None,
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
 
@@ -95,6 +98,9 @@ def start(
     optimizer exists already are watched as well. With several processes, give each the same `out_dir`: the
     first saves everything and the others digests of their parameters, unless `include_workers` says
     otherwise ("one" or "all").
+
+    With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
+    trains, prints problems as they are detected, and sends them to the addresses in `alerts`.
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -105,7 +111,13 @@ def start(
         _current.stop()
     place = _own_folder() if out_dir is None else os.fspath(out_dir)
     check_place(str(place))
-    _current = Watched(str(place).rstrip("/"), rules, include_workers)
+    _current = Watched(
+        str(place).rstrip("/"),
+        rules,
+        include_workers=include_workers,
+        evaluate=evaluate,
+        alerts=alerts,
+    )
     if _is_watching:
         for watcher in _watchers():
             watcher.restart()

@@ -14,7 +14,7 @@ from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
-from smdebug.cli.output import number, output_options, plural, print_json_line
+from smdebug.cli.output import number, output_options, print_json_line
 
 if TYPE_CHECKING:
     from smdebug.runs.following import Change
@@ -228,18 +228,15 @@ def _ending(run: LiveRun) -> str:
     """Return how the run ended; without a check, nothing is said of its health."""
     from smdebug.runs.diagnosing import not_checked_in_words
 
-    count = len(run.following.issues) if run.following else 0
-    results = run.following.results if run.following else []
-    end = f"{run.path} ended at step {run.last_step or 0:,}"
-    if count:
-        return f"{bad('✗')} {end}: {plural(count, 'problem')} detected"
-    passed = sum(result.has_seen and not result.error for result in results)
-    if passed:
-        return f"{good('✓')} {end}: {plural(passed, 'rule')} passed"
+    end = f"{run.path} ended at step {run.last_step or 0:,}: {run.outcome}"
+    following = run.following
+    if following is not None and following.issues:
+        return f"{bad('✗')} {end}"
+    if not _checked_nothing(run):
+        return f"{good('✓')} {end}"
+    results = following.results if following is not None else []
     missing = {result.name: result.not_checked for result in results if result.not_checked}
-    return "\n    ".join(
-        [f"{faint('–')} {end}: nothing was checked", *not_checked_in_words(missing)]
-    )
+    return "\n    ".join([f"{faint('–')} {end}", *not_checked_in_words(missing)])
 
 
 def _lines(run: LiveRun) -> list[str]:

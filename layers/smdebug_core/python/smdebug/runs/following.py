@@ -75,6 +75,7 @@ class Following:
             for rule in configurations(trial, rules)
         ]
         self._open: dict[str, Issue] = {}
+        self._seen: set[str] = set()
         self._all: tuple[Issue, ...] = ()
 
     @property
@@ -126,16 +127,20 @@ class Following:
         now = {
             key_of(issue): issue for issue in self._all if detecting.intersection(issue.all_rules)
         }
+        # A problem may have come and gone within the steps evaluated together: it is opened all the same.
+        reopened = {key for key in now if key not in self._open}
         changes = [
+            Change(Kind.OPENED, self.last_step, issue)
+            for issue in self._all
+            if key_of(issue) not in self._seen or key_of(issue) in reopened
+        ]
+        was_open = {**self._open, **{key_of(change.issue): change.issue for change in changes}}
+        changes += [
             Change(Kind.RESOLVED, self.last_step, issue)
-            for key, issue in self._open.items()
+            for key, issue in was_open.items()
             if key not in now
         ]
-        changes += [
-            Change(Kind.OPENED, self.last_step, issue)
-            for key, issue in now.items()
-            if key not in self._open
-        ]
+        self._seen.update(map(key_of, self._all))
         self._open = now
         return changes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -11,11 +11,16 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.following import Change, Following
 from smdebug.runs.opening import open_run
+from smdebug.runs.rule_results import plural
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
 MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while it is caught up with
 _LOSS_NAMES = ("loss", "train_loss", "training_loss")
+
+
+Rules = Sequence[RequestedRule] | Callable[[Trial], Sequence[RequestedRule]] | None
+"""The rules, or a function that chooses them once the run has begun; None: as `Following` does."""
 
 
 class State(Enum):
@@ -33,7 +38,7 @@ class LiveRun:
     """A run that is followed from its path; `advance` reads what is new."""
 
     path: str
-    rules: Sequence[RequestedRule] | None = None
+    rules: Rules = None
     rule_file: str | None = None
     state: State = State.AWAITED
     error: str = ""
@@ -61,9 +66,26 @@ class LiveRun:
         return self.state is State.ENDED
 
     @property
+    def is_behind(self) -> bool:
+        """Whether there are saved steps that were not evaluated yet."""
+        return self.state is State.CATCHING_UP
+
+    @property
     def failed_rules(self) -> dict[str, str]:
         """The rules that failed, with their errors."""
         return {} if self.following is None else self.following.failed
+
+    @property
+    def outcome(self) -> str:
+        """What the rules found so far: problems, or how many rules passed, or that nothing was checked."""
+        if self.following is None:
+            return "nothing was saved"
+        problems = len(self.following.issues)
+        if problems:
+            return f"{plural(problems, 'problem')} detected"
+        results = self.following.results
+        passed = sum(result.has_seen and not result.error for result in results)
+        return f"{plural(passed, 'rule')} passed" if passed else "nothing was checked"
 
     @property
     def loss(self) -> float | None:
@@ -72,7 +94,9 @@ class LiveRun:
     def _advance(self) -> list[Change]:
         following = self.following
         if following is None:
-            following = Following(open_run(self.path), self.rules, file=self.rule_file)
+            trial = open_run(self.path)
+            rules = self.rules(trial) if callable(self.rules) else self.rules
+            following = Following(trial, rules, file=self.rule_file)
             self.following = following
         changes = following.advance(most_steps=MOST_STEPS_AT_A_TIME)
         trial = following.trial

@@ -14,6 +14,7 @@ from smdebug.files.names import END_MARKER
 from smdebug.files.replicas import Replicas
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
+from smdebug.saving.companion import Companion
 from smdebug.saving.deadline import within
 from smdebug.saving.last_words import Saved, closing_line, problems
 from smdebug.saving.other_workers import CLOSED, LAST_STEP, wait_for_workers
@@ -32,6 +33,7 @@ class EndingHook(Protocol):
 
     recorder: Recorder
     access: WriteAccess | None
+    companion: Companion | None
 
     def begin_step(self, mode: ModeKeys | None = None) -> None: ...
 
@@ -91,6 +93,8 @@ class EndOfRun:
             self._process_end.leave()
             if self._hook.access is not None:
                 self._hook.access.leave()
+            if self._hook.companion is not None:
+                self._hook.companion.finish()
 
     def _at_exit(self) -> None:
         # A hook that saw no step and no value leaves no files.

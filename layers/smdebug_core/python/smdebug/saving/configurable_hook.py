@@ -26,6 +26,7 @@ from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.background import MAX_BYTES, PATIENCE
 from smdebug.saving.closing import write_all
+from smdebug.saving.companion import Companion, refuse_unevaluable
 from smdebug.saving.control import Agree, ControlObject, StopWatch
 from smdebug.saving.options import HookOptions
 from smdebug.saving.places import get_tensorboard_dir, place_for_a_run
@@ -97,6 +98,8 @@ class ConfigurableHook(singleton.AnyHook):
         self.recorder = Recorder(clock, self.adapter, self._prepare)
         self.access: WriteAccess | None = None
         self._untouched = _state_of(self)
+        self.companion: Companion | None = None
+        refuse_unevaluable(options.evaluate, options.alerts, self.out_dir)
         self._rules: bytes | None = None
         if options.rules is not None:
             self.set_rules(options.rules)
@@ -225,6 +228,8 @@ class ConfigurableHook(singleton.AnyHook):
             writer.write_rules(self._rules)
             if not isinstance(plan, default_plan.DefaultPlan):
                 self._warn_of_rules(self._rules)
+        if self.options.evaluate and is_chief and not self.dry_run:
+            self.companion = Companion(self.out_dir, self.options.alerts)
         notes = None
         if is_chief and self._states.is_active:
             notes = CheckpointNotes(self._states, self.training_run, writer.attempt.run_id)

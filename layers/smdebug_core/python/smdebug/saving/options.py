@@ -18,7 +18,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from smdebug.config.parsing import Default, patterns, truth, words
 from smdebug.config.reduction_config import ReductionConfig
@@ -27,6 +27,7 @@ from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
 from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
+from smdebug.saving.companion import checked_alerts
 from smdebug.saving.control import Agree
 from smdebug.saving.control_file import LOOK_EVERY
 from smdebug.saving.places import Place
@@ -58,6 +59,8 @@ class HookOptions:
     agree: Agree | None = None
     on_stop: Callable[[TrainingStopped], object] | None = None
     look_for_stop: float | None = LOOK_EVERY
+    evaluate: bool | Literal["here"] | None = None
+    alerts: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if self.reduction_config is not None and not isinstance(
@@ -74,6 +77,7 @@ class HookOptions:
             raise SMDebugValueError(
                 f"look_for_stop must be a number of seconds, or None for never, not {self.look_for_stop!r}"
             )
+        object.__setattr__(self, "alerts", checked_alerts(self.alerts))
         chosen = (
             self.reduction_config,
             self.save_config,

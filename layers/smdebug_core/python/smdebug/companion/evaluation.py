@@ -1,0 +1,100 @@
+"""What the process beside a training does: evaluate new steps, report problems, request a stop."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from smdebug.companion.alerts import Alerts
+from smdebug.companion.pipe import TrainingPipe
+from smdebug.diagnosis.wording import as_text, headline
+from smdebug.exceptions import SMDebugError
+from smdebug.files.names import STOP_KEY
+from smdebug.plain_text import escaped
+from smdebug.rules.rule_sets import DEFAULT
+from smdebug.runs.evaluating import configurations
+from smdebug.runs.following import Change, Kind
+from smdebug.runs.live_run import LiveRun
+from smdebug.service.records import STOP_TRAINING, RuleConfiguration
+from smdebug.service.rules_file import RULES_FILE, parse_rules
+from smdebug.storage import open_storage
+from smdebug.trials import Trial
+
+FOLDER_INTERVAL, BUCKET_INTERVAL = 1.0, 10.0
+
+
+class Companion:
+    """Follows one run. What it reports goes to stderr, and once per problem to the alerts."""
+
+    def __init__(self, place: str, alerts: Sequence[str] = ()):
+        self._storage = open_storage(place)
+        self._run = LiveRun(place, rules_beside)
+        self._alerts = Alerts(alerts, report)
+        self._is_stop_requested = False
+        self._interval = BUCKET_INTERVAL if self._storage.concurrency > 1 else FOLDER_INTERVAL
+
+    def follow(self, pipe: TrainingPipe) -> None:
+        """Evaluate what is new until the training has ended, and then the rest."""
+        while pipe.is_open_after(0 if self._run.is_behind else self._interval):
+            self._advance()
+        self._advance()  # a training writes its last files before it closes the pipe
+        while self._run.is_behind:
+            self._advance()
+        self._summarise()
+
+    def _advance(self) -> None:
+        for change in self._run.advance():
+            if change.kind is Kind.OPENED:
+                self._report(change)
+            else:
+                report(f"smdebug: resolved at step {change.step:,}: {headline(change.issue)}")
+
+    def _report(self, change: Change) -> None:
+        lines = as_text(change.issue)
+        report("\n".join([f"smdebug: {self._run.path}: {lines[0]}", *lines[1:]]))
+        self._alerts.send(f"{self._run.path}: {lines[0]}", "\n".join(lines[1:]))
+        if self._wants_stop(change) and not self._is_stop_requested:
+            self._is_stop_requested = True
+            self._request_stop(headline(change.issue))
+
+    def _wants_stop(self, change: Change) -> bool:
+        following = self._run.following
+        return following is not None and any(
+            action.get("name") == STOP_TRAINING
+            for rule in rules_beside(following.trial)
+            if rule.name in change.issue.all_rules
+            for action in rule.actions
+        )
+
+    def _request_stop(self, reason: str) -> None:
+        try:
+            self._storage.write(STOP_KEY, json.dumps({"reason": reason}).encode())
+            report(f"smdebug: stop requested: {reason}")
+        except SMDebugError as error:
+            report(f"smdebug: the training could not be asked to stop: {error}")
+
+    def _summarise(self) -> None:
+        following = self._run.following
+        if following is None:
+            return
+        for name, error in following.failed.items():
+            report(f"smdebug: {name} failed: {error}")
+        report(
+            f"smdebug: {self._run.path}: {self._run.outcome} in {self._run.steps_saved:,} saved steps. "
+            f"Again: smdebug evaluate {self._run.path}"
+        )
+
+
+def rules_beside(trial: Trial) -> list[RuleConfiguration]:
+    """Return the default set and the rules of the run."""
+    own: Sequence[RuleConfiguration] = ()
+    if trial.storage.exists(RULES_FILE):
+        own = parse_rules(trial.storage.read(RULES_FILE), file=RULES_FILE)
+    known = {rule.name for rule in own}
+    return [*own, *(rule for rule in configurations(trial, [DEFAULT]) if rule.name not in known)]
+
+
+def report(text: str) -> None:
+    """Print on stderr, where the training's own output stays readable."""
+    print(escaped(text, keep="\n"), file=sys.stderr, flush=True)

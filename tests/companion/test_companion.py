@@ -1,0 +1,176 @@
+"""An evaluation beside the training: another process that reads the run's own files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+import smdebug
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+
+TRAINING = """
+import os, sys, time
+import smdebug
+
+place, spike, *options = sys.argv[1:]
+hook = smdebug.Hook(
+    place, save_all=True, save_config=smdebug.SaveConfig(save_interval=1), look_for_stop=0,
+    rules=[{"rule": "ExplodingTensor", "actions": [{"name": "stoptraining"}] if "stop" in options else []}],
+    evaluate="here", alerts=[option for option in options if "://" in option],
+)
+print(os.getpid(), flush=True)
+with hook:
+    for step in range(1_000_000):
+        with hook.step():
+            hook.record("loss", float("nan") if str(step) == spike else 1.0)
+        if "endless" not in options and step >= 20:
+            break
+        if step >= 20:
+            time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def train(tmp_path) -> Iterator[Any]:
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*options: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", TRAINING, str(tmp_path / "run"), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def inbox() -> Iterator[Any]:
+    """A web service that keeps what it is sent."""
+    received: list[dict[str, Any]] = []
+
+    class Service(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received.append({"token": self.headers.get("token"), **json.loads(body)})
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Service)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    server.received = received
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_problem_is_printed_before_the_training_has_returned(train, tmp_path):
+    process = train("7")
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, errors
+    assert f"smdebug: {tmp_path / 'run'}: Exploding, at step 7" in errors
+    assert "    Try " in errors
+    assert (
+        f"1 problem detected in 21 saved steps. Again: smdebug evaluate {tmp_path / 'run'}"
+        in errors
+    )
+    assert "smdebug: " not in output
+
+
+def test_a_healthy_training_gets_one_line(train, tmp_path):
+    _, errors = train("none").communicate(timeout=100)
+    lines = [line for line in errors.splitlines() if line.startswith("smdebug")]
+    assert lines == [
+        f"smdebug: {tmp_path / 'run'}: 1 rule passed in 21 saved steps. "
+        f"Again: smdebug evaluate {tmp_path / 'run'}"
+    ]
+
+
+def test_a_rule_with_that_action_stops_the_training(train):
+    process = train("7", "endless", "stop")
+    _, errors = process.communicate(timeout=100)
+    assert "smdebug: stop requested: Exploding, at step 7" in errors
+    assert "TrainingStopped" in errors.splitlines()[-1]
+    assert process.returncode == 1
+
+
+def test_an_alert_is_sent_once_per_problem_with_its_secret_from_the_environment(train, inbox):
+    address = f"json://127.0.0.1:{inbox.server_port}/?+token=$ALERT_TOKEN"
+    process = train("7", address, ALERT_TOKEN="top-secret")
+    output, errors = process.communicate(timeout=100)
+    (alert,) = inbox.received
+    assert alert["title"].endswith("Exploding, at step 7")
+    assert "Try " in alert["message"]
+    assert alert["token"] == "top-secret"
+    assert "top-secret" not in output + errors
+
+
+def test_an_address_that_fails_is_named_by_its_scheme_alone(train, inbox):
+    port = inbox.server_port
+    inbox.shutdown()
+    inbox.server_close()
+    process = train("7", f"json://127.0.0.1:{port}/secret-path", "slack://$NO_SUCH_TOKEN")
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 0
+    assert "no alerts to slack://: the environment has no NO_SUCH_TOKEN" in errors
+    assert "an alert to json:// was not accepted" in errors
+    assert "secret-path" not in errors
+
+
+def test_it_ends_when_the_training_is_killed(train, tmp_path):
+    process = train("7", "endless")
+    process.stdout.readline()
+    for line in process.stderr:
+        if "Exploding, at step 7" in line:
+            break
+    process.send_signal(signal.SIGKILL)
+    # The pipe of stderr ends when its last holder has: the process beside the training.
+    assert "1 problem detected" in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"evaluate": "there"}, SMDebugValueError, 'evaluate must be "here"'),
+        ({"alerts": ["json://host"]}, SMDebugValueError, 'add evaluate="here"'),
+        ({"evaluate": "here", "alerts": ["hunter2"]}, SMDebugValueError, "not text without ://"),
+        ({"evaluate": "here", "alerts": [7]}, SMDebugValueError, "not int"),
+        ({"evaluate": "here", "alerts": 7}, SMDebugTypeError, "must be a list"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_training(tmp_path, options, error, text):
+    with pytest.raises(error, match=text) as refused:
+        smdebug.Hook(str(tmp_path / "run"), **options)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_run_in_memory_cannot_be_read_by_another_process():
+    with pytest.raises(SMDebugValueError, match="Save to a folder or to S3"):
+        smdebug.Hook("memory://here", evaluate=True)
+
+
+def test_a_run_without_a_step_is_not_called_well(tmp_path, capfd):
+    with smdebug.Hook(str(tmp_path / "run"), evaluate=True):
+        pass
+    assert "nothing was checked in 0 saved steps" in capfd.readouterr().err
