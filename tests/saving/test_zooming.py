@@ -213,10 +213,10 @@ def test_other_workers_save_what_is_named_only_if_they_are_named_too(tmp_path):
     assert {step: weight.workers(step) for step in weight.steps()} == {
         3: ["worker_0"],
         4: ["worker_0"],
-        110: ["worker_1"],
-        111: ["worker_1"],
+        20: ["worker_1"],
+        21: ["worker_1"],
     }
-    np.testing.assert_array_equal(weight.value(111, worker="worker_1"), KERNEL + 112)
+    np.testing.assert_array_equal(weight.value(21, worker="worker_1"), KERNEL + 22)
 
 
 def test_a_hook_that_looks_for_no_stop_looks_for_no_zoom(storage):

@@ -16,6 +16,7 @@ from torch import distributed, nn
 import smdebug
 import smdebug.pytorch as smd
 from smdebug.exceptions import TrainingStopped
+from smdebug.runs.zooming import request_zoom
 from tests.frameworks.pytorch.training import EVERY_STEP, Net
 
 
@@ -137,6 +138,25 @@ def not_synchronised(run: str) -> None:
 def compared_shards(run: str) -> None:
     with smdebug.start(run):
         train(run, sharded, steps=2, hook=False)
+
+
+def zoomed_shards(run: str) -> None:
+    """A request that is written between two steps, while the ranks wait."""
+    torch.manual_seed(0)
+    model = sharded(Net())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with smd.Hook(run, look_for_stop=0) as watch:
+        watch.register_module(model)
+        for step in range(8):
+            if step == 5 and distributed.get_rank() == 0:
+                watch.flush()
+                request_zoom(run, ["^Net_fc1.weight$"], steps=2)
+            distributed.barrier()
+            inputs, labels = batch_of(distributed.get_rank(), step)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+        distributed.barrier()
 
 
 def main(story: str, run: str) -> None:

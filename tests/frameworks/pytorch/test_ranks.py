@@ -159,6 +159,19 @@ def test_shards_are_no_copies_to_be_compared(run):
     assert observed.differing(0) == []
 
 
+@since("2.6", "fully_shard() for everybody")
+def test_every_rank_zooms_into_its_shard_at_the_same_steps(run):
+    two_ranks("zoomed_shards", run)
+    weight = smd.create_trial(str(run)).tensor("Net_fc1.weight")
+    assert weight.steps() == [5, 6]
+    for step in (5, 6):
+        assert weight.workers(step) == ["worker_0", "worker_1"]
+        assert [weight.value(step, worker=worker).shape for worker in weight.workers(step)] == [
+            (2, 8),
+            (2, 8),
+        ]
+
+
 def test_data_parallel_models_keep_their_names(run):
     model = nn.DataParallel(Net())
     with hook_in(run) as hook:

@@ -165,6 +165,9 @@ class _EveryTenth(ModePlan):
     def due(self, mode_step: int) -> Members:
         return NOBODY if due_before(mode_step) % 10 else self._whole.due(mode_step)
 
+    def asks_at(self, mode_step: int) -> bool:
+        return self._whole.asks_at(mode_step)
+
     def idle_after(self, mode_step: int) -> int:
         return self._whole.idle_after(mode_step)
 

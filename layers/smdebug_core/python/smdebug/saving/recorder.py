@@ -148,7 +148,7 @@ class Recorder:
         clock = self._clock = self._last_step = self.clock.next()
         self.due = self._was_due = self._mode_plan.due(clock.mode_step)
         if self.capture.zoom is not None and self.state < _QUIET:
-            self.due = self.capture.zoom.widened(self.due, clock.mode)
+            self.due = self.capture.zoom.widened(self.due, clock)
         if self._waiting:
             self._save_waiting()
         if run is not None and run.checkpoints is not None and self.state < _QUIET:

@@ -90,6 +90,10 @@ class ModePlan:
                 members |= those
         return members
 
+    def asks_at(self, mode_step: int) -> bool:
+        """Return whether requests are looked for at this step: the same steps for all workers."""
+        return bool(self.due(mode_step))
+
     def idle_after(self, mode_step: int) -> int:
         """Return how many steps of the mode follow this one before something is due again."""
         coming = mode_step + 1

@@ -1,7 +1,8 @@
 """Zooming in: on request, tensors are saved whole for the next steps of training.
 
-The request is an object beside the run (`files.zoom_request`), which each worker that saves reads at steps at
-which something is due. Workers do not wait for each other: each zooms from the step at which it has read it.
+The request is an object beside the run (`files.zoom_request`), which each worker that saves reads at steps of
+the plan, the same for all. Workers do not wait for each other: each zooms from the step at which it has read
+it, which is mostly the same one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.control_file import LOOK_EVERY, ControlFile
 from smdebug.saving.save_plan import NOBODY, Members, SavePlan
+from smdebug.saving.step_clock import StepClock
 from smdebug.storage.base import Storage
 
 COLLECTION = "zoom"
@@ -61,9 +63,12 @@ class Zoom:
         self._left_out: dict[str, int] = {}
         self._unmatched: set[str] = set()
 
-    def widened(self, due: Members, mode: ModeKeys) -> Members:
+    def widened(self, due: Members, clock: StepClock) -> Members:
         """Return what is due at a step that begins, with what is zoomed into."""
-        if mode in _WITHOUT_TRAINING or not (due or self._request):
+        mode = clock.mode
+        if mode in _WITHOUT_TRAINING:
+            return due
+        if self._request is None and not self._plan.of_mode(mode).asks_at(clock.mode_step):
             return due
         self._read()
         if self._request is None:
