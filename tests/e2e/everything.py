@@ -152,7 +152,7 @@ def run_everything(debugger) -> None:
 
 def a_whole_run(debugger) -> None:
     aws = debugger.aws
-    actions = [{"name": "stoptraining", "training_job_prefix": "nobody"}, "email"]
+    actions = [{"name": "stoptraining", "training_job_prefix": "nobody"}, "email", "zoomin"]
     stop = {"rule": "ExplodingTensor", "name": "x", "actions": actions}
     debugger.attach("all", [stop, custom(debugger, "Counting", COUNTING), remembering(debugger)])
     saver = Saver(debugger.storage("all")).begin()
