@@ -1,9 +1,12 @@
 """A small part of `make verdicts`: programs and faults that rules may be tuned on, one seed each."""
 
+import json
+
 import pytest
 
 pytest.importorskip("sklearn")
 
+from bench.verdicts.__main__ import main
 from bench.verdicts.judging import judge
 from bench.verdicts.recording import record
 from bench.verdicts.scores import Verdict
@@ -68,3 +71,27 @@ def test_a_recorded_run_is_used_again_until_the_code_changes(tmp_path):
     note.write_text(note.read_text().replace('"code": "', '"code": "other'))
     record(trained, 1, tmp_path)
     assert note.stat().st_mtime_ns > before
+
+
+def test_the_command_prints_the_figures_and_writes_each_verdict(tmp_path, capsys):
+    found = tmp_path / "verdicts.json"
+    asked = ["--only", "logistic", "--seeds", "1", "--jobs", "1", "--keep", str(tmp_path)]
+    assert main([*asked, "--json", str(found)]) == 0
+    assert "| healthy runs with an alarm  | 0/1 (0 %)" in capsys.readouterr().out
+    (verdict,) = json.loads(found.read_text())
+    assert (verdict["name"], verdict["kind"]) == ("logistic regression", "healthy")
+    assert verdict["steps"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (["--only", "no such program"], "no program matches 'no such program'"),
+        (["--publish", "--tuning"], "--publish keeps complete results"),
+    ],
+)
+def test_a_choice_that_cannot_be_measured_is_refused(asked, expected, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main(asked)
+    assert refused.value.code == 2
+    assert expected in capsys.readouterr().err
