@@ -150,14 +150,15 @@ def keras_autoencoder(seed: int) -> None:
 @fault(
     "loss input",
     r"loss|softmax|head|output",
-    source="UMLAUT's commonest",
+    source="from_logits forgotten",
     held_out=False,
     framework="keras",
 )
-def keras_probabilities_taken_for_logits(seed: int, faulty: bool) -> None:
+def keras_logits_taken_for_probabilities(seed: int, faulty: bool) -> None:
+    """Without from_logits, Keras takes outputs for probabilities."""
     keras = _keras(seed)
-    model = _dense(keras, last="softmax")
-    _compile(keras, model, keras.optimizers.Adam(2e-3), from_logits=faulty)
+    model = _dense(keras, last=None if faulty else "softmax")
+    _compile(keras, model, keras.optimizers.Adam(2e-3), from_logits=False)
     _fit(model, *_digits())
 
 

@@ -26,6 +26,7 @@ _WRONG: Mapping[tuple[str, str], str] = {
         "the Kullback-Leibler divergence takes log-probabilities, and was given probabilities"
     ),
 }
+_RAW = "cross entropy takes probabilities here, and was given the raw outputs of the last layer"
 
 
 class LossInput(DefaultRule):
@@ -37,6 +38,8 @@ class LossInput(DefaultRule):
             "Give cross entropy and binary cross entropy with logits the raw outputs of the last "
             "layer: remove the "
             "softmax or sigmoid before them.",
+            "In Keras, set from_logits=True for raw outputs, or end the model with softmax or "
+            "sigmoid.",
             "Give outputs and targets the same shape: targets of shape [N] and outputs of shape "
             "[N, 1] are "
             "compared each with each.",
@@ -71,7 +74,10 @@ class LossInput(DefaultRule):
 def _problems(loss: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for term in loss.get("terms") or ():
         criterion, given = term.get("criterion"), term.get("given")
-        message = _WRONG.get((criterion, given))
+        if term.get("expects") == "probabilities":  # Keras, unless from_logits is set
+            message = _RAW if given == "logits" else None
+        else:
+            message = _WRONG.get((criterion, given))
         if message is not None:
             yield f"{given} before {criterion}", message
         if criterion == "cross entropy" and term.get("classes") == 1 and term.get("targets"):

@@ -190,7 +190,11 @@ def test_frozen_layers_and_rows_that_are_the_same_are_noticed(run):
 @pytest.mark.parametrize(
     ("loss", "labels", "expected"),
     [
-        ("sparse_categorical_crossentropy", LABELS, ("cross entropy", "probabilities", "", 2)),
+        (
+            "sparse_categorical_crossentropy",
+            LABELS,
+            ("cross entropy", "probabilities", "logits", 2),
+        ),
         (
             keras.losses.CategoricalCrossentropy(from_logits=True),
             np.eye(2)[LABELS],

@@ -118,6 +118,8 @@ def loss_term(
     }
     if criterion in _OF_PROBABILITIES:
         term["expects"] = "logits" if takes_logits else "probabilities"
+        if given == "linear" and not takes_logits:
+            term["given"] = "logits"
     return term
 
 
