@@ -675,18 +675,30 @@ def loss_scale_that_collapses(seed: int, faulty: bool) -> None:
         scaler.update()
 
 
-@fault("precision", layer("3"), source="lightning-thunder #725", held_out=True)
+class MixedPrecision(nn.Module):
+    """A network under autocast, whose middle layer may be left out of it."""
+
+    def __init__(self, left_out: bool):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 10)
+        self.left_out = left_out
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = F.relu(self.first(inputs))
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=not self.left_out):
+            hidden = F.relu(self.middle(hidden.float() if self.left_out else hidden))
+        return self.last(hidden)
+
+
+@fault("precision", r"middle", source="lightning-thunder #725", held_out=True)
 def layer_outside_of_autocast(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
-    model = classifier()
+    model = MixedPrecision(faulty)
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     for some, expected in batches(*digits(), size=64, seed=seed, epochs=6):
         optimizer.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            hidden = model[:3](some)
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=not faulty):
-                hidden = model[3](hidden.float() if faulty else hidden)
-            loss = F.cross_entropy(model[4:](hidden), expected)
+            loss = F.cross_entropy(model(some), expected)
         loss.backward()
         optimizer.step()
 

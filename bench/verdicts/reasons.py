@@ -4,7 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_NO_STATISTICS_OF_JAX = (
+    "A JAX hook with its default configuration saves the loss alone; the rules are not checked."
+)
+_SIZE_OF_STEPS = "The values are so large that other rules see their effects first, and name those."
+
 REASONS: Mapping[str, str] = {
-    "bit of a weight flips": "A weight of 0.1 becomes 0 after a step: a change of the size of an update.",
-    "optimizer of a copy": "No model that is called has parameters of an optimizer, so nothing is watched.",
+    "bit of a weight flips": (
+        "A weight of 0.1 becomes 0 between two steps, no more than updates do. No saved number shows it."
+    ),
+    "jax bit of a weight flips": _NO_STATISTICS_OF_JAX,
+    "jax layer whose update is dropped": _NO_STATISTICS_OF_JAX,
+    "jax rate far too large": _NO_STATISTICS_OF_JAX,
+    "optimizer of a copy": (
+        "No model that is called has parameters of an optimizer, so that the training is not saved at all."
+    ),
+    "losses of micro batches added up": (
+        "The rule asks for two saved steps of the optimizer. With eight passes a step, only one of the "
+        "saved passes, the eighth, is one."
+    ),
+    "rank that ends early": (
+        "The rule waits for a later step that several ranks saved. Of two ranks, one that is left saves none."
+    ),
+    "rank that runs out of data": (
+        "The rule waits for a later step that several ranks saved. Of two ranks, one that is left saves none."
+    ),
+    "residual branches that start unscaled": (
+        "Values that explode at step 0 are named as exploding, not as badly initialised."
+    ),
+    "train forgotten after validation": (
+        "Steps in evaluation mode are saved once for each change of the mode, and it never changes again."
+    ),
+    "rate a hundred times too large": _SIZE_OF_STEPS,
+    "language model with a rate too large": _SIZE_OF_STEPS,
 }
