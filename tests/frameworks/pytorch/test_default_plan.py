@@ -140,3 +140,18 @@ def test_several_models_have_layer_names_of_their_own(place):
         *("0_output_0", "1_output_0", "Sequential-2_0_output_0", "Sequential-2_1_output_0"),
         *("Sequential-2_output_0", "Sequential_output_0"),
     ]
+
+
+def test_updates_of_large_models_are_measured_of_samples(place, monkeypatch, caplog):
+    monkeypatch.setattr("smdebug.pytorch.updates.MIN_BYTES", 0)
+    monkeypatch.setattr("smdebug.pytorch.updates.SAMPLE_SIZE", 8)
+    hook = smd.Hook(place)
+    monkeypatch.setattr(hook.logger, "propagate", True)
+    train(hook)
+    trial = create_trial(place)
+    assert trial.facts(5, TRAIN)["updates_are_sampled"]
+    rows = trial.statistics(5, TRAIN, kind="updates")
+    assert rows.row("update/Net_fc1.weight")["count"] == 8
+    assert rows.row("update/Net_fc2.bias")["count"] == 3
+    said = [each.message for each in caplog.records if "Updates are measured" in each.message]
+    assert len(said) == 1

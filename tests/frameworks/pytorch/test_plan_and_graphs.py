@@ -7,6 +7,7 @@ from torch.nn import functional as F  # noqa: N812
 
 import smdebug
 from smdebug import modes
+from smdebug.logger import get_logger
 from smdebug.trials import create_trial
 from tests.frameworks.pytorch.training import Net, batch
 
@@ -99,7 +100,8 @@ def test_what_lies_at_the_boundary_of_a_graph_is_seen(make, tmp_path):
         assert any(name.endswith("_output_0") for name in statistics.of("outputs").names)
 
 
-def test_what_lies_inside_of_a_graph_is_named_once(tmp_path, caplog):
+def test_what_lies_inside_of_a_graph_is_named_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(get_logger(), "propagate", True)
     counted(whole_model, str(tmp_path / "run"))
     warnings = [record.message for record in caplog.records if "compiled graph" in record.message]
     assert len(warnings) == 1

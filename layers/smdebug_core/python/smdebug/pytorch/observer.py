@@ -19,11 +19,12 @@ from torch.optim.optimizer import (
 )
 
 from smdebug.mode_keys import ModeKeys
+from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch import facts
 from smdebug.pytorch.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.loss_graph import describe
 from smdebug.pytorch.process import PROCESS, UNSCALED
-from smdebug.pytorch.updates import Updates
+from smdebug.pytorch.updates import MIN_BYTES, Updates
 from smdebug.saving.observing import StepObservations
 
 LOSS = "loss"
@@ -41,6 +42,7 @@ class ObservedHook(Protocol):
     def carry(self, name: str, value: Any) -> None: ...
     def observe_inputs_of(self, layer: str) -> None: ...
     def fail(self, error: Exception) -> None: ...
+    def warn_once(self, message: str, kind: str = "") -> None: ...
 
 
 class _OptimizerState:
@@ -201,6 +203,12 @@ class TorchObserver:
         if self._updates:
             self._updates.after_step()
             self._observations.note_lasting(updates_are_sampled=self._updates.are_sampled)
+            if self._updates.are_sampled:
+                self._hook.warn_once(
+                    f"Updates are measured of {SAMPLE_SIZE} values of each parameter: copies of all "
+                    f"parameters would take more than {MIN_BYTES >> 20} MB",
+                    "sampled updates",
+                )
         state = self._state_of(optimizer)
         state.backwards, state.was_clear = 0, False
         if state.witness is None or state.witness() is None:
