@@ -34,7 +34,7 @@ class ComputePrecision(DefaultRule):
         outputs, modules = seen.statistics("outputs"), Modules.of(seen)
         declared = seen.facts.get("autocast")
         if outputs is None:
-            self.looked = False
+            self.lacks("no outputs of layers were saved")
             return
         cast = [
             (layer, tensor)
@@ -45,7 +45,7 @@ class ComputePrecision(DefaultRule):
         lowered = [kind for kind in types if kind in ("bfloat16", "float16")]
         wanted = declared or (max(set(lowered), key=lowered.count) if lowered else None)
         if wanted is None or not cast:
-            self.looked = False
+            self.lacks("no lower precision was declared (autocast)")
             return
         # The last layer is often computed in float32 on purpose.
         others = [(layer, tensor) for layer, tensor in cast[:-1] if tensor.dtype != wanted]

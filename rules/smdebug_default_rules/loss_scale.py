@@ -35,7 +35,7 @@ class LossScale(DefaultRule):
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         scale = seen.facts.get("loss_scale")
         if not isinstance(scale, int | float):
-            self.looked = False
+            self.lacks("no gradient scaler was used")
             return
         self.first_scale = scale if self.first_scale is None else self.first_scale
         if scale < self.first_scale and self.fell_since is None:

@@ -31,7 +31,7 @@ class MissingRank(DefaultRule):
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         observations = self.base_trial.observations
         if observations.expected_workers < 2:
-            self.looked = False
+            self.lacks("the run has a single worker")
             return
         judged = self.waiting  # digests may arrive after a step: judge it when a later one has them
         if len(observations.roots(seen.step)) > 1:

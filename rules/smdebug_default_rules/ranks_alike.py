@@ -35,7 +35,7 @@ class RanksAlike(DefaultRule):
             if "inputs" in kinds
         }
         if len(roots) < 2:
-            self.looked = False
+            self.lacks("inputs of fewer than two ranks were saved")
             return
         if len(set(roots.values())) > 1:
             self.steps = 0

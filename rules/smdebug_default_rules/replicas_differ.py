@@ -41,7 +41,7 @@ class ReplicasDiffer(DefaultRule):
             if "parameters" in kinds
         }
         if len(roots) < 2:
-            self.looked = False
+            self.lacks("parameters of fewer than two ranks were saved")
             return
         if len(set(roots.values())) == 1:
             self.were_equal = True
