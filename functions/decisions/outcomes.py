@@ -26,6 +26,8 @@ class Clear:
 class NothingToCheck:
     """The step held nothing for this rule, so it has no result."""
 
+    missing: str = ""  # what the run lacks for the rule, if it says so
+
 
 @dataclass(frozen=True)
 class Raised:

@@ -14,13 +14,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from functions.decisions.diagnoses import diagnosis_of, evidence_in, kept
-from functions.decisions.event_sizes import MAX_STATUS_DETAILS
+from functions.decisions.event_sizes import MAX_STATUS_DETAILS, cut
 from functions.decisions.outbox import Moment, OutboxEntry
 from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.decisions.rule_events import condition_met, issue_resolved, sentence, status_changed
 from smdebug.diagnosis.evidence import Evidence
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from smdebug.service.rules_file import EVERY_STEP
+
+NOT_CHECKED = "Not checked"  # begins the reason of a rule that had nothing to check
 
 
 class Transition(NamedTuple):
@@ -49,8 +51,8 @@ def judge(
             return _found(rule, configuration, findings, moment, own, others)
         case Clear():
             return _clear(rule, configuration, moment)
-        case NothingToCheck():
-            return Transition(rule)
+        case NothingToCheck(missing):
+            return Transition(_with_reason(rule, missing))
         case Raised(message):
             return fail(rule, configuration, f"at step {moment.step}: {message}", moment)
 
@@ -77,12 +79,14 @@ def finish(
         reason = why_stopped(evaluated, unseen)
         return _with_status(stopped, configuration, RuleStatus.STOPPED, reason, moment)
     rule = replace(rule, unseen=0)
-    looked = rule.last_good is not None
-    reason = (
-        "The run ended and the rule passed at every step."
-        if looked
-        else "The run ended, and no step held anything for this rule: check which tensors are saved."
-    )
+    if rule.last_good is not None:
+        reason = "The run ended and the rule passed at every step."
+    elif rule.reason.startswith(NOT_CHECKED):
+        reason = f"The run ended. {rule.reason}"
+    else:
+        reason = (
+            "The run ended, and no step held anything for this rule: check which tensors are saved."
+        )
     return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
 
 
@@ -206,13 +210,22 @@ def _found(
 
 def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
     step = moment.step
-    after = replace(rule, last_good=step if rule.last_good is None else max(rule.last_good, step))
+    reason = "" if rule.reason.startswith(NOT_CHECKED) else rule.reason
+    last_good = step if rule.last_good is None else max(rule.last_good, step)
+    after = replace(rule, last_good=last_good, reason=reason)
     # A late step does not resolve a finding of a later step.
     is_newest = rule.last_found is None or step > rule.last_found
     if not rule.has_open_issue or not is_newest:
         return Transition(after)
     resolved = replace(after, issue_since=None, evidence=())
     return Transition(resolved, (issue_resolved(configuration, rule, moment),))
+
+
+def _with_reason(rule: RuleRecord, missing: str) -> RuleRecord:
+    """Return the rule with what the run lacks for it, if it has not checked anything so far."""
+    if not missing or rule.last_good is not None or rule.status is not RuleStatus.IN_PROGRESS:
+        return rule
+    return replace(rule, reason=cut(f"{NOT_CHECKED}: {missing}", MAX_STATUS_DETAILS))
 
 
 def _was_open_before_attachment(rule: RuleRecord, moment: Moment) -> bool:

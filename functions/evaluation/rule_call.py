@@ -92,7 +92,7 @@ def ask(
     except Exception as problem:  # noqa: BLE001 - a rule may raise anything
         return Raised(error_sentence(problem))
     looked = rule.looked if rule.looked is not None else trial.values_read > read_before
-    return Clear() if looked else NothingToCheck()
+    return Clear() if looked else NothingToCheck(rule.not_checked or "")
 
 
 def with_evidence(found: Found, rule: Rule, configuration: RuleConfiguration, step: int) -> Found:

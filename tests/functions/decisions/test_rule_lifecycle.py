@@ -315,3 +315,13 @@ def test_every_status_can_be_finished_and_stopped(status):
         is not RuleStatus.STOPPING
     )
     assert stop(rule, CONFIGURATION, "x", at(0)).rule.status.is_final
+
+
+def test_a_rule_says_what_the_run_lacks_for_it_until_it_has_checked_something():
+    lacking = NothingToCheck("no validation loss was saved")
+    rule, events = after(lacking)
+    assert (rule.reason, events) == ("Not checked: no validation loss was saved", [])
+    ended = finish(rule, CONFIGURATION, at(9), evaluated=2, unseen=0).rule
+    assert ended.reason == "The run ended. Not checked: no validation loss was saved"
+    for outcomes in ((Clear(), lacking), (lacking, Clear())):
+        assert after(*outcomes)[0].reason == ""
