@@ -74,16 +74,10 @@ def batches(steps: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array
         yield x, (np.square(x).sum(axis=1, keepdims=True) < 0.6).astype(np.float32)
 
 
-class ObservingHook(smdebug.Hook):
-    """A hook for any loop that saves statistics of every tensor, as `smdebug.start` does for PyTorch."""
-
-    observes = True
-
-
 def hook_for(out_dir: str, save_interval: int | None) -> smdebug.Hook:
     """Return a hook that saves statistics, or with an interval the tensors themselves."""
     if save_interval is None:
-        return ObservingHook(out_dir)
+        return smdebug.Hook(out_dir)
     return smdebug.Hook(
         out_dir,
         include_collections=["weights", "gradients"],
