@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from functions.event_batches import write_batch
 from functions.ports import Change, ItemStore, Only, Refused
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.service import items
@@ -28,8 +29,9 @@ class LeaseLost(SMDebugRuntimeError):
 class RuleGroups:
     """The records of all groups, over a store of items."""
 
-    def __init__(self, store: ItemStore):
+    def __init__(self, store: ItemStore, now: Callable[[], float]):
         self._store = store
+        self._now = now
 
     def get(self, run: str, group: str) -> GroupRecord | None:
         """Return the group, or None if there is no such group."""
@@ -84,18 +86,22 @@ class RuleGroups:
 
     def commit(
         self, run: str, record: GroupRecord, outbox: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        """Write everything that an evaluation changed and end its lease, in one write.
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Write everything that an evaluation changed and end its lease, in one write after its events.
+
+        Return what this adds to the group's outbox.
 
         `LeaseLost` if another process has leased the group since: nothing is changed then.
         """
+        batch = write_batch(self._store, run, record.group, record.token, outbox, now=self._now())
         changed = {
             **items.progress_of_group(record),
             "lease": 0,
             "deaths": 0,
             "alone": [],
         }
-        self._write_held(run, record, set=changed, put_in={"outbox": outbox} if outbox else None)
+        self._write_held(run, record, set=changed, put_in={"outbox": batch} if batch else None)
+        return batch
 
     def note_alone(self, run: str, record: GroupRecord, rule: str) -> None:
         """Note which rule is evaluated alone now: if the function dies, that rule is at fault."""

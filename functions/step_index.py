@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from functions.event_batches import Pending, pending
 from functions.ports import ItemStore, Only, Refused
 from functions.rule_groups import RuleGroups
 from smdebug.service import items
@@ -42,7 +43,7 @@ class StepIndex:
         self._store = store
         self._now = now
         self._kept_for = kept_for
-        self.groups = RuleGroups(store)
+        self.groups = RuleGroups(store, now)
 
     def _expires(self) -> dict[str, int]:
         """Return the attribute with the time at which the table may delete the item."""
@@ -295,7 +296,31 @@ class StepIndex:
 
     # Outbox
 
-    def mark_published(self, run: str, group: str | None, ids: Iterable[str]) -> None:
-        """Remove published events from the outbox of the group, or of the run itself."""
+    def pending(
+        self,
+        run: str,
+        group: str | None,
+        outbox: Mapping[str, Mapping[str, Any]],
+        *,
+        most: int,
+        largest: int,
+    ) -> Pending:
+        """Return the first events of the outbox of a group, or of the run itself."""
+        return pending(self._store, run, group, outbox, most=most, largest=largest)
+
+    def mark_published(
+        self,
+        run: str,
+        group: str | None,
+        ids: Iterable[str],
+        begun: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> None:
+        """Remove published events from the outbox; note how far a batch is published that is `begun`."""
         sk = items.RUN if group is None else items.group_sk(group)
-        self._store.update(items.run_pk(run), sk, remove_from={"outbox": list(ids)}, only=_PRESENT)
+        self._store.update(
+            items.run_pk(run),
+            sk,
+            put_in={"outbox": begun} if begun else None,
+            remove_from={"outbox": list(ids)} if ids else None,
+            only=_PRESENT,
+        )

@@ -19,17 +19,12 @@ def reply(
     more: bool = False,
 ) -> dict[str, Any]:
     """Return the outbox's first call of PutEvents; `more` if there is more to evaluate or to publish."""
-    chosen: dict[str, Mapping[str, Any]] = {}
-    room = MAX_BATCH
-    for name, entry in outbox.items():
-        room -= len(entry["detail"].encode()) + 200
-        if chosen and (room < 0 or len(chosen) == MAX_ENTRIES):
-            break
-        chosen[name] = entry
+    chosen = world.index.pending(run, group, outbox, most=MAX_ENTRIES, largest=MAX_BATCH)
+    mark = {"run": run, "group": group, "ids": chosen.published, "begun": chosen.begun}
     return {
         "run": run,
         "group": group or RUN_ITSELF,
-        "outbox": list(put_events_entries(chosen, now=world.clock.now())),
-        "mark": {"run": run, "group": group, "ids": list(chosen)},
-        "more": more or len(chosen) < len(outbox),
+        "outbox": list(put_events_entries(chosen.entries, now=world.clock.now())),
+        "mark": mark,
+        "more": more or chosen.more,
     }

@@ -54,7 +54,7 @@ def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any
         if not more:
             finish_if_ended(leased)
     commit(leased)
-    return reply(world, run, group, {**held.outbox, **leased.outbox}, more=more)
+    return reply(world, run, group, leased.group.outbox, more=more)
 
 
 class ClaimWalk(StepWalk):

@@ -57,7 +57,7 @@ def commit_answer(
         if not more:
             finish_if_ended(leased)
     commit(leased)
-    return reply(world, run, group, {**held.outbox, **leased.outbox}, more=more)
+    return reply(world, run, group, leased.group.outbox, more=more)
 
 
 class _Judgement:

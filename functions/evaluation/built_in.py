@@ -49,4 +49,4 @@ def evaluate(world: World, run: str, group: str, hinted_step: int) -> dict[str, 
     commit(leased)
     if not more:
         join_level_lanes(leased)
-    return reply(world, run, group, {**held.outbox, **leased.outbox}, more=more)
+    return reply(world, run, group, leased.group.outbox, more=more)

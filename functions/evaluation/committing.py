@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from functions.decisions.detail_types import STATUS_CHANGE
 from functions.decisions.rule_lifecycle import fail
 from functions.decisions.run_events import old_state_change
@@ -26,7 +28,8 @@ def commit(leased: LeasedGroup) -> None:
     if any(entry["detail_type"] == STATUS_CHANGE for entry in leased.outbox.values()):
         event = old_state_change(leased.record, _all_rules(leased), leased.world.clock.now())
         leased.outbox[event.id] = event.as_item()
-    leased.world.index.groups.commit(leased.record.run, leased.group, leased.outbox)
+    batch = leased.world.index.groups.commit(leased.record.run, leased.group, leased.outbox)
+    leased.group = replace(leased.group, outbox={**leased.group.outbox, **batch})
     if leased.evaluated:
         log(
             "Evaluated",

@@ -10,5 +10,5 @@ from functions.environment import IndexAccess
 
 def handler(event: dict[str, Any], context: object) -> dict[str, int]:
     index = wiring.world(IndexAccess).index
-    index.mark_published(event["run"], event["group"], event["ids"])
+    index.mark_published(event["run"], event["group"], event["ids"], event.get("begun"))
     return {"published": len(event["ids"])}

@@ -229,7 +229,7 @@ class SmallWorld:
             except GroupBusy:
                 return  # the workflow retries, and at last leaves a check
             self.events += said["outbox"]
-            if said["mark"]["ids"]:
+            if said["mark"]["ids"] or said["mark"]["begun"]:
                 self.index.mark_published(**said["mark"])
             more = said["more"]
 

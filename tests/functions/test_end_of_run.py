@@ -72,7 +72,7 @@ def test_what_is_found_at_the_end_and_the_last_status_are_committed_together():
 
     def commit(run, record, outbox):
         commits.append((record.finished, sorted(entry["detail_type"] for entry in outbox.values())))
-        original(run, record, outbox)
+        return original(run, record, outbox)
 
     small.index.groups.commit = commit
     end(small, saver)

@@ -32,7 +32,6 @@ from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.stepping import StepWalk
 from functions.followup.action_outcomes import OutcomesInIndex
 from functions.rule_groups import RuleGroups
-from functions.workflow_reply import reply
 from smdebug.rules.rule import Rule
 from smdebug.service.records import StepRecord
 
@@ -72,9 +71,9 @@ def mutant(
 
 @mutant("no fencing: a commit counts whoever has taken over", RuleGroups, "commit")
 def _(commit: Any) -> Any:
-    def anyway(self: RuleGroups, run: str, record: Any, outbox: Any) -> None:
+    def anyway(self: RuleGroups, run: str, record: Any, outbox: Any) -> Any:
         now = self.get(run, record.group)
-        commit(self, run, replace(record, token=now.token if now else record.token), outbox)
+        return commit(self, run, replace(record, token=now.token if now else record.token), outbox)
 
     return anyway
 
@@ -97,12 +96,9 @@ def _(original: Any) -> Any:
         world: Any, run: str, group: Any, outbox: Mapping[str, Any], **more: Any
     ) -> Any:
         held = world.index.groups.get(run, group) if group else None
-        new = outbox if held is None or len(outbox) != len(held.outbox) else {}
-        return (
-            reply(world, run, group, outbox if new else {}, **more)
-            if new or not outbox
-            else {**reply(world, run, group, outbox, **more), "outbox": []}
-        )
+        newest = f"batch-{held.token}" if held else ""
+        new = {name: entry for name, entry in outbox.items() if name == newest or not held}
+        return original(world, run, group, new, **more)
 
     return without_old
 

@@ -99,7 +99,7 @@ def test_only_steps_and_findings_of_a_live_run_expire(small):
     worker = Saver(small.place()).begin()
     worker.save(0, FAILING)
     small.settle()
-    assert expiring(small) == {"STEP", "FINDING"}
+    assert expiring(small) == {"STEP", "FINDING", "OUTBOX"}
     assert all("expires" not in item for item in small.items.query("RUNS"))
 
 
@@ -110,11 +110,21 @@ def test_all_items_of_a_finished_run_expire_and_are_kept_again_when_it_resumes(s
     small.settle()
     small.pass_time(4000)
     small.sweep()
-    everything = {"CLOSED", "RUN", "RULES", "COLLECTIONS", "GROUP", "LAYOUT", "STEP", "FINDING"}
+    everything = {
+        "CLOSED",
+        "OUTBOX",
+        "RUN",
+        "RULES",
+        "COLLECTIONS",
+        "GROUP",
+        "LAYOUT",
+        "STEP",
+        "FINDING",
+    }
     assert expiring(small) == everything
     Saver(small.place(), training_run=1).begin()
     small.settle()
-    assert expiring(small) == {"CLOSED", "STEP", "FINDING"}
+    assert expiring(small) == {"CLOSED", "OUTBOX", "STEP", "FINDING"}
 
 
 def test_a_rule_finds_nan_in_a_run_that_outlives_the_retention_of_its_steps(small):

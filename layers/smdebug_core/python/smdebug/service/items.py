@@ -6,6 +6,7 @@
     RUN#<run>   GROUP#<group>                             a GroupRecord
     RUN#<run>   FINDING#<step>#<id>                       a finding
     RUN#<run>   ACTION#<finding>#<id>                     the outcome of an action that it requested
+    RUN#<run>   OUTBOX#<group>#<token>#<number>           an event of a commit, until it is published
     RUN#<run>   CLOSED#<training run>#<shard>             the last steps of workers that have closed
     RUN#<run>   STEP#<training run>#<step>#<shard>        the workers that have written a step
     RUNS        <run>                                     the runs being watched
@@ -53,6 +54,7 @@ LAYOUT_PREFIX = "LAYOUT#"
 FINDING_PREFIX = "FINDING#"
 ACTION_PREFIX = "ACTION#"
 CLOSED_PREFIX = "CLOSED#"
+OUTBOX_PREFIX = "OUTBOX#"
 STEP_PREFIX = "STEP#"
 LAST = "￿"
 WORKERS_A_SHARD = 96
@@ -81,6 +83,10 @@ def group_sk(group: str) -> str:
 
 def layout_sk(digest: str) -> str:
     return LAYOUT_PREFIX + digest
+
+
+def event_sk(group: str, token: int, number: int) -> str:
+    return f"{OUTBOX_PREFIX}{group}#{token:012}#{number:06}"
 
 
 def steps_prefix(training_run: int) -> str:
