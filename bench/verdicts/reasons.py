@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NO_STATISTICS_OF_JAX = (
-    "A JAX hook with its default configuration saves the loss alone; the rules are not checked."
+    "Recorded before the hook of JAX followed the default plan: no rule is checked."
 )
+_TREES = "Recorded before the hook of XGBoost followed the default plan: no rule is checked."
+_LAYER_WITH_ACTIVATION = "The rules for activations look for layers that are one, such as ReLU; here it is part of Dense."
 _SIZE_OF_STEPS = "The values are so large that other rules see their effects first, and name those."
 
 REASONS: Mapping[str, str] = {
@@ -34,6 +36,16 @@ REASONS: Mapping[str, str] = {
     ),
     "train forgotten after validation": (
         "Steps in evaluation mode are saved once for each change of the mode, and it never changes again."
+    ),
+    "label among the features": _TREES,
+    "deep trees on noise": _TREES,
+    "trees on shuffled labels": _TREES,
+    "trees on one class": _TREES,
+    "trees with a vanishing rate": _TREES,
+    "keras dead rectifiers": _LAYER_WITH_ACTIVATION,
+    "keras rate a thousand times too large": _LAYER_WITH_ACTIVATION,
+    "layer outside of autocast": (
+        "When this was recorded, the program called the layer as a slice of its model."
     ),
     "rate a hundred times too large": _SIZE_OF_STEPS,
     "language model with a rate too large": _SIZE_OF_STEPS,

@@ -72,16 +72,12 @@ def is_right(alarm: Alarm, fault: Fault) -> bool:
 def visible_steps(fault: Fault, steps: Sequence[tuple[int, str, int]]) -> tuple[int, int]:
     """From the step at which the fault began to the first saved one at which it can be seen.
 
-    Without such a saved step, no step is right.
+    Without such a saved step, no step is right. Hooks that know no modes, as XGBoost's, have one for all.
     """
-    before = [
-        step for step, mode, number in steps if number < fault.onset and mode == fault.visible_in
-    ]
-    visible = [
-        step
-        for step, mode, number in steps
-        if number >= fault.visible_from and mode == fault.visible_in
-    ]
+    modes = (fault.visible_in, "GLOBAL")
+    numbers = [(step, number) for step, mode, number in steps if mode in modes]
+    before = [step for step, number in numbers if number < fault.onset]
+    visible = [step for step, number in numbers if number >= fault.visible_from]
     return max(before, default=-1) + 1, min(visible, default=-1)
 
 

@@ -78,6 +78,11 @@ def test_a_step_counts_in_the_mode_in_which_the_fault_shows():
     assert visible_steps(fault(visible_in="EVAL", visible_from=0, onset=0), steps) == (0, 23)
 
 
+def test_a_run_without_modes_has_one_for_all():
+    steps = tuple((step, "GLOBAL", step) for step in range(0, 40, 10))
+    assert visible_steps(fault(visible_from=15, onset=0), steps) == (0, 20)
+
+
 def test_only_alarms_of_healthy_runs_are_false():
     scores = Scores.of(
         (
