@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.verdicts import page
 from bench.verdicts.reasons import REASONS
 from bench.verdicts.scores import Scores, Tally
+from bench.verdicts.written import written
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -46,7 +47,7 @@ def text(results: dict[str, tuple[Tally, ...]]) -> str:
     scores = Scores(results["default"])
     parts = {
         "summary": page.summary(scores),
-        "size": [_size(scores)],
+        "size": [_size(scores), *_not_measured(scores)],
         "by cause": page.classes(scores),
         "by framework": page.frameworks(scores),
         "blame": page.blame(scores),
@@ -71,6 +72,14 @@ def _size(scores: Scores) -> str:
         f"{len(counts['healthy'])} healthy programs and {len(counts['faulty'])} faults with their twins, "
         f"{runs:,} runs, with {', '.join(frameworks)}."
     )
+
+
+def _not_measured(scores: Scores) -> Iterator[str]:
+    measured = {tally.name for tally in scores.tallies}
+    names = dict.fromkeys(name for name, _ in written() if name not in measured)
+    if names:
+        yield ""
+        yield f"Written since, and not measured yet: {', '.join(names)}."
 
 
 def _reasons(scores: Scores) -> Iterator[str]:

@@ -8,7 +8,9 @@ _NO_STATISTICS_OF_JAX = (
     "Recorded before the hook of JAX followed the default plan: no rule is checked."
 )
 _TREES = "Recorded before the hook of XGBoost followed the default plan: no rule is checked."
-_LAYER_WITH_ACTIVATION = "The rules for activations look for layers that are one, such as ReLU; here it is part of Dense."
+_LAYER_WITH_ACTIVATION = (
+    "Rules for activations look for layers that are one, such as ReLU; here it is part of Dense."
+)
 _SIZE_OF_STEPS = "The values are so large that other rules see their effects first, and name those."
 
 REASONS: Mapping[str, str] = {
