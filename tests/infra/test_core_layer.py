@@ -47,6 +47,7 @@ def test_only_sources_are_copied(tmp_path: Path):
     copied(*SOURCES)(tmp_path / "python")
     assert {path.name for path in (tmp_path / "python").iterdir()} == {
         *("smdebug", "tornasole", "tornasole_rules", "smdebug_rules"),
+        "smdebug_default_rules",
     }
     assert not list(tmp_path.rglob("*.pyc"))
     assert (tmp_path / "python" / "smdebug_rules" / "py.typed").exists()
