@@ -36,7 +36,7 @@ def session_policy(
         return f"arn:{partition}:s3:::{place}"
 
     runs = list(dict.fromkeys(f"{place.strip('/')}/" for place in (run, *others)))
-    own_state = arn(f"{_literal(run)}/{_literal(state)}*")
+    own_state = arn(f"{_literal(run.strip('/'))}/{_literal(state)}*")
     sources = [arn(_literal(source.removeprefix("s3://")))] if source else []
     by_bucket: dict[str, list[str]] = {}
     for place in runs:

@@ -54,3 +54,9 @@ def test_the_error_names_the_file_and_the_place():
 def test_only_plain_data_is_written():
     with pytest.raises(SMDebugTypeError, match="plain data"):
         encode_collections({"collections": {"x": object()}})
+
+
+def test_a_number_of_workers_that_nobody_has_is_refused():
+    """A list of all their names would take more memory than a function has."""
+    with pytest.raises(DamagedFile, match="5000000, and at most 100000 can save a run"):
+        parse_collections(b'{"collections": {}, "_meta": {"num_workers": 5000000}}', file="x")

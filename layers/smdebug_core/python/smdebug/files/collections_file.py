@@ -17,6 +17,7 @@ from smdebug.exceptions import DamagedFile, SMDebugTypeError
 from smdebug.mode_keys import ModeKeys
 
 LARGEST_FILE: Final = 256 * 1024 * 1024
+MOST_WORKERS: Final = 100_000
 _MODES: Final = frozenset(mode.name for mode in ModeKeys)
 
 
@@ -61,6 +62,10 @@ def _parse(data: bytes) -> dict[str, Any]:
     workers = meta.get("num_workers", 1)
     if type(workers) is not int or workers < 1:
         raise _Wrong(f"_meta.num_workers is {_shown(workers)} instead of 1 or more")
+    if workers > MOST_WORKERS:
+        raise _Wrong(
+            f"_meta.num_workers is {_shown(workers)}, and at most {MOST_WORKERS} can save a run"
+        )
     return {**content, "_meta": {**meta, "num_workers": workers}}
 
 
