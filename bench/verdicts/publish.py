@@ -122,9 +122,15 @@ def _programs(scores: Scores) -> Iterator[str]:
 
 def _original(results: dict[str, tuple[Tally, ...]]) -> Iterator[str]:
     scores = Scores(results.get("all", ()))
-    yield from page.summary(scores)
-    yield ""
-    yield from page.blame(scores)
+    if scores.tallies:
+        rows = [
+            ("healthy runs with an alarm", page.bounded(scores.false_alarms)),
+            ("healthy twins with an alarm", page.bounded(scores.twins)),
+            ("faulty runs with an alarm", str(scores.found)),
+        ]
+        yield from page.table(("", "`--rule all`"), rows)
+        yield ""
+        yield from page.blame(scores)
 
 
 if __name__ == "__main__":
