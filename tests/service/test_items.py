@@ -78,6 +78,8 @@ RUN_RECORDS = built(
     training_base=st.integers(0, 9999),
     attempt_began=TIMES,
     attempt_noted=TIMES,
+    listed_at=TIMES,
+    listed_through=st.text(st.characters(exclude_categories=("Cs",)), max_size=12),
     state=st.sampled_from(RunState),
     groups=st.lists(NAMES, max_size=3).map(tuple),
     job=st.none() | TEXT,
