@@ -11,7 +11,9 @@ import smdebug
 from smdebug import modes
 from smdebug.logger import get_logger
 from smdebug.trials import create_trial
-from tests.frameworks.pytorch.training import Net, batch
+from tests.frameworks.pytorch.training import Net, batch, since
+
+pytestmark = since("2.6", "graphs that contain what watches modules")
 
 INPUTS, LABELS = batch()
 
