@@ -7,7 +7,7 @@ from collections.abc import Mapping
 _NO_STATISTICS_OF_JAX = (
     "Recorded before the hook of JAX followed the default plan: no rule is checked."
 )
-_TREES = "Recorded before the hook of XGBoost followed the default plan: no rule is checked."
+_TREES = "No default rule judges the metrics, importance and trees of XGBoost yet."
 _LAYER_WITH_ACTIVATION = (
     "Rules for activations look for layers that are one, such as ReLU; here it is part of Dense."
 )
@@ -46,9 +46,6 @@ REASONS: Mapping[str, str] = {
     "trees with a vanishing rate": _TREES,
     "keras dead rectifiers": _LAYER_WITH_ACTIVATION,
     "keras rate a thousand times too large": _LAYER_WITH_ACTIVATION,
-    "layer outside of autocast": (
-        "When this was recorded, the program called the layer as a slice of its model."
-    ),
     "rate a hundred times too large": _SIZE_OF_STEPS,
     "language model with a rate too large": _SIZE_OF_STEPS,
 }
