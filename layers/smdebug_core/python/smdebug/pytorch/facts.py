@@ -59,6 +59,15 @@ def mode_facts(model: nn.Module, name_of: Name) -> dict[str, Any]:
     }
 
 
+def autocast_facts(device: str) -> dict[str, Any]:
+    """The type that autocast declares for this device; nothing if it is off."""
+    try:
+        declared = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
+    except (AttributeError, TypeError, RuntimeError):  # before PyTorch 2.4 both took no device
+        return {}
+    return {"autocast": str(declared).removeprefix("torch.")} if declared else {}
+
+
 def parameter_facts(parameters: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Any]:
     """Which parameters are frozen."""
     frozen = [name for name, parameter in parameters if not parameter.requires_grad]
@@ -163,8 +172,12 @@ def _term_facts(term: LossTerm) -> dict[str, Any]:
         "classes": term.classes,
     }
     if term.targets is not None and term.targets.is_cpu and term.targets.numel():
-        counts = np.bincount(term.targets.numpy().reshape(-1).clip(min=0), minlength=1)
-        facts["targets"] = int(term.targets.numel())
+        targets = term.targets.numpy().reshape(-1)
+        targets = targets[targets >= 0]  # such as -100, which the criterion ignores
+        if not targets.size:
+            return facts
+        counts = np.bincount(targets, minlength=1)
+        facts["targets"] = int(targets.size)
         facts["classes_seen"] = int(np.count_nonzero(counts))
         facts["largest_class"] = int(counts.argmax())
         facts["largest_share"] = float(counts.max() / counts.sum())

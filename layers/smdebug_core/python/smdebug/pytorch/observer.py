@@ -109,6 +109,7 @@ class TorchObserver:
         )
         if models:
             note.note(**facts.mode_facts(models[0][0], layer_name))
+            note.note(**facts.autocast_facts(parameters[0][1].device.type if parameters else "cpu"))
         if self._optimizers:
             note.note_lasting(optimizers=facts.optimizer_facts(self._optimizers, self._names))
 
