@@ -22,11 +22,9 @@ import functions.handlers.commit
 import functions.handlers.evaluate
 import functions.handlers.ingest
 import functions.handlers.notify
-import functions.lifecycle.finishing
 import functions.lifecycle.reminders
 import functions.lifecycle.summary
 import functions.workflow_start
-from functions.arrivals.listed_files import Listing
 from functions.decisions.rule_lifecycle import Transition
 from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.stepping import StepWalk
@@ -171,16 +169,6 @@ def _(original: Any) -> Any:
 
 
 @mutant(
-    "a run ends without a last listing",
-    functions.lifecycle.finishing,
-    "record_listed",
-    "nobody closes",
-)
-def _(original: Any) -> Any:
-    return lambda *arguments, **more: Listing(0, "")
-
-
-@mutant(
     "the sweeper unlists a run that is just being noted",
     functions.arrivals.missed_files,
     "_NEVER_NOTED",
@@ -213,7 +201,7 @@ def _(original: Any) -> Any:
     "a good verdict does not need all steps",
     functions.evaluation.ending,
     "finish",
-    "one dies, and the run ends",
+    "one dies, and nothing is found",
 )
 def _(original: Any) -> Any:
     return lambda *arguments, **more: original(*arguments, evaluated=1, unseen=0)

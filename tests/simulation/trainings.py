@@ -210,6 +210,10 @@ def scenarios() -> tuple[Scenario, ...]:
             (Training(saves=((0, 1, 2, 3), (0, 1)), dead=frozenset({1})),),
         ),
         Scenario(
+            "one dies, and nothing is found",
+            (Training(saves=((0, 3, 6), (0, 3)), dead=frozenset({1})),),
+        ),
+        Scenario(
             "one saves the last steps alone",
             (Training(saves=((0, 1, 2, 3), (0, 1))),),
         ),
