@@ -188,13 +188,14 @@ def test_a_hook_with_a_place_and_nothing_else_follows_the_plan(place):
     assert read(place).statistics(3, modes.TRAIN).names
 
 
-def test_every_number_that_is_recorded_is_a_series_and_no_tensor(place):
+def test_every_number_that_is_recorded_is_a_series_and_no_tensor(place, caplog):
     with smdebug.Hook(place) as hook:
         for step in range(13):
             with hook.step():
                 hook.record_all({"learning_rate": 1 / (step + 1), "dense/weight": np.ones(3)})
     trial = read(place)
     assert trial.series("learning_rate").values.tolist() == [1 / (step + 1) for step in range(13)]
+    assert "learning_rate" not in caplog.text
     assert trial.statistics(0).names == ["dense/weight"]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.saving.adapter import Array, FrameworkAdapter
@@ -113,7 +115,7 @@ class Capture:
             return
         if is_observed:
             step()
-        elif not self.observer.digests_only and not _is_empty(value):
+        elif not self.observer.digests_only and not _has_nothing(value):
             self._warn_once(
                 f"Tensor {name} is not measured, nor may others be: it has no real numbers",
                 "not measured",
@@ -123,5 +125,7 @@ class Capture:
         self._warn_once(f"Tensor {name} is not saved: {error}", f"tensor {name}")
 
 
-def _is_empty(value: Any) -> bool:
-    return 0 in tuple(getattr(value, "shape", ()))
+def _has_nothing(value: Any) -> bool:
+    """Whether nobody expects to see it measured: it is empty, or a number, which is a series."""
+    is_number = isinstance(value, bool | int | float | np.number)
+    return is_number or 0 in tuple(getattr(value, "shape", ()))
