@@ -48,7 +48,8 @@ class LocalAws:
 
     `settings` are those of `cdk deploy -c`; `environment` overrides variables of the functions;
     `secrets` replaces Secrets Manager. With `in_process` the handlers run in this process, under a
-    debugger or for coverage, and permissions are not checked.
+    debugger or for coverage, and permissions are not checked. `limits` lowers limits of AWS
+    (`local_aws.limits.Limits`).
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class LocalAws:
         in_process: bool = False,
         environment: Mapping[str, str] | None = None,
         secrets: Mapping[str, Mapping[str, str]] | None = None,
+        limits: Mapping[str, float] | None = None,
         assembly: Assembly | None = None,
     ):
         self._settings = settings
@@ -68,6 +70,10 @@ class LocalAws:
             "port": port,
             "environment": dict(environment or {}),
             "secrets": {name: dict(fields) for name, fields in (secrets or {}).items()},
+            "limits": {
+                "concurrency": int((settings or {}).get("account_concurrency", 10)),
+                **(limits or {}),
+            },
         }
         self._closing = contextlib.ExitStack()
         self._clients: dict[str, Any] = {}

@@ -37,6 +37,11 @@ class Request:
     copied_from: str = ""
 
     @property
+    def is_invocation(self) -> bool:
+        """Whether it calls a function."""
+        return self.service == "lambda" and self.path.endswith("/invocations")
+
+    @property
     def protocol(self) -> str:
         """The protocol in which the client expects errors."""
         if self.service == "s3":

@@ -33,6 +33,11 @@ from local_aws.errors import LocalStackError, Unsupported, explain_os_error
 from local_aws.function_logs import FunctionLogs
 from local_aws.functions import Function, Invocation, Runtime
 from local_aws.gate import OWNER, Application, Gate, KnownKey
+from local_aws.limits import Limits
+from local_aws.limits.concurrency import Concurrency
+from local_aws.limits.lineage import NEW, Lineage, Lineages, follow_messages
+from local_aws.limits.services import limit_events, limit_executions, validate_notifications
+from local_aws.limits.table import limit_table
 from local_aws.policies import Caller, Refused, session_statements
 from local_aws.pools import InProcess, ProcessPool
 from local_aws.queues import POLLERS, Poller
@@ -62,6 +67,7 @@ class Cloud:
         in_this_process: bool = False,
         environment: Mapping[str, str] | None = None,
         secrets: Mapping[str, Mapping[str, str]] | None = None,
+        limits: Mapping[str, float] | None = None,
         folder: str,
     ):
         if Cloud._open is not None:
@@ -74,6 +80,9 @@ class Cloud:
         self._environment = dict(environment or {})
         self._secrets = dict(secrets or {})
         self._port = port
+        self._limits = Limits(**(limits or {}))  # type: ignore[arg-type]
+        self._concurrency = Concurrency(self._limits.concurrency)
+        self._lineages = Lineages(self._limits.hops)
         self._place = folder  # does not exist yet
         self._closing = contextlib.ExitStack()
         self._stopping = threading.Event()
@@ -114,10 +123,15 @@ class Cloud:
         """A boto3 client with the identity of a role, or of the account's owner."""
         return self._clients.get(service, role)
 
-    def invoke(self, name: str, event: bytes, request: str = "") -> Invocation:
-        """Call a function by its full name, and wait for its result."""
+    def invoke(
+        self, name: str, event: bytes, request: str = "", lineage: Lineage = NEW
+    ) -> Invocation:
+        """Call a function by its full name, and wait for its result; `BeyondLimit` if too many run."""
         pool = self._pools[name]
-        invocation = pool.invoke(event, request or str(uuid.uuid4()))
+        with self._concurrency.slot():
+            invocation = pool.invoke(event, request or str(uuid.uuid4()), lineage)
+        if len(invocation.payload) > self._limits.answer_bytes:
+            invocation = invocation.too_large()
         self._invocations.append(invocation)
         # Lambda itself writes to the log of each invocation, with the function's role.
         milliseconds = invocation.seconds * 1000
@@ -153,18 +167,32 @@ class Cloud:
             into=self.deployed,
             secret=self._secret,
             environment=self._environment,
+            limits=self._limits,
         )
         self._start_functions()
         self.deliveries.start()
         self._start_pollers()
 
     def _gated(self, moto: Application) -> Application:
-        self.gate = Gate(moto, self.deployed.policies, assumed=_assumed_role, control=self.control)
+        self.gate = Gate(
+            moto,
+            self.deployed.policies,
+            assumed=_assumed_role,
+            control=self.control,
+            limits=self._limits,
+            concurrency=self._concurrency,
+            lineages=self._lineages,
+        )
         return self.gate
 
     def _fix_moto(self) -> None:
         from local_aws import moto_fixes
 
+        limit_table(self._limits, self.clock.now)
+        limit_executions(self._limits)
+        limit_events(self._limits)
+        validate_notifications()
+        follow_messages(self._lineages)
         moto_fixes.make_dynamodb_thread_safe()
         moto_fixes.make_queues_thread_safe()
         moto_fixes.parse_paths_once()
@@ -187,6 +215,7 @@ class Cloud:
             clock=self.clock,
             credentials=self._credentials,
             log=self._logs.write,
+            begin=self._lineages.begin,
         )
         starter = ProcessStarter()
         self._closing.callback(starter.close)
@@ -203,7 +232,14 @@ class Cloud:
         for mapping in self.deployed.mappings:
             role = self.deployed.functions[mapping.function].role
             for _ in range(min(POLLERS, mapping.at_once)):
-                poller = Poller(mapping, self.client("sqs", role), self.invoke, self._stopping)
+                poller = Poller(
+                    mapping,
+                    self.client("sqs", role),
+                    self.invoke,
+                    self._stopping,
+                    lineages=self._lineages,
+                    cut=self.deliveries.chain_was_cut,
+                )
                 thread = threading.Thread(target=poller.run, daemon=True)
                 thread.start()
                 self._closing.callback(thread.join, 2)
@@ -227,7 +263,12 @@ class Cloud:
         else:
             key = f"FUNCTION{environment.upper()}"
             self.gate.register(
-                key, KnownKey(Caller(function.role), lambda: self._kill_environment(environment))
+                key,
+                KnownKey(
+                    Caller(function.role),
+                    lambda: self._kill_environment(environment),
+                    environment,
+                ),
             )
         return {
             "AWS_ACCESS_KEY_ID": key,
@@ -279,6 +320,7 @@ def main() -> None:
         port=request["port"],
         environment=request["environment"],
         secrets=request["secrets"],
+        limits=request["limits"],
         folder=request["folder"],
     )
     try:

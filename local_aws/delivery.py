@@ -22,11 +22,14 @@ from local_aws.clock import MovableClock
 from local_aws.deployed import Deployed
 from local_aws.errors import Unsupported
 from local_aws.functions import Invocation
+from local_aws.limits import BeyondLimit
+from local_aws.limits.table import delete_expired
 from local_aws.policies import Caller, Refused
 from local_aws.template import ACCOUNT, REGION
 
 Send = Callable[[str, str], None]  # queue name, message
 ATTEMPTS = 3  # at an asynchronous invocation, as Lambda makes
+EXPIRES_EVERY = 60.0  # seconds of the local clock between two looks for expired items
 TICK = 0.1  # seconds between two readings of the clock
 _EVENTS = "events.amazonaws.com"
 
@@ -54,6 +57,7 @@ class Deliveries:
         self._workers = ThreadPoolExecutor(6, "delivery")
         self._stopping = threading.Event()
         self._last_fired: dict[str, float] = {}
+        self._expired_at = clock.now()
         self.refused: list[str] = []
         self.loses_notifications = False
         self._ticker = threading.Thread(target=self._tick, daemon=True)
@@ -71,6 +75,17 @@ class Deliveries:
         """Send the notification of an object to a queue."""
         if not self.loses_notifications:
             self._send_if_accepted("s3.amazonaws.com", queue_arn(queue), bucket, body)
+
+    def chain_was_cut(self, queue: str, bodies: list[str]) -> None:
+        """Lambda has refused messages of a recursive loop: they are dead letters."""
+        self.refused.append(f"{queue}: a chain of calls came back too often, and was cut")
+        source = self._client("sqs").get_queue_attributes(
+            QueueUrl=queue, AttributeNames=["RedrivePolicy"]
+        )
+        policy = json.loads(source.get("Attributes", {}).get("RedrivePolicy", "{}"))
+        if target := policy.get("deadLetterTargetArn"):
+            for body in bodies:
+                self._send(target.rsplit(":", 1)[1], body)
 
     # EventBridge
 
@@ -137,7 +152,8 @@ class Deliveries:
     def _invoke_asynchronously(self, arn: str, body: str) -> None:
         name, request = arn.rsplit(":", 1)[1], str(uuid.uuid4())
         for attempt in range(1, ATTEMPTS + 1):
-            if self._invoke(name, body.encode(), request).error is None:
+            invocation = self._when_possible(name, body.encode(), request)
+            if invocation is None or invocation.error is None:
                 return
             if self._stopping.wait(self._pause * attempt):  # Lambda waits one minute, then two
                 return
@@ -150,6 +166,15 @@ class Deliveries:
                 self.refused.append(str(refusal))
                 return
             self._send(function.dead_letters.rsplit(":", 1)[1], body)
+
+    def _when_possible(self, name: str, body: bytes, request: str) -> Invocation | None:
+        """Invoke; while the account's concurrency is used up, Lambda keeps the event for hours."""
+        while True:
+            try:
+                return self._invoke(name, body, request)
+            except BeyondLimit:
+                if self._stopping.wait(TICK):
+                    return None
 
     def _send_if_accepted(self, service: str, queue: str, source: str, body: str) -> None:
         try:
@@ -168,6 +193,9 @@ class Deliveries:
             with suppress(RuntimeError):
                 self._fire_rules(now)
                 self._fire_schedules(now)
+                if now - self._expired_at >= EXPIRES_EVERY:
+                    self._expired_at = now
+                    delete_expired(now)
 
     def _fire_rules(self, now: float) -> None:
         from moto.events.models import events_backends

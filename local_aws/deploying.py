@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from local_aws.assembly import Assembly
 from local_aws.deployed import Deployed
 from local_aws.errors import Unsupported
+from local_aws.limits import Limits
 from local_aws.resources import access, compute, eventing, stores
 from local_aws.resources.deployment import Created, Deployment, Kinds
 from local_aws.template import Resolver, known_only
@@ -24,9 +25,10 @@ def deploy(
     into: Deployed,
     secret: Callable[[str, str], str],
     environment: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Create everything in the template. `environment` overrides variables of the functions."""
-    _Deployer(assembly, client, into, secret, environment or {}).run()
+    _Deployer(assembly, client, into, secret, environment or {}, limits or Limits()).run()
 
 
 class _Deployer:
@@ -39,11 +41,12 @@ class _Deployer:
         into: Deployed,
         secret: Callable[[str, str], str],
         environment: Mapping[str, str],
+        limits: Limits,
     ):
         self._stack = assembly.stack
         self._template = assembly.template
         self._deployed = into
-        self._deployment = Deployment(assembly, client, into, environment)
+        self._deployment = Deployment(assembly, client, into, environment, limits)
         self._resolve = Resolver(
             self._template, assembly.stack, created=self._created_from, secret=secret
         )

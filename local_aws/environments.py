@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import resource
 import shutil
 import signal
 import subprocess
@@ -123,6 +124,10 @@ class Environment:
                 how = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
                 text = f"RequestId: {request} Error: Runtime exited with error: {how}"
                 return error_payload("Runtime.ExitError", text), "Runtime.ExitError"
+            if uses_more_than(self._process.pid, self.function.memory_mb):
+                self.kill()
+                text = f"RequestId: {request} Error: Runtime exited with error: signal: killed"
+                return error_payload("Runtime.ExitError", text), "Runtime.ExitError"
             if time.monotonic() > deadline:
                 self.kill()
                 text = (
@@ -193,6 +198,14 @@ class Environment:
                 line = raw.decode("utf-8", "replace").rstrip("\n")
                 lines.append(line)
                 self._runtime.log(self.function, self.id, line)
+
+
+def uses_more_than(process: int, megabytes: int) -> bool:
+    """Whether the process holds more memory than its function has; unknown without /proc."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        return pages * resource.getpagesize() > megabytes * 1024 * 1024
+    return False
 
 
 def _descendants(process: int) -> list[int]:

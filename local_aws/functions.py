@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from local_aws.clock import MovableClock
+from local_aws.limits.lineage import Lineage
+from local_aws.runtime_api import error_payload
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class Invocation:
     request: str
     log: tuple[str, ...] = field(default=(), repr=False)
 
+    def too_large(self) -> Invocation:
+        """The same, with an answer that is beyond Lambda's 6 MB."""
+        kind = "Function.ResponseSizeTooLarge"
+        text = f"Response payload size exceeded maximum allowed payload size ({len(self.payload)} bytes)."
+        return replace(self, payload=error_payload(kind, text), error=kind)
+
 
 @dataclass(frozen=True)
 class Runtime:
@@ -56,3 +64,4 @@ class Runtime:
     clock: MovableClock
     credentials: Callable[[Function, str], Mapping[str, str]]
     log: Callable[[Function, str, str], None]  # function, stream, line
+    begin: Callable[[str, Lineage], None]  # an environment works for a chain of calls

@@ -13,6 +13,10 @@ from xml.sax.saxutils import escape
 
 from local_aws.calls import Permission, Request, permissions_for
 from local_aws.errors import Unsupported
+from local_aws.limits import BeyondLimit, Limits
+from local_aws.limits.concurrency import THROTTLED, Concurrency
+from local_aws.limits.lineage import Lineages
+from local_aws.limits.requests import CHECKED, check_request
 from local_aws.policies import Caller, Policies, Refused
 
 OWNER = "local"  # the access key of the account's owner
@@ -26,6 +30,7 @@ class KnownKey:
 
     caller: Caller
     on_trap: Callable[[], object] | None = None
+    environment: str = ""  # of a function
 
 
 class Gate:
@@ -38,11 +43,17 @@ class Gate:
         *,
         assumed: Callable[[str], Caller | None],
         control: Callable[[str, dict[str, Any]], Any],
+        limits: Limits,
+        concurrency: Concurrency,
+        lineages: Lineages,
     ):
         self._behind = behind
         self._policies = policies
         self._assumed = assumed
         self._control = control
+        self._limits = limits
+        self._concurrency = concurrency
+        self._lineages = lineages
         self._keys: dict[str, KnownKey] = {}
         self._traps: list[tuple[str, str]] = []
         self._lock = threading.Lock()
@@ -65,13 +76,38 @@ class Gate:
         credential = re.search(
             r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/", environ.get("HTTP_AUTHORIZATION", "")
         )
-        if credential is None or credential[1] == OWNER:
+        if credential is None:
             return self._behind(environ, start)
-        request = _request(environ, credential[2])
         try:
-            known = self._known(credential[1])
-            if known is None:
-                return self._behind(environ, start)
+            return self._limited(environ, start, credential[1], credential[2])
+        except BeyondLimit as limit:
+            protocol = _request(environ, credential[2]).protocol
+            return _refused(protocol, limit.kind, str(limit.message), start)
+
+    def _limited(
+        self, environ: dict[str, Any], start: Start, key: str, service: str
+    ) -> Iterable[bytes]:
+        """Handle the request of this key within the limits of AWS."""
+        known = None if key == OWNER else self._known(key)
+        if known is None and service not in (*CHECKED, "lambda"):
+            return self._behind(environ, start)
+        request = _request(environ, service)
+        check_request(request, self._limits)
+        if request.is_invocation:
+            with self._concurrency.slot():
+                return self._checked(environ, start, known, request)
+        if known is not None and known.environment:
+            with self._lineages.request_of(known.environment):
+                return self._checked(environ, start, known, request)
+        return self._checked(environ, start, known, request)
+
+    def _checked(
+        self, environ: dict[str, Any], start: Start, known: KnownKey | None, request: Request
+    ) -> Iterable[bytes]:
+        """Pass the request on if the policies allow it."""
+        if known is None:
+            return self._behind(environ, start)
+        try:
             permissions = permissions_for(request)
             for permission in permissions:
                 self._policies.check(known.caller, permission)
@@ -150,22 +186,26 @@ def _request(environ: dict[str, Any], service: str) -> Request:
 
 
 def _denied(protocol: str, message: str, start: Start) -> list[bytes]:
-    status, headers, text = _error(protocol, message)
+    kind = "AccessDenied" if protocol in ("rest-xml", "query") else "AccessDeniedException"
+    return _refused(protocol, kind, message, start)
+
+
+def _refused(protocol: str, kind: str, message: str, start: Start) -> list[bytes]:
+    status, headers, text = _error(protocol, kind, message)
     body = text.encode()
     start(status, [*headers.items(), ("Content-Length", str(len(body)))])
     return [body]
 
 
-def _error(protocol: str, message: str) -> tuple[str, Mapping[str, str], str]:
-    """The status, headers and body of AccessDenied in this protocol."""
+def _error(protocol: str, kind: str, message: str) -> tuple[str, Mapping[str, str], str]:
+    """The status, headers and body of an error in this protocol."""
     if protocol == "rest-xml":
-        body = f"<Error><Code>AccessDenied</Code><Message>{escape(message)}</Message></Error>"
+        body = f"<Error><Code>{kind}</Code><Message>{escape(message)}</Message></Error>"
         return "403 Forbidden", {"Content-Type": "application/xml"}, body
     if protocol == "query":
-        error = f"<Code>AccessDenied</Code><Message>{escape(message)}</Message>"
+        error = f"<Code>{kind}</Code><Message>{escape(message)}</Message>"
         body = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error></ErrorResponse>"
         return "403 Forbidden", {"Content-Type": "text/xml"}, body
-    kind = "AccessDeniedException"
     body = json.dumps({"__type": kind, "message": message, "Message": message})
     headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-errortype": kind}
-    return "400 Bad Request", headers, body
+    return "429 Too Many Requests" if kind == THROTTLED else "400 Bad Request", headers, body

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 Invoke = Callable[[str, bytes], tuple[bytes, bool]]
 Deliver = Callable[[str, Mapping[str, Any], Mapping[str, Any]], None]
-_locked = threading.RLock()
+WRITING = threading.RLock()  # held while an item is written
 _writes = itertools.count(1)
 _MOTOS_SEQUENCER = "617f08299329d189"
 
@@ -175,7 +175,7 @@ def _number(event: Mapping[str, Any]) -> None:
 def _serialized(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def locked(*args: Any, **kwargs: Any) -> Any:
-        with _locked:
+        with WRITING:
             return function(*args, **kwargs)
 
     locked.serialized = True  # type: ignore[attr-defined]

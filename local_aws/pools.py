@@ -12,6 +12,7 @@ import traceback
 from local_aws.environ import changed_environ
 from local_aws.environments import Environment, ProcessStarter
 from local_aws.functions import Function, Invocation, Runtime
+from local_aws.limits.lineage import NEW, Lineage
 from local_aws.runtime_api import error_payload
 from local_aws.template import REGION
 
@@ -43,10 +44,11 @@ class ProcessPool:
     def environments(self) -> tuple[Environment, ...]:
         return tuple(self._all)
 
-    def invoke(self, event: bytes, request: str) -> Invocation:
+    def invoke(self, event: bytes, request: str, lineage: Lineage = NEW) -> Invocation:
         began, clock = time.perf_counter(), self._runtime.clock.now()
         with self._slots:
             environment, is_cold = self._environment()
+            self._runtime.begin(environment.id, lineage)
             try:
                 payload, error, log = environment.invoke(event, request)
             finally:
@@ -101,7 +103,7 @@ class InProcess:
         self.function = function
         self._runtime = runtime
 
-    def invoke(self, event: bytes, request: str) -> Invocation:
+    def invoke(self, event: bytes, request: str, lineage: Lineage = NEW) -> Invocation:
         began, clock = time.perf_counter(), self._runtime.clock.now()
         module, _, name = self.function.handler.rpartition(".")
         error = None

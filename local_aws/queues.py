@@ -10,6 +10,8 @@ from typing import Any
 
 from local_aws.deployed import QueueMapping
 from local_aws.functions import Invocation
+from local_aws.limits import BeyondLimit
+from local_aws.limits.lineage import Lineage, Lineages
 from local_aws.template import ACCOUNT, REGION
 
 POLLERS = 2  # per queue at most, on this machine; Lambda begins with five
@@ -25,13 +27,18 @@ class Poller:
         self,
         mapping: QueueMapping,
         client: Any,  # of SQS, with the function's role
-        invoke: Callable[[str, bytes], Invocation],
+        invoke: Callable[[str, bytes, str, Lineage], Invocation],
         stopping: threading.Event,
+        *,
+        lineages: Lineages,
+        cut: Callable[[str, list[str]], None],
     ):
         self._mapping = mapping
         self._client = client
         self._invoke = invoke
         self._stopping = stopping
+        self._lineages = lineages
+        self._cut = cut
         self._url = ""
 
     def run(self) -> None:
@@ -90,12 +97,28 @@ class Poller:
             for message in batch
         ]
         event = json.dumps({"Records": records}).encode()
+        ids = [message["MessageId"] for message in batch]
+        lineage = self._lineages.next(ids, self._mapping.function)
+        if lineage is None:
+            self._cut(self._mapping.queue, [message["Body"] for message in batch])
+            self._delete(batch)
+            return
         failed = failed_messages(
-            self._invoke(self._mapping.function, event),
-            {message["MessageId"] for message in batch},
-            reports_failures=self._mapping.reports_failures,
+            self._call(event, lineage), set(ids), reports_failures=self._mapping.reports_failures
         )
-        done = [message for message in batch if message["MessageId"] not in failed]
+        self._delete([message for message in batch if message["MessageId"] not in failed])
+        # The others become visible again, and after several attempts they are dead letters.
+
+    def _call(self, event: bytes, lineage: Lineage) -> Invocation:
+        """Call the function; while the account's concurrency is used up, try again."""
+        while True:
+            try:
+                return self._invoke(self._mapping.function, event, "", lineage)
+            except BeyondLimit:
+                if self._stopping.wait(CHECK_SECONDS):
+                    raise
+
+    def _delete(self, done: list[dict[str, Any]]) -> None:
         for start in range(0, len(done), 10):
             self._client.delete_message_batch(
                 QueueUrl=self._url,
@@ -104,7 +127,6 @@ class Poller:
                     for number, message in enumerate(done[start : start + 10])
                 ],
             )
-        # The others become visible again, and after several attempts they are dead letters.
 
 
 def failed_messages(invocation: Invocation, batch: set[str], *, reports_failures: bool) -> set[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
 
 from local_aws.calls import Permission
 from local_aws.deployed import QueueMapping
+from local_aws.errors import LocalStackError
 from local_aws.functions import Function
+from local_aws.limits import Limits
 from local_aws.resources.deployment import Created, Deployment, Kinds, Properties
 
 
@@ -27,6 +30,7 @@ def function(deployment: Deployment, name: str, properties: Properties) -> Creat
         **properties.get("Environment", {}).get("Variables", {}),
         **deployment.environment,
     }
+    _check_size(deployment.limits, deployment, name, properties, variables)
     arn = deployment.client("lambda").create_function(
         FunctionName=function,
         Code={"ZipFile": _EMPTY_ZIP},
@@ -54,6 +58,30 @@ def function(deployment: Deployment, name: str, properties: Properties) -> Creat
         lambda: deployment.policies.may_assume("lambda.amazonaws.com", role)
     )
     return function, {"Arn": arn}
+
+
+def _check_size(
+    limits: Limits,
+    deployment: Deployment,
+    name: str,
+    properties: Properties,
+    variables: Mapping[str, str],
+) -> None:
+    """Raise unless Lambda would create the function: its environment and its code are limited."""
+    size = sum(len(f"{key}{value}".encode()) for key, value in variables.items())
+    if size > limits.environment_bytes:
+        raise LocalStackError(
+            f"{name} has environment variables of {size} bytes, and Lambda allows "
+            f"{limits.environment_bytes}: name fewer rules or recipients"
+        )
+    folders = [deployment.asset(properties["Code"])]
+    folders += [deployment.layers[arn] for arn in properties.get("Layers", [])]
+    files = (file for folder in folders for file in folder.rglob("*"))
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    if size > limits.code_bytes:
+        raise LocalStackError(
+            f"The code and layers of {name} have {size} bytes, and Lambda allows {limits.code_bytes}"
+        )
 
 
 def queue_mapping(deployment: Deployment, name: str, properties: Properties) -> Created:

@@ -11,6 +11,7 @@ from local_aws.assembly import Assembly
 from local_aws.calls import Permission
 from local_aws.deployed import Deployed
 from local_aws.errors import Unsupported
+from local_aws.limits import Limits
 from local_aws.policies import Caller, Policies
 from local_aws.template import ACCOUNT, REGION
 
@@ -31,11 +32,13 @@ class Deployment:
         client: Callable[[str], Any],
         deployed: Deployed,
         environment: Mapping[str, str],
+        limits: Limits,
     ):
         self._assembly = assembly
         self.client = client
         self.deployed = deployed
         self.environment = environment
+        self.limits = limits
         self.layers: dict[str, Path] = {}
         self.connections: dict[str, Mapping[str, str]] = {}
         self.final_checks: list[Callable[[], None]] = []  # these need every policy to exist
