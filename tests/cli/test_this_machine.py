@@ -42,6 +42,15 @@ def test_doctor_reaches_the_account_and_misses_the_stack(ask, aws):
     assert (answer.code, "The stack research" in answer.out) == (1, True)
 
 
+def test_doctor_checks_a_live_stack_from_outside(ask, aws):
+    answer = ask("doctor", "--deployed", "--stack", "research", "--json")
+    payload = {item["what"]: item for item in answer.json}
+    assert list(payload) == ["AWS account", "stack"]
+    assert (answer.code, payload["stack"]["state"]) == (1, "wrong")
+    assert "--stack NAME" in payload["stack"]["hint"]
+    assert ask("doctor", "--deployed", "--offline").code == 2
+
+
 def test_what_runs_from_the_checkout_ends_with_the_command_even_if_that_is_killed(tmp_path):
     (tmp_path / "naps.py").write_text(
         "import time\ndef nap():\n    print('up', flush=True)\n    time.sleep(60)\n"

@@ -11,7 +11,8 @@ from smdebug.cli.output import Styled, output_options, print_json, print_line, p
 
 
 @click.command("doctor")
-@click.option("--stack", metavar="NAME", help="Also check that this stack can be reached.")
+@click.option("--stack", metavar="NAME", help="The stack to check (default: smdebug).")
+@click.option("--deployed", is_flag=True, help="Check the live stack instead of this machine.")
 @click.option(
     "--config",
     metavar="FILE",
@@ -20,7 +21,9 @@ from smdebug.cli.output import Styled, output_options, print_json, print_line, p
 )
 @click.option("--offline", is_flag=True, help="Do not contact AWS.")
 @output_options
-def command(stack: str | None, config: str | None, offline: bool, as_json: bool) -> int:
+def command(
+    stack: str | None, deployed: bool, config: str | None, offline: bool, as_json: bool
+) -> int:
     """Show what is installed and what is missing, and whether the AWS account can be reached.
 
     \b
@@ -28,13 +31,22 @@ def command(stack: str | None, config: str | None, offline: bool, as_json: bool)
       smdebug doctor
       smdebug doctor --offline
       smdebug doctor --config debughookconfig.json
+      smdebug doctor --deployed
       smdebug doctor --stack research --json
+
+    With --deployed it reads from AWS whether the stack's bucket notifies, its queue is read, no message is a
+    dead letter, the sweeper runs, and no alarm is raised, and changes nothing.
 
     Exits with 0 if nothing is wrong, else with 1. Missing optional packages are not wrong.
     """
-    from smdebug.cli.environment_checks import run_checks
+    from smdebug.cli.environment_checks import run_checks, run_live_checks
 
-    checks = run_checks(stack=stack, config=config, offline=offline)
+    if deployed and offline:
+        raise click.UsageError("--deployed contacts AWS: omit --offline.")
+    if deployed:
+        checks = run_live_checks(stack)
+    else:
+        checks = run_checks(stack=stack, config=config, offline=offline)
     if as_json:
         print_json([check._asdict() for check in checks])
     else:

@@ -59,6 +59,17 @@ def run_checks(
     return [*checks, *(() if offline else _aws(stack))]
 
 
+def run_live_checks(stack: str | None) -> list[Check]:
+    """Check a deployed stack from outside, beginning with the account that it is in."""
+    account = list(_account(needed=True))
+    if any(check.state == "wrong" for check in account):
+        return account
+    from smdebug.service.live_checks import check_deployment
+
+    name = stack or os.environ.get("SMDEBUG_STACK") or "smdebug"
+    return [*account, *(Check(*found) for found in check_deployment(name))]
+
+
 def _python() -> Iterator[Check]:
     version = platform.python_version()
     if (3, 11) <= sys.version_info[:2] < (3, 14):
@@ -137,19 +148,10 @@ def _configuration(file: str | None) -> Iterator[Check]:
 def _aws(stack: str | None) -> Iterator[Check]:
     if _version("boto3") is None:
         return
-    from smdebug.service.account import who_am_i
-
     named = stack or os.environ.get("SMDEBUG_STACK") or os.environ.get("SMDEBUG_TABLE")
-    try:
-        yield Check("AWS account", "well", who_am_i())
-    except SMDebugError as error:
-        state: State = "wrong" if named else "absent"
-        yield Check(
-            "AWS account",
-            state,
-            str(error),
-            "aws configure, or set AWS_PROFILE and AWS_REGION." if named else "",
-        )
+    account = list(_account(needed=bool(named)))
+    yield from account
+    if account[0].state != "well":
         return
     try:
         from smdebug.service.client import connect
@@ -158,6 +160,17 @@ def _aws(stack: str | None) -> Iterator[Check]:
         runs = len(debugger.runs(watched=True))
         yield Check("deployed debugger", "well", f"{debugger!r}, {runs} runs watched")
     except SMDebugError as error:
-        state = "wrong" if named else "absent"
+        state: State = "wrong" if named else "absent"
         hint = "Deploy it (docs/deploy.md), or name it: --stack NAME" if named else ""
         yield Check("deployed debugger", state, str(error), hint)
+
+
+def _account(*, needed: bool) -> Iterator[Check]:
+    from smdebug.service.account import who_am_i
+
+    try:
+        yield Check("AWS account", "well", who_am_i())
+    except SMDebugError as error:
+        state: State = "wrong" if needed else "absent"
+        hint = "aws configure, or set AWS_PROFILE and AWS_REGION." if needed else ""
+        yield Check("AWS account", state, str(error), hint)
