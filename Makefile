@@ -202,6 +202,9 @@ take-over: $(READY) ## watch a bucket that an earlier stack has left (BUCKET=smd
 	@$(BIN)/python -m infra.take_over "$(BUCKET)"
 	@$(MAKE) --no-print-directory deploy ARGS="-c bucket=$(BUCKET) $(ARGS)"
 
+smoke-aws: $(READY) ## try everything in your AWS account, which costs a few cents: deploy, three runs, destroy, again
+	@$(BIN)/python -m tests.smoke.on_aws --cdk $(CDK_CLI) $(ARGS)
+
 layer: $(READY) ## build the Lambda layer for both processors into build/
 	@for a in arm64 x86_64; do $(BIN)/python -m infra.core_layer $$a build/layer-$$a || exit 1; done
 
@@ -227,4 +230,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over layer layer-check lock clean
+.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

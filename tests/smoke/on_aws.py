@@ -1,0 +1,138 @@
+"""`make smoke-aws`: deploy into a real account, three runs, destroy, take over what is kept, destroy all.
+
+It costs a few cents and takes about half an hour. Credentials are those of the AWS tools. The stack has a
+name of its own, so that a debugger in the same account is not touched. Whatever fails, all is deleted at the
+end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from infra.assets import ROOT
+from infra.take_over import take_over
+from smdebug.service.client import connect
+from smdebug.service.live_checks import check_deployment
+from tests.smoke.runs import SmokeFailed, three_runs
+
+_SWEPT_WITHIN = 900.0
+
+
+class Smoke:
+    """One stack, deployed and destroyed."""
+
+    def __init__(self, cdk: str, name: str):
+        self._cdk = ["npx", "--yes", f"aws-cdk@{cdk}"]
+        self.name = name
+        self.buckets: set[str] = set()
+        self.tables: set[str] = set()
+
+    def deploy(self, **settings: str) -> dict[str, str]:
+        """Deploy; return the outputs."""
+        with tempfile.TemporaryDirectory() as folder:
+            outputs = Path(folder) / "outputs.json"
+            self._run(
+                "deploy", settings, "--require-approval", "never", "--outputs-file", str(outputs)
+            )
+            found: dict[str, str] = json.loads(outputs.read_text())[self.name]
+        self.buckets.add(found["Bucket"])
+        self.tables.add(found["StepIndex"])
+        return found
+
+    def destroy(self, **settings: str) -> None:
+        self._run("destroy", settings, "--force")
+
+    def _run(self, command: str, settings: dict[str, str], *options: str) -> None:
+        context = [f"-c{name}={value}" for name, value in {"stack": self.name, **settings}.items()]
+        print(f"\n== cdk {command} {' '.join(context)}", flush=True)
+        whole = [*self._cdk, command, self.name, *context, *options]
+        subprocess.run(whole, cwd=ROOT, check=True)
+
+
+def wait_until_well(stack: str) -> None:
+    """Wait until every check of the live stack is well: the sweeper begins within five minutes."""
+    until = time.monotonic() + _SWEPT_WITHIN
+    while True:
+        wrong = [check for check in check_deployment(stack) if check.state == "wrong"]
+        if not wrong:
+            return
+        if time.monotonic() > until:
+            raise SmokeFailed("; ".join(f"{check.what}: {check.found}" for check in wrong))
+        time.sleep(30)
+
+
+def run(smoke: Smoke) -> None:
+    s3 = boto3.client("s3")
+    outputs = smoke.deploy()
+    three_runs(connect(smoke.name), outputs["Bucket"], "first", s3)
+    wait_until_well(smoke.name)
+    smoke.destroy()
+    s3.head_bucket(Bucket=outputs["Bucket"])  # it is kept, and so is the table
+    boto3.client("dynamodb").describe_table(TableName=outputs["StepIndex"])
+    take_over(outputs["Bucket"], s3, boto3.client("sqs"))
+    smoke.deploy(bucket=outputs["Bucket"], removal_policy="destroy")
+    three_runs(connect(smoke.name), outputs["Bucket"], "second", s3)
+    smoke.destroy(bucket=outputs["Bucket"], removal_policy="destroy")
+
+
+def delete_kept(smoke: Smoke) -> None:
+    """Delete the buckets, with everything in them, and the tables that the stacks have left."""
+    tables = boto3.client("dynamodb")
+    for name in smoke.buckets:
+        bucket: Any = boto3.resource("s3").Bucket(name)
+        if bucket.creation_date is not None:
+            bucket.objects.all().delete()
+            bucket.delete()
+    for name in smoke.tables:
+        with suppress(tables.exceptions.ResourceNotFoundException):
+            tables.delete_table(TableName=name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cdk", required=True, help="the version of the CDK CLI")
+    parser.add_argument("--stack", default="smdebug-smoke", help="must not exist yet")
+    parser.add_argument(
+        "--yes", action="store_true", help="deploy into the account shown without asking"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="do not destroy the stack after a failure"
+    )
+    arguments = parser.parse_args()
+    if shutil.which("npx") is None:
+        sys.exit("The CDK CLI needs npx, which comes with Node.js 22 or newer.")
+    identity = boto3.client("sts").get_caller_identity()
+    region = boto3.session.Session().region_name
+    print(
+        f"Account {identity['Account']} in {region}, as {identity['Arn']}: stack {arguments.stack}"
+    )
+    if not arguments.yes and input("Deploy and destroy there? [y/N] ").strip().lower() != "y":
+        sys.exit("Nothing was done.")
+    smoke = Smoke(arguments.cdk, arguments.stack)
+    try:
+        run(smoke)
+    except BaseException:
+        if arguments.keep:
+            kept = ", ".join(sorted(smoke.buckets | smoke.tables))
+            print(f"The stack {smoke.name} is kept, and {kept or 'nothing else'}.")
+        else:
+            smoke.destroy()
+            delete_kept(smoke)
+        raise
+    delete_kept(smoke)
+    print("\nEverything held, and nothing is left.")
+
+
+if __name__ == "__main__":
+    main()

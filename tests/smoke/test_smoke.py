@@ -1,0 +1,87 @@
+"""What `make smoke-aws` does in a real account, as far as this machine can do it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from local_aws import LocalAws, LocalDebugger
+from tests.smoke import on_aws
+from tests.smoke.runs import SmokeFailed, three_runs
+
+
+def test_the_three_runs_succeed_on_the_local_stack():
+    with LocalAws() as aws, aws.as_default():
+        local = LocalDebugger(aws, "smoke/")
+        three_runs(
+            aws.connect(),
+            aws.bucket,
+            "smoke",
+            aws.client("s3"),
+            finish=local.finish,
+            say=lambda _: None,
+        )
+
+
+def test_a_verdict_that_is_wrong_fails(monkeypatch: pytest.MonkeyPatch):
+    from tests.smoke import runs
+
+    monkeypatch.setattr(runs, "DYING", runs.DYING.replace("os._exit(1)", "return False"))
+    with LocalAws() as aws, aws.as_default():
+        local = LocalDebugger(aws, "smoke/")
+        with pytest.raises(SmokeFailed, match="dying: the rules are"):
+            three_runs(
+                aws.connect(),
+                aws.bucket,
+                "smoke",
+                aws.client("s3"),
+                finish=local.finish,
+                say=lambda _: None,
+            )
+
+
+def test_what_the_stacks_leave_is_deleted(monkeypatch: pytest.MonkeyPatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        s3, tables = boto3.client("s3"), boto3.client("dynamodb")
+        s3.create_bucket(Bucket="left")
+        s3.put_object(Bucket="left", Key="run/index/1.json", Body=b"")
+        tables.create_table(
+            TableName="left",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        smoke = on_aws.Smoke("2.1", "mine")
+        smoke.buckets, smoke.tables = {"left", "gone"}, {"left", "gone"}
+        on_aws.delete_kept(smoke)
+        assert s3.list_buckets()["Buckets"] == []
+        assert tables.list_tables()["TableNames"] == []
+
+
+def test_it_needs_npx_and_says_so():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.smoke.on_aws", "--cdk", "1"],
+        cwd=Path(on_aws.__file__).parents[2],
+        env={"PATH": "/nowhere", "PYTHONPATH": ":".join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "needs npx" in done.stderr
+
+
+def test_each_command_of_the_cdk_names_the_stack_and_its_settings(monkeypatch: pytest.MonkeyPatch):
+    commands = []
+    monkeypatch.setattr(on_aws.subprocess, "run", lambda command, **_: commands.append(command))
+    on_aws.Smoke("2.1", "mine").destroy(bucket="b")
+    assert commands == [
+        ["npx", "--yes", "aws-cdk@2.1", "destroy", "mine", "-cstack=mine", "-cbucket=b", "--force"]
+    ]
