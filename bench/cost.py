@@ -1,14 +1,15 @@
 """`make bench-cost`: the cost of a saved step, counted from the calls of the real handlers.
 
 The handlers run over a table, buckets and queues in memory that count as AWS bills: write and read
-units by the size of the items, requests, invocations. The duration of AWS's own calls is assumed, and printed
-with the table.
+units by the size of the items, requests, invocations, bytes of logs. boto3's own processor time is measured.
+The duration of AWS's own calls is assumed, and printed with the table.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import json
 import math
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import idle, plan_cost
+from bench import boto_cpu, idle, plan_cost
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
@@ -64,6 +65,11 @@ DIGESTS = {"smdebug/digests/parameters": np.ones((8, 2), np.int64)}
 RULES = [*_TINY, *_OTHERS, *_OF_TENSORS]
 
 
+LOG_LINES = 310  # bytes of START, END and REPORT, which Lambda writes at each invocation
+LOG_EVENT = 26  # bytes that CloudWatch adds to each line
+PRICED = {**PRICES, "log byte": 0.50e-9}
+
+
 @dataclass
 class Bill:
     """The billed usage."""
@@ -76,7 +82,13 @@ class Bill:
 
     @property
     def dollars(self) -> float:
-        return sum(PRICES[what] * count for what, count in self.used.items() if what in PRICES)
+        return sum(PRICED[what] * count for what, count in self.used.items() if what in PRICED)
+
+
+@functools.cache
+def boto_seconds() -> tuple[float, float]:
+    """The processor time of boto3 itself: for a call of the table, and for one of S3."""
+    return boto_cpu.seconds_of_table_call(), boto_cpu.seconds_of_s3_call()
 
 
 def size_of(item: Item | None) -> int:
@@ -154,6 +166,7 @@ class BilledWorld(SmallWorld):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.bill = Bill()
+        self.boto = boto_seconds()
         self.items = BilledItems(self.bill)
         plain, bill = self.world.open_run, self.bill
         self.world = replace(
@@ -167,11 +180,19 @@ class BilledWorld(SmallWorld):
         """Bill one invocation of a function: its own time, and that of its calls."""
         before = Counter(self.bill.used)
         begin = time.process_time()
-        yield
-        seconds = (time.process_time() - begin) / (CPU_OF_A_GB * gigabytes)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            yield
+        lines = printed.getvalue().splitlines()
+        self.bill.used["log byte"] += LOG_LINES + 3 * LOG_EVENT
+        self.bill.used["log byte"] += sum(len(line.encode()) + LOG_EVENT for line in lines)
         calls = self.bill.used - before
-        seconds += calls["table call"] * DYNAMODB_CALL
         requests = calls["S3 GET"] + calls["S3 PUT"] + calls["S3 LIST"]
+        processor = time.process_time() - begin
+        # The tables and buckets in memory make no calls: boto3's own time comes on top.
+        processor += calls["table call"] * self.boto[0] + requests * self.boto[1]
+        seconds = processor / (CPU_OF_A_GB * gigabytes)
+        seconds += calls["table call"] * DYNAMODB_CALL
         seconds += math.ceil(requests / AT_A_TIME) * S3_CALL
         self.bill.used["invocation"] += 1
         self.bill.used["GB-second"] += seconds * gigabytes
@@ -279,7 +300,7 @@ def cut(tokens: list[str], workers: int, chance: random.Random) -> list[list[str
     return [tokens[poller::POLLERS] for poller in range(POLLERS)]
 
 
-BUDGETS = {1: (6, 12), 8: (None, 25), 1024: (120, 2300)}
+BUDGETS = {1: (6, 14), 8: (None, 28), 1024: (120, 2300)}
 
 
 def main() -> None:
@@ -327,6 +348,7 @@ def main() -> None:
         "SQS": ("SQS request",),
         "Lambda": ("invocation", "GB-second"),
         "workflow": ("execution", "execution GB-second"),
+        "logs": ("log byte",),
     }
     print(
         "".join(
@@ -336,7 +358,7 @@ def main() -> None:
     failed = []
     for workers, (bill, steps) in bills.items():
         dollars = {
-            kind: sum(PRICES[what] * bill[what] for what in parts) / steps * 1e6
+            kind: sum(PRICED[what] * bill[what] for what in parts) / steps * 1e6
             for kind, parts in kinds.items()
         }
         total = sum(dollars.values())
@@ -362,7 +384,9 @@ def main() -> None:
     print(
         f"\nPrices: the list of {PRICED_IN}."
         f"\nAssumed: a table call takes {DYNAMODB_CALL * 1000:.0f} ms, one of S3 {S3_CALL * 1000:.0f} ms, "
-        f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; without a "
+        f"{AT_A_TIME} at a time; {CPU_OF_A_GB} of this machine's core for each GB of memory; "
+        f"boto3 takes {boto_seconds()[0] * 1000:.1f} ms of it for a table call and "
+        f"{boto_seconds()[1] * 1000:.1f} ms for S3. Without a "
         "batch window each message comes alone (1 worker) or ten at a time (8),\n"
         f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
     )
