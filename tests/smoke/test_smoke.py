@@ -15,34 +15,29 @@ from tests.smoke import on_aws
 from tests.smoke.runs import SmokeFailed, three_runs
 
 
-def test_the_three_runs_succeed_on_the_local_stack():
+def save_and_check(*names: str) -> None:
     with LocalAws() as aws, aws.as_default():
-        local = LocalDebugger(aws, "smoke/")
         three_runs(
             aws.connect(),
             aws.bucket,
             "smoke",
             aws.client("s3"),
-            finish=local.finish,
+            names=names,
+            finish=LocalDebugger(aws, "smoke/").finish,
             say=lambda _: None,
         )
 
 
-def test_a_verdict_that_is_wrong_fails(monkeypatch: pytest.MonkeyPatch):
+def test_the_healthy_and_the_failing_run_succeed_on_the_local_stack():
+    save_and_check("healthy", "failing")
+
+
+def test_a_result_that_is_wrong_fails(monkeypatch: pytest.MonkeyPatch):
     from tests.smoke import runs
 
     monkeypatch.setattr(runs, "DYING", runs.DYING.replace("os._exit(1)", "return False"))
-    with LocalAws() as aws, aws.as_default():
-        local = LocalDebugger(aws, "smoke/")
-        with pytest.raises(SmokeFailed, match="dying: the rules are"):
-            three_runs(
-                aws.connect(),
-                aws.bucket,
-                "smoke",
-                aws.client("s3"),
-                finish=local.finish,
-                say=lambda _: None,
-            )
+    with pytest.raises(SmokeFailed, match="dying: the rules are"):
+        save_and_check("dying")
 
 
 def test_what_the_stacks_leave_is_deleted(monkeypatch: pytest.MonkeyPatch):
