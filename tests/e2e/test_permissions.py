@@ -16,8 +16,11 @@ NOT_SHOWN = {
     "machine every function can be reached.",
     "AlarmsTopic sns:Publish": "CloudWatch publishes the stack's alarms there; moto raises none.",
     "Act sagemaker:StopTrainingJob": "It stops the job of a run; moto does not support this call.",
-    "Watch scheduler:UpdateSchedule": "A schedule that has fired may still exist on AWS; moto removes it "
-    "at once.",
+}
+# Permissions that are used or not by how functions happen to meet, so that neither is a defect.
+BY_CHANCE = {
+    "Watch scheduler:UpdateSchedule": "A run has a schedule already only if another function set one at the "
+    "same moment: moto removes a schedule that has fired at once, and AWS may not.",
 }
 
 
@@ -35,7 +38,7 @@ def test_every_permission_is_needed_and_none_is_missing():
         for statement in report["needless"]
         for action in statement["actions"]
     }
-    assert sorted((unused | needless) - set(NOT_SHOWN)) == []
+    assert sorted((unused | needless) - set(NOT_SHOWN) - set(BY_CHANCE)) == []
     assert sorted(set(NOT_SHOWN) - unused - needless) == [], (
         "it is used, so remove it from NOT_SHOWN"
     )
@@ -46,4 +49,4 @@ def test_the_docs_list_the_permissions_that_are_not_used_and_why():
     rows = re.findall(
         r"\| (\w+) \| `(\w+:\w+)` \| ([^|]+) \|", page.split("never asked for there")[1]
     )
-    assert {f"{role} {action}": why for role, action, why in rows} == NOT_SHOWN
+    assert {f"{role} {action}": why for role, action, why in rows} == {**NOT_SHOWN, **BY_CHANCE}
