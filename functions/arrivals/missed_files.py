@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from functions.arrivals.attempts import is_end_of
 from functions.arrivals.listed_files import listed_collections, record_listed
@@ -16,7 +17,7 @@ from functions.step_index import Watched
 from functions.telemetry import log_problem, metrics
 from functions.world import World
 from smdebug.files.names import END_MARKER, collections_key
-from smdebug.service.records import RunRecord, RunState
+from smdebug.service.records import RunRecord, RunState, StepRecord
 
 _NEVER_NOTED = 86_400.0  # seconds after which a run without a record is taken off the list
 _OVERDUE = 900.0  # seconds after which a check or an end was lost, and is asked for again
@@ -27,34 +28,52 @@ def sweep(world: World, *, seconds: float = 240.0) -> int:
 
     A run that cannot be swept holds up no other. If the time is over, the next sweep begins elsewhere.
     """
-    missed, problems, now = 0, 0, world.clock.now()
+    missed, oldest, problems, now = 0, 0.0, 0, world.clock.now()
     runs = world.index.watched_runs()
     begin = int(now // 300) * _STRIDE % len(runs) if runs else 0
     for watched in (*runs[begin:], *runs[:begin]):
         if world.clock.now() - now >= seconds:
             break
         try:
-            missed += _sweep(world, watched)
+            swept = _sweep(world, watched)
+            missed += swept.missed
+            oldest = max(oldest, swept.oldest)
         except Exception as problem:  # noqa: BLE001 - no run may affect another
             problems += 1
             log_problem("A run could not be swept", problem, run=watched.run)
-    metrics({"MissedNotifications": (missed, "Count"), "RunsNotSwept": (problems, "Count")})
+    metrics(
+        {
+            "MissedNotifications": (missed, "Count"),
+            "RunsNotSwept": (problems, "Count"),
+            # Also when it is 0: an alarm takes silence for a defect.
+            "OldestUnevaluatedStep": (round(oldest, 1), "Seconds"),
+        }
+    )
     return missed
 
 
 _STRIDE = 997  # a prime: in time, each run comes first
 
 
-def _sweep(world: World, watched: Watched) -> int:
-    """Look after one run; return how many of its files were missed."""
+class Swept(NamedTuple):
+    """What was found of one run."""
+
+    missed: int = 0
+    """How many files no notification had reported."""
+    oldest: float = 0.0
+    """How long ago its first complete step was recorded that no rule has evaluated, in seconds."""
+
+
+def _sweep(world: World, watched: Watched) -> Swept:
+    """Look after one run."""
     record, now = world.index.run(watched.run), world.clock.now()
     if record is None:  # being recorded right now, or the process that did so died
         if now - watched.since > _NEVER_NOTED:
             world.index.unlist_run(watched)
-        return 0
+        return Swept()
     if record.state is not RunState.FINISHED and world.index.is_abandoned(record):
         record = abandon(world, record)
-    missed = _record_missed(world, record)
+    swept = _record_missed(world, record)
     if record.state is RunState.ENDING:
         if now > (record.ended_at or 0.0) + world.settings.end_grace + _OVERDUE:
             world.checks.leave({"finish": record.run}, after_seconds=0)
@@ -64,7 +83,7 @@ def _sweep(world: World, watched: Watched) -> int:
         _unlist(world, watched, record)
     elif record.expires is not None:  # the process died that let the run continue
         world.index.keep(record)
-    return missed
+    return swept
 
 
 def _unlist(world: World, watched: Watched, record: RunRecord) -> None:
@@ -74,24 +93,26 @@ def _unlist(world: World, watched: Watched, record: RunRecord) -> None:
         world.index.keep(record)
 
 
-def _record_missed(world: World, record: RunRecord) -> int:
+def _record_missed(world: World, record: RunRecord) -> Swept:
     """Record files that are not known: single ones at once, and steps if there is a reason to list them."""
     attempt = f"sweep-{world.clock.now():.0f}"
     missed = _single_files(world, record)
     if missed:
         record_arrivals(world, record.run, missed, attempt=attempt)
     if record.has_ended:
-        return len(missed)
+        return Swept(len(missed))
     cursor = built_in_cursor(world, record)
 
-    def step(**which: object) -> object:
-        found = world.index.steps(record.run, record.training_run, limit=1, **which)  # type: ignore[arg-type]
+    def step(**which: Any) -> StepRecord | None:
+        found = world.index.steps(record.run, record.training_run, limit=1, **which)
         return found[0] if found else None
 
     now = world.clock.now()
     waiting, newest = step(first=cursor + 1), step(newest_first=True)
-    if not doubt_of(record, waiting, newest, now=now):  # type: ignore[arg-type]
-        return len(missed)
+    is_late = waiting is not None and record.is_whole(waiting)
+    oldest = now - waiting.indexed if waiting is not None and is_late else 0.0
+    if not doubt_of(record, waiting, newest, now=now):
+        return Swept(len(missed), oldest)
     world.index.note_listing(record.run, now)
     others = listed_collections(world, record) if record.num_workers is None else []
     if others:
@@ -108,7 +129,7 @@ def _record_missed(world: World, record: RunRecord) -> int:
         until=now + world.settings.work,
         settled=now - NOTIFIED_WITHIN,
     )
-    return len(missed) + len(others) + listing.missed
+    return Swept(len(missed) + len(others) + listing.missed, oldest)
 
 
 def _single_files(world: World, record: RunRecord) -> list[Arrival]:

@@ -11,6 +11,8 @@ import pytest
 
 from functions.telemetry import about_rule, log, log_problem, metrics
 from smdebug.logger import get_logger
+from tests.functions.saver import Saver
+from tests.functions.small_world import SmallWorld
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -77,3 +79,24 @@ def test_who_measures_nothing_loads_nothing_for_it():
         [sys.executable, "-c", script], text=True, env={"PYTHONPATH": ":".join(sys.path)}
     )
     assert printed == "False\n"
+
+
+def ages(capsys) -> list[float]:
+    lines = [line for line in said(capsys) if "OldestUnevaluatedStep" in line]
+    return [line["OldestUnevaluatedStep"][0] for line in lines if "MissedNotifications" in line]
+
+
+def test_every_sweep_reports_the_age_of_the_oldest_step_also_when_none_waits(capsys):
+    """An alarm takes it for a defect if nothing reports that age."""
+    small = SmallWorld()
+    small.sweep()
+    assert ages(capsys) == [0.0], "there are no runs"
+    small.place().write("rules.json", b'{"version": 1, "rules": ["ExplodingTensor"]}')
+    saver = Saver(small.place()).begin()
+    saver.save(0)
+    small.deliver()  # recorded, and not evaluated: the workflow has not started
+    small.clock.time += 1000.0
+    small.sweep()
+    assert ages(capsys) == [1000.0]
+    small.sweep()
+    assert ages(capsys) == [0.0], "it was evaluated"
