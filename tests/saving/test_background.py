@@ -40,13 +40,13 @@ def test_the_storage_that_jobs_use_is_a_storage():
 
 def test_threads_start_with_the_first_step_and_end_with_close():
     writer = BackgroundWriter(MemoryStorage())
-    before = threading.active_count()
+    before = set(threading.enumerate())  # other tests may have left some
     submit(writer, 1)
-    (thread,) = [thread for thread in threading.enumerate() if thread.name == "smdebug-writer"]
-    assert thread.daemon
+    (thread,) = set(threading.enumerate()) - before
+    assert (thread.name, thread.daemon) == ("smdebug-writer", True)
     writer.close()
     thread.join(5)
-    assert threading.active_count() == before
+    assert not thread.is_alive()
 
 
 def test_drain_waits_and_the_writer_continues():

@@ -86,7 +86,7 @@ def test_asking_the_catalog_loads_no_rule():
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
 def test_a_built_in_rule_is_written_as_a_user_would_write_it(path):
-    allowed = ("smdebug.", "smdebug_rules.", "numpy", "__future__")
+    allowed = ("smdebug.", "smdebug_rules.", "smdebug_default_rules.", "numpy", "__future__")
     standard = {"collections", "collections.abc", "dataclasses", "html", "importlib", "inspect"}
     standard |= {"json", "math", "time", "typing"}
     for line in path.read_text().splitlines():
