@@ -90,7 +90,7 @@ class LocalDebugger:
 
         return self.aws.wait_until(known, what=f"the run {name} to be known", seconds=seconds)  # type: ignore[no-any-return]
 
-    def wait(self, name: str, *, through: int, seconds: float = 120.0) -> WatchedRun:
+    def wait(self, name: str, *, through: int, seconds: float = 300.0) -> WatchedRun:
         """Wait until every rule has evaluated all steps up to `through` and published the results."""
         run = self.run(name)
 
@@ -108,7 +108,7 @@ class LocalDebugger:
         self.aws.settle(run.run, seconds=seconds)
         return run
 
-    def finish(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
+    def finish(self, name: str, *, seconds: float = 300.0) -> WatchedRun:
         """Wait until a run with an end marker is finished; its grace period is skipped."""
         run = self.end(name, seconds=seconds)
         self.aws.wait_until(
@@ -119,7 +119,7 @@ class LocalDebugger:
         self.aws.settle(run.run, seconds=seconds)
         return run
 
-    def end(self, name: str, *, seconds: float = 120.0) -> WatchedRun:
+    def end(self, name: str, *, seconds: float = 300.0) -> WatchedRun:
         """Wait until a run with an end marker has ended; the last status of its rules may follow."""
         run = self.run(name)
         moved = time.monotonic()

@@ -59,7 +59,9 @@ class Modules:
         return output.rpartition("_output_")[0] or output
 
     def described(self, layer: str) -> str:
-        """A layer with its class: `layer 3 (Linear)`."""
+        """A layer with its class: `layer 3 (Linear)`; a parameter may belong to none that has a name."""
+        if not layer:
+            return "that layer"
         kind = self.classes.get(layer)
         return f"layer {layer} ({kind})" if kind and kind != layer else f"layer {layer}"
 
