@@ -62,13 +62,16 @@ NOTHING_RECORDED = Judged((), (), ("nothing was recorded",))
 
 def judge(place: str, rules: str | None = None) -> Judged:
     """Diagnose the run at that place with the default rules, or with those of another set."""
-    get_logger().setLevel(logging.ERROR)
     begun = time.perf_counter()
+    logger, level = get_logger(), get_logger().level
+    logger.setLevel(logging.ERROR)
     try:
         trial = open_run(place)
         found = diagnose(trial, [DEFAULT if rules is None else rules], jobs=1)
     except SMDebugError as error:
         return Judged((), (), (f"the run cannot be read: {error}",))
+    finally:
+        logger.setLevel(level)
     return Judged(
         tuple(as_alarm(issue, found.results) for issue in found.issues),
         tuple(saved_steps(trial)),
