@@ -1,0 +1,47 @@
+"""A collections file that cannot be read now is read later; one that is damaged is a trouble of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from functions.arrivals.collections_file import record_collections
+from functions.decisions.messages import Arrival, Kind
+from smdebug.exceptions import StorageUnavailable
+from smdebug.files.names import collections_key
+from smdebug.service.records import RunRecord
+from tests.functions.small_world import SmallWorld
+
+RUN = "runs/mnist"
+ARRIVAL = Arrival(
+    RUN, Kind.COLLECTIONS, collections_key("worker_0"), worker="worker_0", uploaded=1.0
+)
+
+
+class Storage:
+    """Objects that answer with an error, or with these bytes."""
+
+    def __init__(self, answer: bytes | Exception):
+        self.answer = answer
+
+    def read(self, bucket: str, key: str) -> bytes:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def recorded(answer: bytes | Exception) -> RunRecord:
+    world = SmallWorld().world
+    record = RunRecord(RUN)
+    world.index.begin_run(record)
+    return record_collections(replace(world, objects=Storage(answer)), record, ARRIVAL, "attempt-1")
+
+
+def test_a_storage_that_is_unavailable_for_a_moment_is_asked_again():
+    with pytest.raises(StorageUnavailable):
+        recorded(StorageUnavailable("s3://runs", "SlowDown"))
+
+
+def test_a_damaged_file_is_a_trouble_of_the_run():
+    assert recorded(b"{").troubles
