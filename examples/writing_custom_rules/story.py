@@ -145,11 +145,16 @@ for finding in run.findings():
     print(f"step {finding.step}: {finding.reason}")
 
 # %% [markdown]
-# The alert has arrived:
+# The alert has arrived. The end of the run is announced by a message of its own.
+
 
 # %%
-(message,) = aws.wait_until(inbox.messages, what="the alert")
-print(f"In the inbox: {message['subject'].rpartition(' of ')[0]}")
+def alerts() -> list[str]:
+    return [message["subject"] for message in inbox.messages() if "detected" in message["subject"]]
+
+
+(subject,) = aws.wait_until(alerts, what="the alert")
+print(f"In the inbox: {subject.rpartition(' of ')[0]}")
 
 # %% [markdown]
 # When the run has finished, its report is stored beside it.
