@@ -61,6 +61,20 @@ def record_listed(
     return Listing(missed, "")
 
 
+def unknown_files_of_steps(
+    world: World, record: RunRecord, steps: Sequence[int], *, settled: float
+) -> list[Arrival]:
+    """List the files of these steps alone; return those that are not known and older than `settled`."""
+    bucket, prefix = bucket_and_prefix(record.run)
+    found: list[Arrival] = []
+    for step in steps:
+        folder, index_files = f"events/{step:012}/", index_key(step, "")[: -len(".json")]
+        for below in (folder, index_files):
+            for page in _pages(world.objects.list(bucket, prefix + below)):
+                found += _unknown(world, record, bucket, page, settled)
+    return found
+
+
 def listed_collections(world: World, record: RunRecord) -> list[Arrival]:
     """Return the collections files of all workers, as a listing shows them."""
     bucket, prefix = bucket_and_prefix(record.run)

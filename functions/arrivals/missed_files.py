@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from functions.arrivals.attempts import is_end_of
-from functions.arrivals.listed_files import listed_collections, record_listed
+from functions.arrivals.listed_files import (
+    listed_collections,
+    record_listed,
+    unknown_files_of_steps,
+)
 from functions.arrivals.recording import record_arrivals
 from functions.arrivals.rules_file import RULES_FILE, rules_were_missed
-from functions.arrivals.steps import built_in_cursor
-from functions.decisions.doubts import NOTIFIED_WITHIN, doubt_of
+from functions.arrivals.steps import built_in_group
+from functions.decisions.doubts import (
+    LOST_TOGETHER,
+    NOTIFIED_WITHIN,
+    doubt_of,
+    may_be_found,
+)
 from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
 from functions.lifecycle.ending import abandon
 from functions.step_index import Watched
@@ -101,13 +110,17 @@ def _record_missed(world: World, record: RunRecord) -> Swept:
         record_arrivals(world, record.run, missed, attempt=attempt)
     if record.has_ended:
         return Swept(len(missed))
-    cursor = built_in_cursor(world, record)
+    group = built_in_group(world, record)
+    cursor = max(-1, group.cursor)
 
     def step(**which: Any) -> StepRecord | None:
         found = world.index.steps(record.run, record.training_run, limit=1, **which)
         return found[0] if found else None
 
     now = world.clock.now()
+    since_lost = step(first=min(group.lost)) if group.lost else None
+    if since_lost is not None and may_be_found(record, since_lost, now=now):
+        missed += _record_lost(world, record, sorted(group.lost)[-LOST_TOGETHER:], attempt)
     waiting, newest = step(first=cursor + 1), step(newest_first=True)
     is_late = waiting is not None and record.is_whole(waiting)
     oldest = now - waiting.indexed if waiting is not None and is_late else 0.0
@@ -130,6 +143,19 @@ def _record_missed(world: World, record: RunRecord) -> Swept:
         settled=now - NOTIFIED_WITHIN,
     )
     return Swept(len(missed) + len(others) + listing.missed, oldest)
+
+
+def _record_lost(
+    world: World, record: RunRecord, steps: Sequence[int], attempt: str
+) -> list[Arrival]:
+    """Record the files of steps that were given up, and are there: no later step will ask for them."""
+    now = world.clock.now()
+    found = unknown_files_of_steps(world, record, steps, settled=now - NOTIFIED_WITHIN)
+    if found:  # these may name other lost steps
+        record_arrivals(world, record.run, found, attempt=attempt)
+    else:
+        world.index.note_listing(record.run, now)
+    return found
 
 
 def _single_files(world: World, record: RunRecord) -> list[Arrival]:

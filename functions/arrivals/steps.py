@@ -13,7 +13,7 @@ from functions.run_record import change, list_again
 from functions.workflow_start import start_evaluation
 from functions.world import World
 from smdebug.service.items import shard_of, token_of
-from smdebug.service.records import BUILT_IN, RunRecord, RunState, StepRecord
+from smdebug.service.records import BUILT_IN, GroupRecord, RunRecord, RunState, StepRecord
 
 
 def record_steps(world: World, record: RunRecord, written: Sequence[Arrival], attempt: str) -> bool:
@@ -81,8 +81,14 @@ def unseen_steps(world: World, record: RunRecord) -> list[StepRecord]:
 
 def built_in_cursor(world: World, record: RunRecord) -> int:
     """Return the last step of this attempt that the built-in rules have evaluated, or -1."""
+    return max(-1, built_in_group(world, record).cursor)
+
+
+def built_in_group(world: World, record: RunRecord) -> GroupRecord:
+    """Return the group of the built-in rules; a new one if it has not seen this attempt."""
     group = world.index.groups.get(record.run, BUILT_IN)
-    return max(-1, group.cursor) if group and group.training_run == record.training_run else -1
+    is_current = group is not None and group.training_run == record.training_run
+    return group if group is not None and is_current else GroupRecord(BUILT_IN)
 
 
 def _reopened(world: World, record: RunRecord, written: Sequence[Arrival]) -> RunRecord:

@@ -6,6 +6,7 @@ from smdebug.service.records import RunRecord, StepRecord
 
 NOTIFIED_WITHIN = 60.0  # seconds: a younger file may still be reported by its notification
 SILENT_AFTER = 240.0  # seconds without a file after which one may have been missed
+LOST_TOGETHER = 20  # lost steps that are listed by one sweep
 
 
 def doubt_of(
@@ -24,3 +25,11 @@ def doubt_of(
     if silent_for >= SILENT_AFTER and now - record.listed_at >= silent_for / 2:
         return f"nothing has arrived for {silent_for:.0f} s"
     return ""
+
+
+def may_be_found(record: RunRecord, since_lost: StepRecord, *, now: float) -> bool:
+    """Whether to list the files of lost steps again: more and more rarely, as most never come.
+
+    `since_lost` is the first step from the first lost one on of which anything has arrived.
+    """
+    return now - record.listed_at >= (now - since_lost.indexed) / 4

@@ -74,6 +74,53 @@ def test_a_notification_that_got_lost_is_found_by_the_sweeper(small):
     assert small.sweep() == 0
 
 
+def test_files_of_a_step_that_was_given_up_are_found_while_the_run_continues(small):
+    """The sweeps that should have found them in time had failed."""
+    worker = Saver(small.place()).begin()
+    small.settle()
+    for step in range(3):
+        worker.save(step, FAILING)
+    small.bucket.hold_back("events/000000000000/")
+    small.settle()
+    small.clock.time += 901
+    worker.save(3, FAILING)
+    small.settle()
+    assert cursor(small) == 3
+    assert found_steps(small) == [1]
+    assert small.sweep() == 1
+    group = small.index.groups.get(RUN, "builtin")
+    assert (group.evaluated, group.not_evaluated, group.late_done) == (4, 0, {0})
+
+
+def test_steps_that_never_come_are_listed_more_and_more_rarely(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, HEALTHY)
+    small.settle()
+    small.bucket.hold_back()
+    worker.save(1, HEALTHY)
+    for key in (
+        "events/000000000001/000000000001_worker_0.tfevents",
+        "index/000000000/000000000001_worker_0.json",
+    ):
+        small.place().delete(key)
+    small.bucket.hold_back()
+    listed, listing = [], small.bucket.list
+
+    def counted(bucket, prefix, after=None):
+        if "000000000001" in prefix:
+            listed.append(small.clock.now())
+        return listing(bucket, prefix, after)
+
+    small.bucket.list = counted
+    for step in range(2, 300):  # a day in which the training goes on
+        worker.save(step, HEALTHY)
+        small.settle()
+        small.clock.time += 300
+        small.sweep()
+    assert small.index.groups.get(RUN, "builtin").lost == {1}
+    assert 2 <= len(listed) <= 60
+
+
 def test_a_backlog_is_worked_off_in_parts_with_the_same_result():
     small = SmallWorld(stack_settings(default_rules=("ExplodingTensor",), longest_backlog=7))
     report_every_step(small)
