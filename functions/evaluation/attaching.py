@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from functions.decisions.configuration import custom_group, group_of
@@ -10,6 +11,7 @@ from functions.evaluation.lanes import lane_of, move_to_lane
 from functions.evaluation.leased_group import LeasedGroup
 from smdebug.service.records import (
     BUILT_IN,
+    LANE,
     NOTHING_EVALUATED,
     RuleConfiguration,
     RuleRecord,
@@ -25,6 +27,8 @@ def reconcile(leased: LeasedGroup, *, lanes: bool = True) -> None:
     rules = leased.world.index.rules(leased.record.run)
     leased.configurations = {rule.id: rule for rule in (*rules.detached, *rules.wanted)}
     wanted = {rule.id for rule in rules.wanted}
+    if leased.group.group == BUILT_IN:
+        _read_lanes(leased, rules.wanted)
     if leased.group.training_run < leased.record.training_run:
         _begin_anew(leased)
     for rule in leased.group.rules:
@@ -39,6 +43,18 @@ def reconcile(leased: LeasedGroup, *, lanes: bool = True) -> None:
         own = _group_for(leased, leased.configuration(rule))
         if rule.id in wanted and own != leased.group.group:
             move_to_lane(leased, rule, leased.group.cursor)
+
+
+def _read_lanes(leased: LeasedGroup, wanted: Iterable[RuleConfiguration]) -> None:
+    """Read the run's record again if a rule may move to a lane, or may have come back from one.
+
+    It was read before the lease was taken. Under the lease no lane joins this group, and no other begins.
+    """
+    is_behind = leased.group.cursor != NOTHING_EVALUATED and any(
+        leased.rule(rule.id) is None and _group_for(leased, rule) == BUILT_IN for rule in wanted
+    )
+    if is_behind or any(group.startswith(LANE) for group in leased.record.groups):
+        leased.record = leased.world.index.run(leased.record.run) or leased.record
 
 
 def _attach(leased: LeasedGroup, configuration: RuleConfiguration, *, lanes: bool) -> None:

@@ -77,6 +77,42 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(sm
     assert ([rule.name for rule in group.rules], group.cursor) == (["ExplodingTensor", "tiny"], 2)
 
 
+def test_a_rule_whose_lane_joined_the_others_stays_with_them(small, monkeypatch):
+    """An evaluation read the run's record before the lane joined, and took the lease after that."""
+    worker = Saver(small.place()).begin()
+    worker.save(0, HEALTHY)
+    small.settle()
+    small.place().write(
+        "rules.json",
+        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
+        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
+    )
+    small.deliver()
+    small.workflow.started.clear()
+    evaluate(small.world, RUN, "builtin", 0)
+    lane = small.index.run(RUN).groups[-1]
+    lease = small.index.groups.lease
+
+    def lease_after_lane_joined(run, group, **when):
+        monkeypatch.undo()
+        for other in (lane, "builtin"):
+            mark = evaluate(small.world, RUN, other, 0)["mark"]
+            if mark["ids"]:
+                small.index.mark_published(**mark)
+        evaluate(small.world, RUN, "builtin", 0)
+        assert small.index.run(RUN).groups == ("builtin",)
+        return lease(run, group, **when)
+
+    monkeypatch.setattr(small.index.groups, "lease", lease_after_lane_joined)
+    evaluate(small.world, RUN, "builtin", 0)
+    rules = [
+        rule.name
+        for group in small.index.groups.of_run(small.index.run(RUN))
+        for rule in group.rules
+    ]
+    assert sorted(rules) == ["ExplodingTensor", "tiny"]
+
+
 def test_a_detached_rule_is_stopped_and_evaluates_no_more_steps():
     small = SmallWorld()
     worker = Saver(small.place()).begin()
