@@ -185,6 +185,32 @@ def lost_before(
     return frozenset(lost)
 
 
+def was_skipped(
+    step: StepRecord,
+    later: StepRecord,
+    written: Callable[[int], StepRecord | None],
+    previous: PreviousStep,
+    chief: str = "",
+) -> bool:
+    """Whether all files of a lost step have come, and the other workers did not save it.
+
+    `later` is a complete step after it: each worker's files lead back to the lost step, or past it.
+    """
+    if not step.complete_workers:
+        return False
+    for worker in sorted({chief} if chief else later.complete_workers):
+        at: int | None = later.step
+        while at is not None and at > step.step:
+            known = later if at == later.step else written(at)
+            if known is None or worker not in known.complete_workers:
+                return False
+            before = previous(at, worker)
+            at = before if before is None or before < at else None
+        if at == step.step and worker not in step.complete_workers:
+            return False
+    return True
+
+
 def late_steps(
     steps: Collection[StepRecord],
     settling: Settling,

@@ -14,6 +14,7 @@ from functions.decisions.settling import (
     next_step,
     ready_in_part,
     skipped,
+    was_skipped,
 )
 from functions.evaluation.asking import DEATHS_BEFORE_ALONE, DEATHS_BEFORE_PASSING, ask_each
 from functions.evaluation.leased_group import LeasedGroup, wants
@@ -196,7 +197,9 @@ class StepWalk:
                 if self.has_enough():
                     return True
             leased.group = replace(leased.group, checked=page[-1].step)
-            if not leased.record.records_previous_steps:
+            if leased.record.records_previous_steps:
+                self._find_skipped(page)
+            else:
                 self._lose_incomplete(page)
             if self.has_enough():
                 return True
@@ -226,17 +229,31 @@ class StepWalk:
         incomplete = (step.step for step in page if not record.is_whole(step))
         self.leased.group = with_lost(self.leased.group, incomplete)
 
+    def _find_skipped(self, page: list[StepRecord]) -> None:
+        """Take steps off the lost ones that were only skipped: all their files came, but too late."""
+        leased, record = self.leased, self.leased.record
+        for step in page:
+            if step.step not in leased.group.lost or record.is_whole(step):
+                continue
+            after = self._steps_after(step.step, leased.world.settings.longest_backlog)
+            later = next((other for other in after if record.is_whole(other)), None)
+            previous = leased.bench.previous_step
+            if later and was_skipped(step, later, self._written, previous, record.chief):
+                named = lost_before(step, leased.group, self._written, previous, record.chief)
+                group = replace(leased.group, lost=leased.group.lost - {step.step})
+                leased.group = with_lost(group, named)
+
+    def _written(self, step: int) -> StepRecord | None:
+        record = self.leased.record
+        return self.leased.world.index.step(record.run, record.training_run, step)
+
     def _ready_late(self, step: StepRecord) -> Ready:
         """Return a late step, with the lost steps that only its files name."""
         leased = self.leased
-
-        def written(number: int) -> StepRecord | None:
-            return leased.world.index.step(leased.record.run, leased.record.training_run, number)
-
         lost: frozenset[int] = frozenset()
         if leased.record.records_previous_steps:
             lost = lost_before(
-                step, leased.group, written, leased.bench.previous_step, leased.record.chief
+                step, leased.group, self._written, leased.bench.previous_step, leased.record.chief
             )
         return Ready(step, lost=lost, late=True)
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.decisions.settling import Ready, Settling, Waiting, late_steps, never_came, next_step
+from functions.decisions.settling import (
+    Ready,
+    Settling,
+    Waiting,
+    late_steps,
+    never_came,
+    next_step,
+    was_skipped,
+)
 from functions.evaluation.stepping import KEPT_STEPS, with_late_done
 from smdebug.service.records import GroupRecord, StepRecord
 
@@ -228,3 +236,30 @@ def test_many_that_are_missing_are_not_all_named():
 def test_without_a_collections_file_that_is_what_is_missing():
     problem = never_came([written(5, "worker_0")], None, timeout=900, now=5000)
     assert "no collections file has arrived" in problem
+
+
+SKIPS = saved_by({"a": [0, 10, 20], "b": [0, 20]})
+
+
+@pytest.mark.parametrize(
+    ("lost", "previous", "is_skipped"),
+    [
+        (written(10, "a"), SKIPS, True),
+        (written(10), SKIPS, False),  # nothing has come
+        (written(10, "b"), SKIPS, False),  # that of the worker that saved it has not
+        (written(10, "a"), BOTH, False),  # the other one saved it, too
+    ],
+)
+def test_a_lost_step_was_skipped_if_all_its_files_came_and_the_others_went_past_it(
+    lost, previous, is_skipped
+):
+    assert was_skipped(lost, written(20, "a", "b"), {}.get, previous) is is_skipped
+
+
+def test_a_step_is_not_known_to_be_skipped_beyond_a_step_that_has_not_come():
+    through = saved_by({"a": [0, 10, 20], "b": [0, 10, 15, 20]})
+    lost, later = written(10, "a"), written(20, "a", "b")
+    assert not was_skipped(lost, later, {}.get, through)
+    assert not was_skipped(lost, later, {15: written(15, "b")}.get, through)
+    past = saved_by({"a": [0, 10, 20], "b": [0, 15, 20]})
+    assert was_skipped(lost, later, {15: written(15, "b")}.get, past)

@@ -7,7 +7,14 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
+from tests.functions.promises.runs import (
+    EXPLODING,
+    RUN,
+    cursor,
+    found_steps,
+    report_every_step,
+    summaries,
+)
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
 
@@ -131,3 +138,27 @@ def test_runs_of_the_old_library_are_evaluated_as_their_steps_become_complete(sm
     small.settle()
     found = small.details("Rule Evaluation Condition Met")
     assert [(detail["step"], detail["late"]) for detail in found] == [(10, False), (0, True)]
+
+
+def test_a_skipped_step_whose_files_came_too_late_is_not_counted_as_lost(small):
+    first, second = (
+        Saver(small.place(), w, num_workers=2).begin() for w in ("worker_0", "worker_1")
+    )
+    small.settle()
+    for step in range(3):
+        first.save(step, HEALTHY)
+    held = small.bucket.hold_back("000000000001")
+    for step in (0, 2):  # not 1
+        second.save(step, HEALTHY)
+    small.settle()
+    small.pass_time(1000)
+    assert small.index.groups.get(RUN, "builtin").lost == {1}
+    small.bucket.release(held)
+    for saver in (second, first):
+        saver.close()
+    first.end()
+    small.settle()
+    small.pass_time(4000)
+    (summary,) = summaries(small)
+    assert (summary["steps"], summary["not_evaluated"]) == (2, 0)
+    assert summary["verdict"] == "NoIssuesFound"
