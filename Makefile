@@ -161,7 +161,7 @@ rules-page: $(READY) ## write docs/rules.md from the rule catalog
 	@$(BIN)/python -m smdebug_rules.reference > docs/rules.md
 
 site: $(READY) ## build docs/ as a book in build/site/, and fail on a broken link
-	@$(BIN)/python -m mkdocs build --quiet --strict -f book/mkdocs.yml && echo "The book begins at build/site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f book/mkdocs.yml && echo "The book begins at build/site/index.html"
 
 rules-report: $(READY) ## train small failing models and report which rules detect it (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import reference
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,13 +20,16 @@ def on_config(config: Any) -> Any:
     config["mdx_configs"]["toc"] = {
         **config["mdx_configs"].get("toc", {}),
         "permalink": True,
+        "toc_depth": 3,
         "slugify": anchor_of,
     }
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages outside docs/, and the files that pages link to."""
+    """Add the generated pages, those outside docs/, and the files that pages link to."""
+    for name, page_of in reference.PAGES.items():
+        files.append(File.generated(config, name, content=page_of()))
     for name in BESIDE:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     for page in Path(config["docs_dir"]).glob("*.md"):
