@@ -10,6 +10,7 @@ from bench.verdicts.cases import FAULTS, PROGRAMS, Fault, Program
 
 MODULES = (
     *("healthy_torch", "unusual_torch", "faults_torch", "ranks_torch"),
+    *("scripts_healthy_torch", "scripts_faults_torch", "scripts_ranks_torch"),
     *("fit_keras", "trees_xgboost", "steps_jax"),
 )
 SEEDS = {"healthy": 5, "faulty": 3, "twin": 3}
