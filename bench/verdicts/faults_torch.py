@@ -59,7 +59,7 @@ def zero_grad_forgotten(seed: int, faulty: bool) -> None:
         optimizer.step()
 
 
-@fault("lost update", ".*", source="accelerate #2665, pytorch #107843", held_out=True)
+@fault("lost update", ".*", source="accelerate #2665, pytorch #107843", held_out=False)
 def optimizer_of_a_copy(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
     model = classifier()
@@ -203,7 +203,7 @@ def dropout_in_evaluation(seed: int, faulty: bool) -> None:
     visible_from=3,
     onset=3,
     source="forgotten train()",
-    held_out=True,
+    held_out=False,
 )
 def train_forgotten_after_validation(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
@@ -442,7 +442,7 @@ def weights_that_start_at_the_same_value(seed: int, faulty: bool) -> None:
     r".*",
     visible_from=1,
     source="stackoverflow 37624102",
-    held_out=True,
+    held_out=False,
     also=("learning rate",),
 )
 def rate_a_hundred_times_too_large(seed: int, faulty: bool) -> None:
@@ -645,7 +645,7 @@ def nearly_all_labels_of_one_class(seed: int, faulty: bool) -> None:
 # Scale and precision
 
 
-@fault("accumulation scale", r".*", visible_from=7, source="transformers #34191", held_out=True)
+@fault("accumulation scale", r".*", visible_from=7, source="transformers #34191", held_out=False)
 def losses_of_micro_batches_added_up(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
     model = classifier()
@@ -761,7 +761,7 @@ def gradient_element_times_2_to_the_8(seed: int, faulty: bool) -> None:
     tensor("3.weight"),
     visible_from=ONSET,
     source="a weight's bit flips",
-    held_out=True,
+    held_out=False,
 )
 def bit_of_a_weight_flips(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
@@ -797,7 +797,7 @@ def one_batch_a_thousand_times_too_large(seed: int, faulty: bool) -> None:
         optimizer.step()
 
 
-@fault("bad initialisation", r".*", source="transformers #17877", held_out=True)
+@fault("bad initialisation", r".*", source="transformers #17877", held_out=False)
 def residual_branches_that_start_unscaled(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
 
@@ -845,7 +845,7 @@ def rows_and_labels_shuffled_apart(seed: int, faulty: bool) -> None:
     r".*",
     visible_from=2,
     source="language model without clipping",
-    held_out=True,
+    held_out=False,
     also=("learning rate",),
 )
 def language_model_with_a_rate_too_large(seed: int, faulty: bool) -> None:

@@ -90,7 +90,7 @@ def gradients_averaged_by_hand(seed: int) -> float:
     return validate(model, *digits(validation=True))
 
 
-@healthy(held_out=True, ranks=RANKS)
+@healthy(held_out=False, ranks=RANKS)
 def experts_of_each_rank(seed: int) -> float:
     """The body is shared, and each rank trains a head of its own for its own digits."""
     torch.manual_seed(seed)
@@ -233,7 +233,7 @@ def same_data_on_all_ranks(seed: int, faulty: bool) -> None:
     visible_from=10,
     onset=0,
     source="ms-swift #7944",
-    held_out=True,
+    held_out=False,
     ranks=RANKS,
 )
 def shards_initialised_from_one_seed(seed: int, faulty: bool) -> None:
@@ -262,7 +262,7 @@ def shards_initialised_from_one_seed(seed: int, faulty: bool) -> None:
     visible_from=110,
     onset=31,
     source="DeepSpeed #5794",
-    held_out=True,
+    held_out=False,
     ranks=RANKS,
 )
 def rank_that_runs_out_of_data(seed: int, faulty: bool) -> None:

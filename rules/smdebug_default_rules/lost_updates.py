@@ -18,6 +18,10 @@ REGULAR_STEPS = 5
 """A parameter that had a gradient at all of so many saved steps is expected to have one at the next."""
 LEAST_RATIO = 1e-5
 """An expected update below this share of the values may be rounded away in float32."""
+LEAST_SPACINGS = 8
+"""An expected update of fewer spacings of the parameter's type at its largest value may be rounded away."""
+STILL_STEPS = 3
+"""At so many saved steps of the optimizer in a row nothing moves before it is said."""
 
 
 class LostUpdates(DefaultRule):
@@ -42,6 +46,8 @@ class LostUpdates(DefaultRule):
         super().__init__(base_trial, action_str)
         self.regular: dict[str, Any] = {}
         self.since: dict[str, int] = {}
+        self.still: list[int] = []
+        """The last saved steps of the optimizer, as long as none of them moved any parameter."""
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
@@ -56,6 +62,9 @@ class LostUpdates(DefaultRule):
         if not owned.any():
             if (trained & has_gradient).any() and seen.facts.get("optimizers"):
                 yield self._not_owned(seen, table, trained & has_gradient)
+            return
+        if self._nothing_moves(seen, table, owned & has_gradient, rates):
+            yield self._all_still(table, owned & has_gradient)
             return
         still = {}
         for place in where(self._lost(table, owned & has_gradient, rates)):
@@ -101,6 +110,30 @@ class LostUpdates(DefaultRule):
             limit="> 0",
         )
 
+    def _nothing_moves(
+        self, seen: ObservedStep, table: Parameters, candidates: Any, rates: dict[int, float]
+    ) -> bool:
+        """Whether no parameter has moved at the last saved steps, although no rate is 0."""
+        update = table.update("rms")[candidates]
+        if not len(update) or not np.isfinite(update).all() or not _rates_are_known(rates):
+            return False
+        self.still = [] if update.any() else [*self.still, seen.step][:STILL_STEPS]
+        return len(self.still) >= STILL_STEPS
+
+    def _all_still(self, table: Parameters, which: Any) -> Finding:
+        name = table.names[int(where(which)[0])]
+        coarse = (table.resolutions[which] > 1e-6).any()  # neither float32 nor float64
+        why = ": updates this small are rounded away in 16 bits" if coarse else ""
+        return self.finding(
+            f"No step of the optimizer changes a parameter: {name} and {int(which.sum()) - 1} others have "
+            f"gradients and are bit-equal before and after each step{why}",
+            since=self.still[0],
+            tensor=name,
+            statistic="parameters that a step changes",
+            value=0,
+            limit="> 0",
+        )
+
     def _lost(self, table: Parameters, candidates: Any, rates: dict[int, float]) -> Any:
         update = table.update("rms")
         lost = candidates & (update == 0)
@@ -112,7 +145,10 @@ class LostUpdates(DefaultRule):
         step = float(np.median(ratio)) if moved.any() else 0.0
         expected = step * table.gradient("mean_abs")
         rate = np.array([rates.get(owner, np.nan) for owner in table.owners])
-        is_large = expected > LEAST_RATIO * table.column("rms")
+        largest = np.maximum(np.abs(table.column("min")), np.abs(table.column("max")))
+        is_large = expected > np.maximum(
+            LEAST_RATIO * table.column("rms"), LEAST_SPACINGS * table.resolutions * largest
+        )
         starts_at_zero = table.column("rms") == 0
         return lost & (is_large | starts_at_zero & (expected > 0)) & ~(rate == 0)
 
@@ -146,6 +182,11 @@ class LostUpdates(DefaultRule):
         kept = np.array([name in still for name in table.names], bool) if still else False
         counts = np.where(has_gradient, np.minimum(counts + 1, 1000), np.where(kept, counts, 0))
         self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0)}
+
+
+def _rates_are_known(rates: dict[int, float]) -> bool:
+    """Whether the learning rates are known, and none is 0, with which nothing should move."""
+    return bool(rates) and all(rate > 0 for rate in rates.values())
 
 
 def _aligned(regular: dict[str, Any], names: Sequence[str]) -> Any:

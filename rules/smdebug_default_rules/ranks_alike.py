@@ -13,7 +13,10 @@ LEAST_STEPS = 2
 
 
 class RanksAlike(DefaultRule):
-    """Fires when several ranks train on bit-equal inputs, while their parameters are replicas."""
+    """Fires when several ranks train on bit-equal inputs, while their parameters are replicas.
+
+    Ranks whose parameters differ, as in tensor parallelism, get equal inputs by design.
+    """
 
     cause = "ranks alike"
     advice: ClassVar[Advice] = {
@@ -30,7 +33,7 @@ class RanksAlike(DefaultRule):
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         roots = {
-            worker: kinds["inputs"]
+            worker: (kinds["inputs"], kinds.get("parameters"))
             for worker, kinds in self.base_trial.observations.roots(seen.step).items()
             if "inputs" in kinds
         }

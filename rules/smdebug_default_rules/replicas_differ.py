@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+from smdebug.numbers.rows import COLUMN
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.statistics_matrix import StatisticsMatrix
+from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule
 
 MOST_NAMED = 8
 
 
 class ReplicasDiffer(DefaultRule):
-    """Fires when a parameter that was equal on all ranks differs between them, or differs while others agree.
+    """Fires when a parameter that was equal on all ranks differs between them.
 
-    Parameters that differ everywhere from the first step on are shards, which is no fault.
+    Also when few of many ranks differ from the others. Parameters that differ from the first step on
+    belong to their rank, such as shards and experts, which is no fault.
     """
 
     cause = "replicas differ"
@@ -30,7 +34,9 @@ class ReplicasDiffer(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.were_equal = False
+        self.all_were_equal = False
+        self.replicated: list[str] = []
+        """Parameters that were equal while others differed."""
         self.since: dict[str, int] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
@@ -44,18 +50,28 @@ class ReplicasDiffer(DefaultRule):
             self.lacks("parameters of fewer than two ranks were saved")
             return
         if len(set(roots.values())) == 1:
-            self.were_equal = True
+            self.all_were_equal = True
             self.since = {}
             return
         differing = observations.differing(seen.step)
         matrix = seen.statistics("parameters")
         names = set() if matrix is None else set(matrix.names)
-        if not self.were_equal and names <= {difference.name for difference in differing}:
-            return
+        if not self.all_were_equal and matrix is not None:
+            varied = {matrix.names[place] for place in where(_varied(matrix))}
+            varied -= {difference.name for difference in differing}
+            self.replicated = sorted({*self.replicated, *varied})
+        known = set(self.replicated)
+        differing = [
+            difference
+            for difference in differing
+            if self.all_were_equal
+            or difference.name in known
+            or are_few(difference.workers, difference.others)
+        ]
         self.since = {
             difference.name: self.since.get(difference.name, seen.step) for difference in differing
         }
-        for difference in sorted(differing, key=lambda known: self.since[known.name])[:MOST_NAMED]:
+        for difference in sorted(differing, key=lambda each: self.since[each.name])[:MOST_NAMED]:
             name, workers = difference.name, difference.workers
             yield self.finding(
                 f"{name} differs between the ranks: {', '.join(workers[:8])} from "
@@ -68,3 +84,13 @@ class ReplicasDiffer(DefaultRule):
                 value=len(differing),
                 limit=0,
             )
+
+
+def are_few(workers: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether most ranks agree, and at least two do, so that those that differ are no experts or shards."""
+    return len(others) >= 2 and len(workers) < len(others)
+
+
+def _varied(matrix: StatisticsMatrix) -> Any:
+    """Which parameters have several values: zeros and ones are equal on all ranks without being replicas."""
+    return matrix.values[:, COLUMN["min"]] < matrix.values[:, COLUMN["max"]]

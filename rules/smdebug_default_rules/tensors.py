@@ -22,6 +22,8 @@ NORMALISATIONS = frozenset(
         *("BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization"),
     )
 )
+RESOLUTIONS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
+"""The relative distance between neighbouring numbers of a type."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class _Alignment:
     units: NDArray[np.int64]
     axes: NDArray[np.int64]
     is_float: Mask
+    resolutions: Floats
     gradient_places: NDArray[np.int64]
     update_places: NDArray[np.int64]
 
@@ -90,6 +93,8 @@ class Parameters:
     units: NDArray[np.int64]
     """The length of the first axis: how many units a weight has, in PyTorch's layout."""
     axes: NDArray[np.int64]
+    resolutions: Floats
+    """The relative distance of neighbouring numbers of the parameter's type: 2**-7 for bfloat16."""
     is_frozen: Mask
     owners: NDArray[np.int64]
     """The number of the optimizer that a parameter belongs to; -1 for none."""
@@ -154,6 +159,7 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         sizes=aligned.sizes,
         units=aligned.units,
         axes=aligned.axes,
+        resolutions=aligned.resolutions,
         is_frozen=frozen,
         owners=owned,
         values=matrix.values,
@@ -176,6 +182,9 @@ def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
         np.array([tensor.shape[0] if tensor.shape else 1 for tensor in matrix.tensors]),
         np.array([len(tensor.shape) for tensor in matrix.tensors]),
         np.array(["float" in tensor.dtype for tensor in matrix.tensors], bool),
+        np.array(
+            [RESOLUTIONS.get(tensor.dtype, 2.0**-23) for tensor in matrix.tensors], np.float32
+        ),
         _places(names, "gradient/", [] if layout is None else layout.names("gradients")),
         _places(names, "update/", [] if layout is None else layout.names("updates")),
     )

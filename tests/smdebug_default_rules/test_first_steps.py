@@ -61,6 +61,53 @@ def test_a_parameter_may_stay_bit_equal_for_a_reason(run, reason):
     assert run.write().evaluate("LostUpdates") == []
 
 
+def in_16_bits(run, dtype):
+    for name, values in run.kinds["parameters"].items():
+        run.kinds["parameters"][name] = (values + 1).astype(dtype)
+
+
+def test_an_update_below_the_spacing_of_16_bits_may_be_rounded_away(run):
+    """It would be a hundredth of the values, of which bfloat16 has 128 between 1 and 2."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    run.kinds["updates"]["update/Net_2.bias"][:] = 0
+    run.kinds["gradients"]["gradient/Net_2.bias"] *= 10
+    in_16_bits(run, bfloat16)
+    assert run.write().evaluate("LostUpdates") == []
+
+
+def test_the_same_update_is_lost_in_32_bits(run):
+    run.kinds["updates"]["update/Net_2.bias"][:] = 0
+    run.kinds["gradients"]["gradient/Net_2.bias"] *= 10
+    in_16_bits(run, np.float32)
+    ((_, finding),) = run.write().evaluate("LostUpdates")
+    assert finding.tensor == "Net_2.bias"
+
+
+def standing_still(run, steps):
+    for _ in range(steps):
+        for update in run.kinds["updates"].values():
+            update[:] = 0
+        run.write()
+    return run
+
+
+def test_a_training_that_moves_nothing_is_found_after_three_steps(run):
+    ((step, finding),) = standing_still(run, 3).evaluate("LostUpdates")
+    assert (step, finding.since, finding.value) == (2, 0, 0)
+    assert "No step of the optimizer changes a parameter" in finding.message
+    assert "16 bits" not in finding.message
+
+
+def test_steps_at_a_rate_of_zero_move_nothing(run):
+    run.rate = 0.0
+    assert standing_still(run, 4).evaluate("LostUpdates") == []
+
+
+def test_a_training_that_moves_again_has_lost_nothing(run):
+    standing_still(run, 2).write()
+    assert standing_still(run, 2).evaluate("LostUpdates") == []
+
+
 def test_an_optimizer_of_other_parameters_is_found(run):
     run.lasting["optimizers"] = [{"class": "Adam", "groups": [{"parameters": [], "others": 6}]}]
     for update in run.kinds["updates"].values():

@@ -254,10 +254,15 @@ class Observations:
         }
         return differences(roots, lambda worker: self._present_digests(kind, step, mode, worker))
 
-    def absent_workers(self, step: int, mode: ModeKeys = GLOBAL) -> list[str]:
-        """The workers `worker_<rank>` that have saved no digests at the step, where others have."""
+    def absent_workers(
+        self, step: int, mode: ModeKeys = GLOBAL, *, least_present: int = 2
+    ) -> list[str]:
+        """The workers `worker_<rank>` that have saved no digests at the step, where others have.
+
+        It is empty where fewer than `least_present` have: the first worker saves more steps than the others.
+        """
         present = self.roots(step, mode)
-        return absent(present, self.expected_workers) if len(present) > 1 else []
+        return absent(present, self.expected_workers) if len(present) >= least_present else []
 
     def _present_digests(
         self, kind: str, step: int, mode: ModeKeys, worker: str
