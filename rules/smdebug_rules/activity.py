@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,21 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.rules.evidence import Judged
 from smdebug.rules.measurements import WorkerValue, single
+from smdebug.rules.selection import TensorSelection
+
+
+def activations(
+    collection_names: Any, tensor_regex: Any, default: str, collections: Iterable[str]
+) -> TensorSelection:
+    """Select by collections and patterns; if the default pattern is among them, by these collections too.
+
+    Hooks that know the class of a module list its tensors there, however the module is named.
+    """
+    chosen = TensorSelection(collection_names, tensor_regex)
+    parts = {part for pattern in chosen.tensor_regex for part in (pattern, *pattern.split("|"))}
+    if chosen.collection_names or (chosen and default not in parts):
+        return chosen
+    return TensorSelection(list(collections), chosen.tensor_regex or default)
 
 
 class Activity(NamedTuple):

@@ -172,6 +172,7 @@ _ENTRIES = (
             Parameter("threshold_tanh", "numbers", None, "both limits of tanh together"),
             Parameter("threshold_sigmoid", "numbers", None, "both limits of sigmoid together"),
         ),
+        collections=("tanh_input", "sigmoid_input"),
     ),
     RuleEntry(
         "DeadRelu",

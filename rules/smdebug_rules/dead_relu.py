@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.measurements import read_values, tensor_label
 from smdebug.rules.parameters import integer, number, one_of
-from smdebug.rules.selection import TensorSelection
-from smdebug_rules.activity import judged_layer, percent_inactive
+from smdebug_rules.activity import activations, judged_layer, percent_inactive
 
 
 class DeadRelu(TensorRule):
@@ -41,7 +40,7 @@ class DeadRelu(TensorRule):
         action_str: Any = None,
     ):
         super().__init__(base_trial, action_str)
-        self.selection = TensorSelection(None, tensor_regex or ".*relu_output")
+        self.selection = activations(None, tensor_regex, ".*relu_output", ("relu_output",))
         self.threshold_inactivity = number(
             "threshold_inactivity", threshold_inactivity, minimum=0, maximum=100
         )

@@ -14,6 +14,7 @@ from smdebug.rules import Finding, Rule
 from smdebug.rules.measurements import measure, read_values, tensor_label
 from smdebug.rules.parameters import integer, number
 from smdebug.rules.selection import TensorSelection
+from smdebug_rules.activity import activations
 from smdebug_rules.losses import loss_selection, losses_at, mean_loss
 
 _RELU = ".*relu_input"
@@ -49,7 +50,7 @@ class PoorWeightInitialization(Rule):
         action_str: Any = None,
     ):
         super().__init__(base_trial, action_str)
-        self.inputs = TensorSelection(None, activation_inputs_regex or _RELU)
+        self.inputs = activations(None, activation_inputs_regex, _RELU, ("relu_input",))
         self.gradients = TensorSelection(["gradients"])
         self.losses = loss_selection(None)
         self.threshold = number("threshold", threshold, minimum=1)

@@ -90,9 +90,10 @@ _CHOICES: dict[str, str] = {
     "found. Metrics of the collections for which larger is better, such as `validation-auc`, are skipped.",
     "PoorWeightInitialization": "One sign is enough. A layer without variance is found. A gradient with a single "
     "value, such as that of the bias of one output, has no range and is skipped.",
-    "SaturatedActivation": "Units are evaluated over the samples of one step, not of several.",
-    "DeadRelu": "Units are evaluated over the samples of one step, not of several. For PyTorch, use the pattern "
-    "`.*relu_output|.*ReLU_output`.",
+    "SaturatedActivation": "Units are evaluated over the samples of one step, not of several. The hook for PyTorch "
+    'finds the layers by their class: `include_collections=["tanh_input", "sigmoid_input"]`.',
+    "DeadRelu": "Units are evaluated over the samples of one step, not of several. The hook for "
+    'PyTorch finds ReLU layers by their class: `include_collections=["relu_output"]`.',
     "TensorVariance": "At least one limit is required.",
     "Overfit": "Losses and workers are averaged. Losses that are not finite, and training losses of 0, are not "
     "compared. Metrics for which larger is better, such as AUC, are ignored.",

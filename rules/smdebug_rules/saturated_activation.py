@@ -10,16 +10,18 @@ from smdebug.rules.evidence import Judged, TensorRule
 from smdebug.rules.measurements import read_values, tensor_label
 from smdebug.rules.parameters import is_given, number, numbers
 from smdebug.rules.selection import TensorSelection
-from smdebug_rules.activity import judged_layer, percent_inactive
+from smdebug_rules.activity import activations, judged_layer, percent_inactive
 
 _BOTH = ".*tanh_input|.*sigmoid_input"
+_TANH, _SIGMOID = "tanh_input", "sigmoid_input"
 
 
 class SaturatedActivation(TensorRule):
     """Fires when more than `threshold_layer` percent of the units of a layer are saturated.
 
     A unit is saturated if its *input* is within the function's limits in less than `threshold_inactivity`
-    percent of the step's samples (the first axis). The tensor's name must contain "tanh" or "sigmoid".
+    percent of the step's samples (the first axis). The tensor's name must contain "tanh" or "sigmoid", unless
+    it is in the collection `tanh_input` or `sigmoid_input`, where the hook for PyTorch lists such layers.
     """
 
     cause = "saturated activation"
@@ -48,9 +50,7 @@ class SaturatedActivation(TensorRule):
         action_str: Any = None,
     ):
         super().__init__(base_trial, action_str)
-        self.selection = TensorSelection(collection_names, tensor_regex)
-        if not self.selection:
-            self.selection = TensorSelection(None, _BOTH)
+        self.selection = activations(collection_names, tensor_regex, _BOTH, (_TANH, _SIGMOID))
         self.tanh = _limits(
             "threshold_tanh", threshold_tanh, threshold_tanh_min, threshold_tanh_max
         )
@@ -64,8 +64,13 @@ class SaturatedActivation(TensorRule):
 
     def judged(self, step: int) -> Iterator[Judged]:
         trial = self.base_trial
+        listed = {
+            name: kind
+            for kind in (_TANH, _SIGMOID)
+            for name in TensorSelection([kind]).names(trial, step)
+        }
         for layer in read_values(trial, self.selection.names(trial, step), step):
-            limits = self._limits_of(layer.name)
+            limits = self._limits_of(listed.get(layer.name, layer.name))
             if limits is None:
                 reason = "its name contains neither tanh nor sigmoid"
                 yield Judged(layer.name, layer.worker, skipped=reason)

@@ -26,6 +26,12 @@ class CollectionKeys:
     AVERAGE_SHAP = "average_shap"
     FULL_SHAP = "full_shap"
     TREES = "trees"
+    RELU_INPUT = "relu_input"
+    RELU_OUTPUT = "relu_output"
+    SIGMOID_INPUT = "sigmoid_input"
+    SIGMOID_OUTPUT = "sigmoid_output"
+    TANH_INPUT = "tanh_input"
+    TANH_OUTPUT = "tanh_output"
 
 
 # Their one-element tensors are also TensorBoard scalars.

@@ -31,6 +31,11 @@ from torch import nn  # noqa: E402
 from torch.nn.parameter import is_lazy  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
 
+from smdebug.pytorch.activations import (  # noqa: E402
+    activation_tensors,
+    add_to_collections,
+    list_for_readers,
+)
 from smdebug.pytorch.adapter import TorchAdapter  # noqa: E402
 from smdebug.pytorch.arrays import Copied, as_array, is_plain  # noqa: E402
 from smdebug.pytorch.callbacks import (  # noqa: E402
@@ -45,6 +50,7 @@ from smdebug.pytorch.layers import LayerHooks  # noqa: E402
 from smdebug.pytorch.losses import Losses  # noqa: E402
 from smdebug.pytorch.models import Models, set_watcher, take_over  # noqa: E402
 from smdebug.pytorch.names import (  # noqa: E402
+    Layer,
     class_name,
     name_layers,
     name_of,
@@ -137,8 +143,11 @@ class Hook(FrameworkHook):
         if self._models.drop_collected():
             self._watch_forward(self._models.first)
         root = self._models.add(module)
-        name_layers(self._models.layers_of(module, root))
+        layers = self._models.layers_of(module, root)
+        name_layers(layers)
         self.collection_manager.name_modules()
+        if self.prepared_collections:
+            self._add_activations(layers)
         if len(self._models) == 1:
             self._watch_forward(module)
             self._watch_optimizers()
@@ -256,9 +265,13 @@ class Hook(FrameworkHook):
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
         if self.gradients:
             self._finish_gradients()
-        if not self.prepared_collections:
+        is_first = not self.prepared_collections
+        if is_first:
             self._warn_of_unnamed_modules()
+            self._add_activations(self._all_layers())
         super().begin_step(mode)
+        if is_first and self.prepared_collections:
+            list_for_readers(self.collection_manager, activation_tensors(self._all_layers()))
         if self._observer is None and self.recorder.capture.observer is not None:
             self._observer = TorchObserver(self, self.recorder.capture.observer.observations)
         if self.due or self._layers:
@@ -284,8 +297,14 @@ class Hook(FrameworkHook):
             self._observer.begin_step(list(self._models), parameters, name_of)
         self._record_parameters(parameters)
         self._expect_gradients(parameters)
-        layers = [layer for each in self._models for layer in self._models.layers_of(*each)]
-        self._layers.hook(layers, self._losses.layers, self.due, in_graph)
+        self._layers.hook(self._all_layers(), self._losses.layers, self.due, in_graph)
+
+    def _all_layers(self) -> list[Layer]:
+        return [layer for each in self._models for layer in self._models.layers_of(*each)]
+
+    def _add_activations(self, layers: list[Layer]) -> None:
+        tensors, included = activation_tensors(layers), self.include_collections
+        add_to_collections(self.collection_manager, tensors, included, self.assign)
 
     def _parameters(self) -> Iterator[Named]:
         for model, root in self._models:
