@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
@@ -54,6 +55,12 @@ class WatchingHook(Protocol):
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
     def stay_with_optimizers(self) -> None: ...
+
+
+def has_compiled() -> bool:
+    """Return whether anything was compiled in this process."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo is not None and bool(dynamo.counters.get("frames"))
 
 
 def is_exporting() -> bool:

@@ -23,6 +23,8 @@ from smdebug.saving.control import Agree
 from smdebug.saving.framework import require
 from smdebug.saving.hook import FrameworkHook
 from smdebug.saving.options import HookOptions, takes
+from smdebug.saving.save_plan import Members
+from smdebug.saving.step_clock import StepClock
 
 require("PyTorch", "torch", "torch")
 
@@ -116,7 +118,9 @@ class Hook(FrameworkHook):
         self._layers = LayerHooks(self, eager=options.compiled_layers == "eager")
         self._forward: Any = None  # the handle of the callback that begins steps
         self._by_hand = False  # the user begins the steps
+        self._is_in_graph = False  # the models run inside of a compiled graph
         self._modes_by_training = False  # the mode follows model.training
+        self._forgot_train = False  # parameters were updated while that said evaluation
         self._optimizers: Any = None  # the handle of the callback before optimizers
         self._stays = False  # that callback stays, wanted or not
         self._output_of: str | None = None  # the layer whose output is recorded
@@ -233,11 +237,11 @@ class Hook(FrameworkHook):
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step. From now on the forward of the model does not begin steps."""
         self._by_hand = True
-        self._next_step(mode)
+        self._next_step(mode, self._is_in_graph)
 
     def end_step(self, *, interrupted: bool = False) -> None:
         """End the step: what was recorded is handed over, marked if the step was interrupted."""
-        self._finish_gradients()
+        self._finish_step()
         super().end_step(interrupted=interrupted)
 
     def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
@@ -246,15 +250,43 @@ class Hook(FrameworkHook):
             return
         mode = None
         if self._modes_by_training:
-            trains = module.training and torch.is_grad_enabled()
+            self._forgot_train = self._forgot_train and not module.training
+            trains = (module.training or self._forgot_train) and torch.is_grad_enabled()
             mode = ModeKeys.TRAIN if trains else ModeKeys.EVAL
         if self.recorder.skip(mode):  # the shorter way, while caches are cold
             return
         self._next_step(mode, in_graph)
 
     def follow_training_flag(self) -> None:
-        """Count steps as TRAIN while `model.training` is true and gradients are enabled, else as EVAL."""
+        """Count steps as TRAIN while `model.training` is true and gradients are enabled, else as EVAL.
+
+        If an optimizer updates parameters all the same, somebody has forgotten `model.train()`.
+        """
         self._modes_by_training = True
+
+    def note_update(self) -> None:
+        """Note that an optimizer is about to update parameters."""
+        if self._modes_by_training and not self._by_hand and self.mode is ModeKeys.EVAL:
+            self._forgot_train = True
+            self.warn_once(
+                "Parameters are updated while the model is in evaluation mode: from the next step on these "
+                "are steps of training. Call model.train() after each evaluation"
+            )
+
+    def register_in_graph(self, module: nn.Module) -> None:
+        """Watch a model that runs inside of a compiled graph, where its forward cannot begin steps.
+
+        Its parameters, gradients and updates are seen, its layers are not. Nothing is added to the model,
+        which would be compiled again. Whoever calls this begins the steps.
+        """
+        self._by_hand = self._is_in_graph = True
+        if take_over(self, module):
+            root = self._models.add(module)
+            name_layers(self._models.layers_of(module, root))
+            self._watch_optimizers()
+            self.stay_with_optimizers()
+            self.gradients.of(module.parameters())
+            self.gradients.has_optimizer = True
 
     def has_a_loss_besides(self, name: str) -> bool:
         """Return whether a loss of another name was recorded at the step that runs."""
@@ -263,8 +295,7 @@ class Hook(FrameworkHook):
         )
 
     def _next_step(self, mode: ModeKeys | None = None, in_graph: bool = False) -> None:
-        if self.gradients:
-            self._finish_gradients()
+        self._finish_step()
         is_first = not self.prepared_collections
         if is_first:
             self._warn_of_unnamed_modules()
@@ -274,6 +305,9 @@ class Hook(FrameworkHook):
             list_for_readers(self.collection_manager, activation_tensors(self._all_layers()))
         if self._observer is None and self.recorder.capture.observer is not None:
             self._observer = TorchObserver(self, self.recorder.capture.observer.observations)
+            self.recorder.place_due = self._place_due
+            if self._is_in_graph:
+                self._observer.measure_from_step_to_step()
         if self.due or self._layers:
             self.guarded(lambda: self._capture(in_graph))
 
@@ -335,9 +369,17 @@ class Hook(FrameworkHook):
             self.gradients.expect(expected)
             self._watch_optimizers()
 
-    def _finish_gradients(self) -> None:
+    def _finish_step(self) -> None:
         if self.gradients:
             self.guarded(self.gradients.finish)
+        if self._observer is not None and self.saves_now:
+            self.guarded(self._observer.end_step)
+
+    def _place_due(self, due: Members, clock: StepClock, is_next_due: bool) -> Members:
+        assert self._observer is not None
+        placed = self._observer.place_due(due, clock, is_next_due)
+        self.recorder.is_waiting = self._observer.accumulation.is_waiting
+        return placed
 
     def _kept(self, gradient: torch.Tensor) -> Any:
         """Return what the gradient is now, however it changes."""
@@ -411,7 +453,7 @@ class Hook(FrameworkHook):
 
     def end_run(self, *, ended: bool) -> None:
         """End the run, with an end marker if the training `ended` well, and watch nothing any more."""
-        self._finish_gradients()
+        self._finish_step()
         if not ended:
             self.mark_interrupted()
         super().end_run(ended=ended)

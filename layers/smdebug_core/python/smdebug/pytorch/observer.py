@@ -21,11 +21,14 @@ from torch.optim.optimizer import (
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch import facts
+from smdebug.pytorch.accumulation import Accumulation
 from smdebug.pytorch.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.loss_graph import describe
 from smdebug.pytorch.process import PROCESS, UNSCALED
 from smdebug.pytorch.updates import MIN_BYTES, Updates
 from smdebug.saving.observing import StepObservations
+from smdebug.saving.save_plan import Members
+from smdebug.saving.step_clock import StepClock
 
 LOSS = "loss"
 Named = tuple[str, nn.Parameter]
@@ -38,9 +41,12 @@ class ObservedHook(Protocol):
     def saves_now(self) -> bool: ...
     @property
     def mode(self) -> ModeKeys: ...
+    @property
+    def last_step(self) -> StepClock | None: ...
     def record(self, tensor_name: str, tensor_value: Any) -> None: ...
     def carry(self, name: str, value: Any) -> None: ...
     def observe_inputs_of(self, layer: str) -> None: ...
+    def note_update(self) -> None: ...
     def fail(self, error: Exception) -> None: ...
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
@@ -69,6 +75,9 @@ class TorchObserver:
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
         self._states: list[_OptimizerState] = []
         self._updates = Updates(hook.record)
+        self._spans_steps = False
+        """Whether updates are measured from step to step, because no optimizer has the parameters."""
+        self.accumulation = Accumulation()
         self._scaler: ref[Any] | None = None
         self._has_described = False
         self._backwards = 0
@@ -110,8 +119,25 @@ class TorchObserver:
         if models:
             note.note(**facts.mode_facts(models[0][0], layer_name))
             note.note(**facts.autocast_facts(parameters[0][1].device.type if parameters else "cpu"))
+        if self._spans_steps:
+            self._updates.before_step(parameters)
         if self._optimizers:
             note.note_lasting(optimizers=facts.optimizer_facts(self._optimizers, self._names))
+
+    def end_step(self) -> None:
+        """Measure what has changed since the step began, if no optimizer was seen to change it."""
+        if self._spans_steps and self._updates:
+            self._measure_updates()
+
+    def place_due(self, due: Members, clock: StepClock, is_next_due: bool) -> Members:
+        """Put steps that are due off to the next update, while gradients are accumulated."""
+        if clock.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            return due
+        return self.accumulation.placed(due, clock.mode_step, is_next_due=is_next_due)
+
+    def measure_from_step_to_step(self) -> None:
+        """Measure updates from step to step until an optimizer is seen that has parameters of the model."""
+        self._spans_steps = True
 
     def is_model(self, name: str) -> bool:
         """Whether that is the name of a whole model, whose inputs are the batch."""
@@ -177,11 +203,16 @@ class TorchObserver:
 
     # Optimizers
 
-    def before_optimizer(self, optimizer: Any) -> None:
+    def before_optimizer(self, optimizer: Any, has_closure: bool) -> None:
+        if has_closure:
+            self.accumulation.forget()
         self._guarded(self._before_optimizer, optimizer)
+        if has_closure:
+            self.accumulation.forget()
 
     def _before_optimizer(self, optimizer: Any) -> None:
         state = self._state_of(optimizer)
+        self._note_rhythm()
         if self._hook.saves_now:
             ours = [
                 (name, parameter)
@@ -189,7 +220,9 @@ class TorchObserver:
                 for parameter in group["params"]
                 if (name := self._names.get(id(parameter))) is not None
             ]
-            self._updates.before_step(ours)
+            self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
+            if ours:
+                self._updates.before_step(ours)
             self._observations.note(
                 optimizer_steps=True,
                 backward_passes=state.backwards,
@@ -197,19 +230,31 @@ class TorchObserver:
             )
         self._carry_rates(optimizer, state)
 
+    def _note_rhythm(self) -> None:
+        """Note at which step an optimizer updates parameters."""
+        self._hook.note_update()
+        step = self._hook.last_step
+        if len(self._states) > 1:
+            self.accumulation.forget()
+        elif step is not None and step.mode not in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            self.accumulation.updated(step.mode_step)
+
     def after_optimizer(self, optimizer: Any) -> None:
         self._guarded(self._after_optimizer, optimizer)
 
+    def _measure_updates(self) -> None:
+        self._updates.after_step()
+        self._observations.note_lasting(updates_are_sampled=self._updates.are_sampled)
+        if self._updates.are_sampled:
+            self._hook.warn_once(
+                f"Updates are measured of {SAMPLE_SIZE} values of each parameter: copies of all "
+                f"parameters would take more than {MIN_BYTES >> 20} MB",
+                "sampled updates",
+            )
+
     def _after_optimizer(self, optimizer: Any) -> None:
-        if self._updates:
-            self._updates.after_step()
-            self._observations.note_lasting(updates_are_sampled=self._updates.are_sampled)
-            if self._updates.are_sampled:
-                self._hook.warn_once(
-                    f"Updates are measured of {SAMPLE_SIZE} values of each parameter: copies of all "
-                    f"parameters would take more than {MIN_BYTES >> 20} MB",
-                    "sampled updates",
-                )
+        if self._updates and not self._spans_steps:
+            self._measure_updates()
         state = self._state_of(optimizer)
         state.backwards, state.was_clear = 0, False
         if state.witness is None or state.witness() is None:
@@ -247,7 +292,8 @@ class _Before:
             return  # the step is part of a graph, which stays as it is
         observer = self._observer()
         if observer is not None:
-            observer.before_optimizer(optimizer)
+            closure = args[1] if len(args) > 1 else kwargs.get("closure")
+            observer.before_optimizer(optimizer, closure is not None)
 
 
 class _After:

@@ -18,11 +18,19 @@ import torch
 from torch import nn
 from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.parameter import is_lazy
 
 from smdebug.exceptions import SMDebugError
-from smdebug.pytorch.callbacks import BeforeCompiled, Callback, in_backward, is_compiling
+from smdebug.mode_keys import ModeKeys
+from smdebug.pytorch.callbacks import (
+    BeforeCompiled,
+    Callback,
+    has_compiled,
+    in_backward,
+    is_compiling,
+)
 from smdebug.pytorch.hook import Hook
-from smdebug.pytorch.names import class_name
+from smdebug.pytorch.names import class_name, unwrapped
 from smdebug.pytorch.process import PROCESS, UNSCALED
 
 _LOSS = "loss"  # the name of a loss that is not a module's output
@@ -30,6 +38,9 @@ _TURNS = 10
 """How often another model is trained before it takes the place of one that still exists. A critic has fewer
 turns between two calls of its generator."""
 
+
+_MOST_CALLED = 64
+"""Of so many modules without parameters of an optimizer it is remembered that they were called."""
 
 _watchers: list[_Watcher] = []
 
@@ -59,6 +70,11 @@ class _Watcher:
         self._hook: Hook | None = None
         self._trained: set[int] = set()  # parameters of optimizers that belong to no known model
         self._others: WeakSet[nn.Module] = WeakSet()  # modules that have none of them
+        self._called: list[ref[nn.Module]] = []  # the first of those, in the order of their calls
+        self._is_sought = False  # a model that no call has shown was looked for
+        self._in_graph = (
+            False  # backward passes begin steps: the model's forward is part of a graph
+        )
         self._models: WeakSet[nn.Module] = WeakSet()
         self._model: ref[nn.Module] | None = None  # whose forward begins a step
         self._turns = 0  # of other models since that was called
@@ -73,6 +89,8 @@ class _Watcher:
         self._is_active = False
         self._stop_watching_modules()
         self._hook = self._model = None
+        self._called.clear()
+        self._is_sought = self._in_graph = False
         self._turns, self._has_turned = 0, False
         self._models = WeakSet()
         self._trained.clear()
@@ -125,6 +143,8 @@ class _Watcher:
             return
         self._trained.update(id(p) for group in optimizer.param_groups for p in group["params"])
         self._others.clear()
+        self._called.clear()
+        self._is_sought = False
         if self._handle is None and self._make_hook is not None:
             self._handle = register_module_forward_pre_hook(self._before_any_forward)
 
@@ -134,9 +154,16 @@ class _Watcher:
         parameters = {id(parameter) for parameter in module.parameters()}
         if parameters.isdisjoint(self._trained):
             self._others.add(module)
+            if parameters and len(self._called) < _MOST_CALLED:
+                self._called.append(ref(module))
             return
+        self._watch(module)
+
+    def _watch(self, module: nn.Module, *, in_graph: bool = False) -> None:
+        """Watch a model from now on: make a hook if it is the first one, and register it."""
+        parameters = {id(parameter) for parameter in module.parameters()}
         self._trained -= parameters
-        if not self._trained:
+        if not self._trained and not in_graph:  # a graph may contain that hook, as it is
             self._stop_watching_modules()
         is_first = self._hook is None
         try:
@@ -146,7 +173,11 @@ class _Watcher:
                     self._stop_watching_modules()
                     return
                 self._hook.follow_training_flag()
-            self._hook.register_module(module)
+            if in_graph:
+                self._hook.register_in_graph(module)
+                self._in_graph = True
+            else:
+                self._hook.register_module(module)
         except (SMDebugError, RuntimeError, OSError) as error:
             self._stop_watching_modules()
             self._make_hook = None  # type: ignore[assignment]
@@ -155,6 +186,8 @@ class _Watcher:
             get_logger().error("The training is not watched: %s", error)
             return
         self._models.add(module)
+        if in_graph:
+            return
         if is_first:
             self._model = ref(module)
             self._hook.before_forward(module)  # this call began before it was watched
@@ -200,13 +233,51 @@ class _Watcher:
 
     def before_backward(self, tensors: Sequence[Any]) -> None:
         """Take the number that a backward pass begins with for the loss, unless there is another."""
-        self._has_turned = True
+        self._has_turned, is_found = True, False
+        if self._hook is None and self._is_active and self._optimizers and not self._is_sought:
+            self._seek_model()
+            is_found = self._hook is not None
         hook = self._hook
+        if hook is not None and self._in_graph:
+            hook.begin_step(ModeKeys.TRAIN)
+        if hook is not None and is_found:  # it listens to backward passes from the next one on
+            for tensor in tensors:
+                if isinstance(tensor, torch.Tensor) and tensor.numel() == 1:
+                    hook.carry(_LOSS, getattr(tensor, UNSCALED, tensor))
         if hook is None or not hook.saves_now or hook.has_a_loss_besides(_LOSS):
             return
         for tensor in tensors:
             if isinstance(tensor, torch.Tensor) and tensor.numel() == 1:
                 hook.record_tensor_value(_LOSS, getattr(tensor, UNSCALED, tensor))
+
+    def _seek_model(self) -> None:
+        """Watch the model of a training that has called none with parameters of its optimizers.
+
+        Optimizers may own copies of the parameters, of higher precision. Or the model runs inside of a
+        compiled graph.
+        """
+        self._is_sought = True
+        numbers = {
+            sum(p.numel() for group in optimizer.param_groups for p in group["params"])
+            for optimizer in self._optimizers
+        }
+        for called in self._called:
+            module = called()
+            if module is not None and _trainable_numbers(module) in numbers:
+                self._watch(module)
+                return
+        if not has_compiled():
+            return
+        owners = [
+            known
+            for known in gc.get_objects()
+            if issubclass(type(known), nn.Module)
+            and not self._trained.isdisjoint(map(id, known.parameters()))
+        ]
+        inner = {child for owner in owners for child in owner.modules() if child is not owner}
+        for owner in owners:
+            if owner not in inner:
+                self._watch(unwrapped(owner), in_graph=True)
 
     def after_criterion(self, name: str, value: Any) -> None:
         """Take the result of a function for the loss of a step of evaluation, unless there is another."""
@@ -216,6 +287,11 @@ class _Watcher:
         is_number = isinstance(value, torch.Tensor) and value.numel() == 1
         if is_number and not hook.has_a_loss_besides(_LOSS):
             hook.record_tensor_value(_LOSS, value)
+
+
+def _trainable_numbers(module: nn.Module) -> int:
+    """How many numbers of the module are trained."""
+    return sum(p.numel() for p in module.parameters() if p.requires_grad and not is_lazy(p))
 
 
 class _BeforeOneOfSeveral(Callback):

@@ -24,6 +24,8 @@ from smdebug.saving.step_clock import StepClock
 
 Array = np.ndarray[Any, Any]
 NOTHING_DUE = ModePlan(())
+#: What is due at a step, and whether the next step is due as well: returns what to save at it.
+PlaceDue = Callable[[Members, StepClock, bool], Members]
 
 
 # Indexing a tuple is faster than hashing an enum, and a global name than an attribute of one.
@@ -58,6 +60,10 @@ class Recorder:
     ):
         self.state = State.NEW
         self.due: Members = NOBODY
+        self.place_due: PlaceDue | None = None
+        """Puts what is due at a step off to a later one."""
+        self.is_waiting = False
+        """Whether something was put off, so that each step has to be considered."""
         self.run: PreparedRun | None = None
         self.open: OpenStep | None = None
         self.warn_once = WarnOnce()
@@ -147,13 +153,17 @@ class Recorder:
         self.state = _ROWS[self.state].begin
         clock = self._clock = self._last_step = self.clock.next()
         self.due = self._was_due = self._mode_plan.due(clock.mode_step)
-        if self.capture.zoom is not None and self.state < _QUIET:
-            self.due = self.capture.zoom.widened(self.due, clock)
+        if self.state < _QUIET:
+            if self.place_due is not None:
+                is_next_due = not self._mode_plan.idle_after(clock.mode_step)
+                self.due = self.place_due(self.due, clock, is_next_due)
+            if self.capture.zoom is not None:
+                self.due = self.capture.zoom.widened(self.due, clock)
         if self._waiting:
             self._save_waiting()
         if run is not None and run.checkpoints is not None and self.state < _QUIET:
             run.checkpoints.note(clock, run.writer.last_saved_step if run.writer else None)
-        elif not self.due and self.open is None and not self._asks_every_step():
+        elif not (self.due or self.is_waiting or self._asks_every_step()) and self.open is None:
             self._idle = self._mode_plan.idle_after(clock.mode_step)
 
     def end(self, *, interrupted: bool = False) -> None:

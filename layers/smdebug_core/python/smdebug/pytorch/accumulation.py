@@ -1,0 +1,67 @@
+"""Places the saved steps of a training that accumulates gradients at those that update parameters.
+
+A step is a forward. If the optimizer steps after every fourth, every tenth forward may never be one of them:
+no update would be seen, and gradients only as far as they were summed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from smdebug.saving.save_plan import NOBODY, Members
+
+_PATIENCE = 2
+"""How many groups of batches a saved step waits for the update that was expected."""
+
+
+class _Waiting(NamedTuple):
+    due: Members
+    since: int
+
+
+class Accumulation:
+    """The steps of training after which an optimizer updates parameters, as far as they have a rhythm."""
+
+    def __init__(self) -> None:
+        self._updates: tuple[int, ...] = ()
+        self._waiting: _Waiting | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a step is due, and put off to the next update."""
+        return self._waiting is not None
+
+    @property
+    def batches(self) -> int:
+        """How many steps there are from update to update."""
+        gaps = [
+            after - before for before, after in zip(self._updates, self._updates[1:], strict=False)
+        ]
+        return max(gaps, default=1)
+
+    def updated(self, mode_step: int) -> None:
+        """Note that parameters were updated at this step."""
+        if not self._updates or mode_step > self._updates[-1]:
+            self._updates = (*self._updates[-2:], mode_step)
+
+    def forget(self) -> None:
+        """Expect no rhythm: there is more than one optimizer, or one that computes gradients itself."""
+        self._updates, self._waiting = (), None
+
+    def placed(self, due: Members, mode_step: int, *, is_next_due: bool) -> Members:
+        """Return what to save at this step: what is due, unless the update is still to come."""
+        batches = self.batches
+        if self._waiting is not None:
+            due |= self._waiting.due
+        elif not due or is_next_due:
+            return due
+        if not self._updates or batches == 1:
+            self._waiting = None
+            return due
+        since = mode_step if self._waiting is None else self._waiting.since
+        is_update = (mode_step - self._updates[-1]) % batches == 0
+        if is_update or mode_step - since >= _PATIENCE * batches:
+            self._waiting = None
+            return due
+        self._waiting = _Waiting(due, since)
+        return NOBODY

@@ -1,0 +1,189 @@
+"""What the default plan sees of trainings that take an unusual way: accumulation, masters, graphs, modes."""
+
+import logging
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+import smdebug
+from smdebug import modes
+from smdebug.logger import get_logger
+from smdebug.pytorch.accumulation import Accumulation
+from smdebug.trials import create_trial
+from tests.frameworks.pytorch.training import since
+
+KINDS = {"parameters", "gradients", "updates"}
+
+
+def loss_of(model):
+    return F.cross_entropy(model(torch.randn(3, 4)).float(), torch.tensor([0, 1, 1]))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return str(tmp_path / "run")
+
+
+@pytest.fixture
+def logged():
+    handler, messages = logging.Handler(), []
+    handler.emit = lambda record: messages.append(record.getMessage())
+    get_logger().addHandler(handler)
+    yield messages
+    get_logger().removeHandler(handler)
+
+
+def facts_of(trial, mode=modes.TRAIN):
+    """The facts of each step that was saved for more than its series."""
+    steps = trial.tensor("smdebug/facts").steps(mode)
+    return {step: trial.facts(step, mode) for step in steps}
+
+
+def accumulate(place, groups):
+    with smdebug.start(place):
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for batches in groups:
+            for _ in range(batches):
+                loss_of(model).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return create_trial(place)
+
+
+def test_saved_steps_update_parameters_where_gradients_are_accumulated(place):
+    facts = facts_of(accumulate(place, [4] * 12))
+    later = [step for step in facts if step > 9]
+    assert later == [11, 23, 31, 43]  # for 10, 20, 30 and 40
+    assert all(facts[step]["optimizer_steps"] for step in later)
+    assert all(facts[step]["backward_passes"] == 4 for step in later)
+    assert "optimizer_steps" not in facts[8]
+
+
+def test_a_rhythm_that_ends_delays_a_step_and_loses_none(place):
+    facts = facts_of(accumulate(place, [8, 8, 8, 8, *[1] * 20]))
+    assert len([step for step in facts if step > 9]) == 5
+    assert facts[max(facts)]["optimizer_steps"]
+
+
+def test_an_update_that_does_not_come_is_waited_for_no_longer_than_two_groups():
+    accumulation = Accumulation()
+    for step in (3, 7):
+        accumulation.updated(step)
+    placed = {
+        step: accumulation.placed(int(step == 10), step, is_next_due=False) for step in (10, 11)
+    }
+    assert placed == {10: 0, 11: 1}
+    accumulation = Accumulation()
+    for step in (0, 100):
+        accumulation.updated(step)
+    saved = [
+        step
+        for step in range(110, 400)
+        if accumulation.placed(int(step == 110), step, is_next_due=False)
+    ]
+    assert saved == [200]
+
+
+def test_two_optimizers_have_no_common_rhythm(place):
+    with smdebug.start(place):
+        model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+        optimizers = [torch.optim.SGD(layer.parameters(), 0.1) for layer in model]
+        for step in range(25):
+            loss_of(model).backward()
+            optimizers[step % 2].step()
+    assert 20 in facts_of(create_trial(place))
+
+
+def test_a_training_that_forgot_train_is_one_and_the_log_says_so(place, logged):
+    with smdebug.start(place):
+        model = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model.eval()
+        for _ in range(15):
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            optimizer.step()
+            with torch.no_grad():
+                loss_of(model)
+        model.train()
+        loss_of(model)
+        model.eval()
+        loss_of(model)
+    trial = create_trial(place)
+    facts = facts_of(trial)
+    assert len(facts) > 10
+    assert not facts[3]["training"]
+    assert not KINDS.difference(trial.statistics(3, modes.TRAIN).kinds)
+    assert len([message for message in logged if "Call model.train()" in message]) == 1
+
+
+def test_a_model_whose_optimizer_owns_copies_is_recorded(place):
+    with smdebug.start(place):
+        model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)).bfloat16()
+        masters = [p.detach().float().clone().requires_grad_() for p in model.parameters()]
+        optimizer = torch.optim.SGD(masters, 0.1)
+        for _ in range(12):
+            model.zero_grad()
+            F.cross_entropy(
+                model(torch.randn(3, 4).bfloat16()).float(), torch.tensor([0, 1, 1])
+            ).backward()
+            for master, parameter in zip(masters, model.parameters(), strict=True):
+                master.grad = parameter.grad.float()
+            optimizer.step()
+            with torch.no_grad():
+                for master, parameter in zip(masters, model.parameters(), strict=True):
+                    parameter.copy_(master)
+    trial = create_trial(place)
+    assert len(trial.series("loss")) == 12
+    statistics = trial.statistics(5, modes.TRAIN)
+    assert not KINDS.difference(statistics.kinds)
+    assert statistics.row("update/Sequential_0.weight")["rms"] > 0
+
+
+def test_a_model_of_the_size_of_no_optimizer_is_not_taken_for_trained(place):
+    with smdebug.start(place):
+        extractor, image = nn.Linear(4, 2), torch.randn(3, 4, requires_grad=True)
+        optimizer = torch.optim.SGD([image], 0.1)
+        for _ in range(3):
+            extractor(image).sum().backward()
+            optimizer.step()
+    assert not create_trial_or_none(place)
+
+
+def create_trial_or_none(place):
+    from pathlib import Path
+
+    return create_trial(place) if Path(place).exists() else None
+
+
+@since("2.6", "graphs that contain what watches modules")
+@pytest.mark.parametrize("whole_step", [False, True])
+def test_a_model_compiled_with_its_loss_shows_parameters_gradients_and_updates(
+    place, logged, whole_step
+):
+    torch._dynamo.reset()
+    inputs, labels = torch.randn(3, 4), torch.tensor([0, 1, 1])
+    with smdebug.start(place):
+        model = nn.Sequential(nn.Linear(4, 2), nn.ReLU())
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def loss():
+            return F.cross_entropy(model(inputs), labels)
+
+        def step(loss):
+            optimizer.zero_grad()
+            loss().backward()
+            optimizer.step()
+
+        compiled = torch.compile(step if whole_step else loss, backend="eager")
+        for _ in range(12):
+            compiled(loss) if whole_step else step(compiled)
+    trial = create_trial(place)
+    assert len(trial.series("loss")) == 12
+    statistics = trial.statistics(5, modes.TRAIN)
+    assert not KINDS.difference(statistics.kinds)
+    assert statistics.row("update/Sequential_0.weight")["rms"] > 0
+    assert len([message for message in logged if "inside of a compiled graph" in message]) == 1
