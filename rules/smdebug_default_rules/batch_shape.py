@@ -35,7 +35,7 @@ class BatchShape(DefaultRule):
         shapes = seen.facts.get("shapes")
         terms = (seen.facts.get("loss") or {}).get("terms") or []
         outputs = seen.statistics("outputs")
-        name = f"{Modules.of(seen).root}_output_0"
+        name = Modules.of(seen).output
         if not shapes or not shapes[0] or not terms or outputs is None or name not in outputs:
             self.looked = False
             return
@@ -51,7 +51,7 @@ class BatchShape(DefaultRule):
             yield self.finding(
                 f"{given} rows go into the model, and the loss compares {compared}",
                 since=self.since,
-                tensor=f"{Modules.of(seen).root}_input_0",
+                tensor=Modules.of(seen).input,
                 statistic="rows compared",
                 value=compared,
                 limit=given,

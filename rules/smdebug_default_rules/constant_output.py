@@ -38,7 +38,7 @@ class ConstantOutput(DefaultRule):
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         outputs, inputs = seen.statistics("outputs"), seen.statistics("inputs")
-        name = f"{Modules.of(seen).root}_output_0"
+        name = Modules.of(seen).output
         if outputs is None or inputs is None or name not in outputs:
             self.looked = False
             return

@@ -17,6 +17,8 @@ LIMIT = 0.95
 LEAST_STEPS = 3
 LEAST_VALUES = 16
 _RECTIFIERS = ("ReLU", "ReLU6", "Threshold", "Hardshrink", "Softshrink")
+_FUNCTIONS = ("relu", "relu6", "hard_shrink", "soft_shrink")
+"""The same as the activation of another layer, by their names in Keras."""
 
 
 class DeadUnits(DefaultRule):
@@ -47,7 +49,8 @@ class DeadUnits(DefaultRule):
         for place in where((share > LIMIT) & (count >= LEAST_VALUES)):
             name = outputs.names[place]
             layer = modules.layer_of_output(name)
-            if modules.classes.get(layer) not in _RECTIFIERS:
+            function = modules.activations.get(layer)
+            if modules.classes.get(layer) not in _RECTIFIERS and function not in _FUNCTIONS:
                 continue
             since, steps = self.steps.get(name, [seen.step, 0])
             still[name] = [since, steps + 1]

@@ -22,6 +22,10 @@ JUMP = 20.0
 """Largest over typical magnitude, against the largest such ratio of the tensor's own past."""
 
 
+RISEN = 5.0
+"""The value itself against the usual largest one: if only the spread shrinks, it has not changed."""
+
+
 class ElementCorruption(DefaultRule):
     """Fires when one value of a gradient, update or parameter stands out as never before in that tensor."""
 
@@ -38,6 +42,7 @@ class ElementCorruption(DefaultRule):
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.past: dict[str, dict[str, Any]] = {}
+        self.magnitudes: dict[str, dict[str, Any]] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         named: set[str] = set()
@@ -57,13 +62,16 @@ class ElementCorruption(DefaultRule):
                 share = magnitude / norm
             past = Past(self.past.setdefault(kind, {}), matrix.names)
             before = past.largest()
+            magnitudes = Past(self.magnitudes.setdefault(kind, {}), matrix.names)
             found = (
                 (ratio > JUMP * before)
                 & (share > DOMINATES)
+                & (magnitude > RISEN * magnitudes.median())
                 & (past.count() >= LEAST_STEPS)
                 & (values[:, COLUMN["count"]] >= LEAST_VALUES)
             )
             past.add(np.where(found, np.nan, ratio))
+            magnitudes.add(np.where(found, np.nan, magnitude))
             for place in where(found):
                 name = matrix.names[place]
                 short = name.partition("/")[2] if kind != "parameters" else name

@@ -20,6 +20,10 @@ SCALED_INSIDE = 0.05
 _TAKES_ANY = ("Norm", "Embedding", "Rescaling", "Normalization")
 
 
+_UNBOUNDED = frozenset({"", "linear", "relu", "leaky_relu", "elu", "gelu", "silu", "swish"})
+"""Activations, by their names in Keras, whose output has the scale of what they are given."""
+
+
 class InputScale(DefaultRule):
     """Fires when the inputs of the first steps are in the hundreds or more, and nothing scales them."""
 
@@ -76,6 +80,10 @@ def _is_taken_as_it_is(seen: ObservedStep, scale: float) -> bool:
     kind = modules.classes.get(layer, "")
     if any(part in kind for part in _TAKES_ANY):
         return False
+    if modules.activations.get(layer, "linear") not in _UNBOUNDED:
+        return (
+            True  # the output shows the activation's bounds, and not the scale of what it was given
+        )
     weights = [
         place for place in where(table.is_weight & table.present) if table.layers[place] == layer
     ]

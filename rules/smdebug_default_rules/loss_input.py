@@ -68,7 +68,7 @@ class LossInput(DefaultRule):
             )
 
     def _place(self, seen: ObservedStep) -> str:
-        return f"{Modules.of(seen).root}_output_0"
+        return Modules.of(seen).output
 
 
 def _problems(loss: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -67,7 +67,11 @@ class LostUpdates(DefaultRule):
             yield self._all_still(table, owned & has_gradient)
             return
         still = {}
-        for place in where(self._lost(table, owned & has_gradient, rates)):
+        lost = self._lost(table, owned & has_gradient, rates)
+        if seen.facts.get("updates_are_differences"):
+            # Nothing says what is frozen: most of a model is on purpose, for fine-tuning.
+            lost &= 2 * table.sizes[lost].sum() < table.sizes[owned].sum()
+        for place in where(lost):
             name = table.names[place]
             still[name] = self.since.get(name, seen.step)
             yield self.finding(

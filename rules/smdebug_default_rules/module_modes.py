@@ -109,4 +109,4 @@ def _has_loss(seen: ObservedStep) -> bool:
 
 def _after_dropout(seen: ObservedStep) -> str:
     """The model's output: dropout as a function has no name of its own."""
-    return f"{Modules.of(seen).root}_output_0"
+    return Modules.of(seen).output

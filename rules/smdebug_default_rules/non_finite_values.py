@@ -21,6 +21,8 @@ LARGE_GRADIENT, LARGE_UPDATE = 50.0, 2.0
 """Root mean square of a gradient and of an update over that of their weights."""
 DIVERGED = 100.0
 STEPS_DIVERGED = 5
+RISEN = 100.0
+"""Weights of a usual size at the first saved step that are so many times as large later."""
 
 
 class NonFiniteValues(DefaultRule):
@@ -42,12 +44,14 @@ class NonFiniteValues(DefaultRule):
         self.losses = loss_history.empty()
         self.high: list[int] = []
         self.grew_at_start = False
+        self.first_weights: dict[str, float] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         found = {
             **self._non_finite(seen),
             **_thrown(seen),
             **self._grown(seen),
+            **self._risen(seen),
             **self._diverged(seen),
         }
         self.since = {name: self.since.get(name, began) for name, (began, *_) in found.items()}
@@ -115,6 +119,27 @@ class NonFiniteValues(DefaultRule):
         message = f"{name} is {times:.2g} times as large as the input: values explode on the way"
         return {name: (seen.step, "times the rms of the input", times, GROWTH, message)}
 
+    def _risen(self, seen: ObservedStep) -> dict[str, Any]:
+        """Weights that have grown out of all bounds since the first saved step."""
+        table = Parameters.of(seen)
+        if table is None:
+            return {}
+        rms = table.column("rms")
+        if not self.first_weights:
+            usual = table.is_weight & table.present & (rms > _usual_size(table))
+            self.first_weights = {table.names[at]: float(rms[at]) for at in where(usual)}
+            return {}
+        first = np.array([self.first_weights.get(name, np.nan) for name in table.names])
+        found: dict[str, Any] = {}
+        for place in where(rms > RISEN * first)[:3]:
+            name, times = table.names[place], float(rms[place] / first[place])
+            message = (
+                f"The weights of {name} are {times:.3g} times as large as at the first saved step: their "
+                f"root mean square was {first[place]:.3g} and is {rms[place]:.3g}"
+            )
+            found[name] = (seen.step, "times the first weights", times, RISEN, message)
+        return found
+
     def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
         steps, values = new_losses(seen)
         first = [abs(loss) for loss in self.losses["first"]]
@@ -137,10 +162,9 @@ def _thrown(seen: ObservedStep) -> dict[str, Any]:
         return {}
     weights = table.column("rms")
     # Weights that have just left zero are smaller than their updates without any fault.
-    usual = 0.1 * np.sqrt(np.maximum(table.units, 1) / np.maximum(table.sizes, 1))
     thrown = (
         table.is_weight
-        & (weights > usual)
+        & (weights > _usual_size(table))
         & (table.gradient("rms") > LARGE_GRADIENT * weights)
         & (table.update("rms") > LARGE_UPDATE * weights)
     )
@@ -154,6 +178,11 @@ def _thrown(seen: ObservedStep) -> dict[str, Any]:
         )
         found[f"gradient/{name}"] = (seen.step, "times the weights", times, LARGE_GRADIENT, message)
     return found
+
+
+def _usual_size(table: Parameters) -> Any:
+    """A tenth of the size that weights begin with, where all inputs of a unit together have a gain of 1."""
+    return 0.1 * np.sqrt(np.maximum(table.units, 1) / np.maximum(table.sizes, 1))
 
 
 def _any(column: Any) -> bool:

@@ -21,6 +21,15 @@ _EXTREMES = {
     "Hardtanh": (-1.0, 1.0),
     "Hardsigmoid": (0.0, 1.0),
 }
+_FUNCTIONS = {
+    "tanh": (-1.0, 1.0),
+    "sigmoid": (0.0, 1.0),
+    "hard_tanh": (-1.0, 1.0),
+    "hard_sigmoid": (0.0, 1.0),
+}
+"""The same as the activation of another layer, by their names in Keras."""
+_CELLS = frozenset({"LSTM", "GRU"})
+"""Layers whose activation is not what their output ends with."""
 _CLOSE = 0.005
 """How close to its bound a value is saturated, as a share of the range: the slope is below 0.02 there."""
 
@@ -82,9 +91,15 @@ class SaturatedUnits(DefaultRule):
 def _bounded(modules: Modules, names: list[str]) -> dict[str, tuple[float, float]]:
     """The hidden layers with bounds: the last layer may give extreme values on purpose."""
     layers = [(name, modules.layer_of_output(name)) for name in names]
-    hidden = [(name, layer) for name, layer in layers if layer != modules.root]
-    return {
-        name: _EXTREMES[modules.classes[layer]]
-        for name, layer in hidden[:-1]
-        if modules.classes.get(layer) in _EXTREMES
-    }
+    hidden = [
+        (name, layer) for name, layer in layers if layer != modules.root and name != modules.output
+    ]
+    bounds = {name: _bounds(modules, layer) for name, layer in hidden[:-1]}
+    return {name: known for name, known in bounds.items() if known is not None}
+
+
+def _bounds(modules: Modules, layer: str) -> tuple[float, float] | None:
+    kind = modules.classes.get(layer, "")
+    if kind in _EXTREMES or kind in _CELLS:
+        return _EXTREMES.get(kind)
+    return _FUNCTIONS.get(modules.activations.get(layer, ""))

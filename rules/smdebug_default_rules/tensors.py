@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from smdebug.numbers.rows import COLUMN, COLUMNS
 from smdebug.trials.observed_step import ObservedStep
 from smdebug.trials.statistics_matrix import StatisticsMatrix
 
+_OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
+_LAST_AXIS = re.compile(r"(^|/)([a-z]+_)*(kernel|w)(:\d+)?$")
+"""Weights whose last axis has the units, as Keras and libraries for JAX store them."""
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 NORMALISATIONS = frozenset(
@@ -33,6 +37,8 @@ class Modules:
     root: str
     classes: Mapping[str, str]
     depends_on_mode: Mapping[str, bool]
+    activations: Mapping[str, str] = field(default_factory=dict)
+    """The function that a layer ends with, where layers have one, as those of Keras do."""
 
     @classmethod
     def of(cls, seen: ObservedStep) -> Modules:
@@ -40,17 +46,35 @@ class Modules:
         known = seen.shared_by_layout.get("modules")
         if known is None:
             rows = [row for row in seen.facts.get("modules") or () if len(row) >= 3]
+            is_keras = "activations" in seen.facts
             known = cls(
-                str(rows[0][0]) if rows else "",
+                str(rows[0][0]) if rows and not is_keras else "",
                 {str(row[0]): str(row[1]) for row in rows},
                 {str(row[0]): bool(row[2]) for row in rows},
+                dict(seen.facts.get("activations") or {}),
             )
             seen.shared_by_layout["modules"] = known
         return known
 
+    @property
+    def input(self) -> str:
+        """The name of the model's first input: Keras calls it inputs."""
+        return f"{self.root}_input_0" if self.root else "inputs"
+
+    @property
+    def output(self) -> str:
+        """The name of the model's output: Keras calls it predictions."""
+        return f"{self.root}_output_0" if self.root else "predictions"
+
     def layer_of(self, parameter: str) -> str:
         """The name of the module that a parameter belongs to."""
         layer = parameter.rpartition(".")[0]
+        if (
+            not layer and "/" in parameter
+        ):  # `dense/weights/dense/kernel:0` of Keras, `dense/kernel`
+            outer, _, path = parameter.rpartition("/weights/")
+            layer = path.rpartition("/")[0]
+            return outer if outer and layer not in self.classes else layer
         if layer in self.classes:
             return layer
         short = layer.removeprefix(f"{self.root}_")
@@ -58,7 +82,8 @@ class Modules:
 
     def layer_of_output(self, output: str) -> str:
         """The name of the module that an output belongs to."""
-        return output.rpartition("_output_")[0] or output
+        layer = _OUTPUT.sub("", output)
+        return layer.removeprefix("output/") or output
 
     def described(self, layer: str) -> str:
         """A layer with its class: `layer 3 (Linear)`; a parameter may belong to none that has a name."""
@@ -91,7 +116,7 @@ class Parameters:
     classes: Sequence[str]
     sizes: NDArray[np.int64]
     units: NDArray[np.int64]
-    """The length of the first axis: how many units a weight has, in PyTorch's layout."""
+    """How many units a weight has: the length of its first axis, or of the last of a `kernel`."""
     axes: NDArray[np.int64]
     resolutions: Floats
     """The relative distance of neighbouring numbers of the parameter's type: 2**-7 for bfloat16."""
@@ -179,7 +204,7 @@ def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
         layers,
         [modules.classes.get(layer, "") for layer in layers],
         np.array([tensor.size for tensor in matrix.tensors]),
-        np.array([tensor.shape[0] if tensor.shape else 1 for tensor in matrix.tensors]),
+        np.array([_units(tensor.name, tensor.shape) for tensor in matrix.tensors]),
         np.array([len(tensor.shape) for tensor in matrix.tensors]),
         np.array(["float" in tensor.dtype for tensor in matrix.tensors], bool),
         np.array(
@@ -188,6 +213,12 @@ def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
         _places(names, "gradient/", [] if layout is None else layout.names("gradients")),
         _places(names, "update/", [] if layout is None else layout.names("updates")),
     )
+
+
+def _units(name: str, shape: Sequence[int]) -> int:
+    if not shape:
+        return 1
+    return shape[-1] if _LAST_AXIS.search(name) else shape[0]
 
 
 def _places(names: Sequence[str], prefix: str, rows: Sequence[str]) -> NDArray[np.int64]:
