@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import smdebug.jax as smd
+from smdebug.runs.diagnosing import diagnose
 from smdebug.trials.observations import ObservationsUnavailable
 
 
@@ -77,6 +78,89 @@ def test_numbers_are_series_and_trees_are_measured(run):
     facts = trial.facts(20)
     assert (facts["shapes"], facts["distinct_rows"]) == ([[16, 4]], 16)
     assert trial.tensor("loss").value(20) == np.float32(trial.series("loss").values[20])
+
+
+def descend(run, *, change, steps=12, given=False):
+    """Train two layers; `change` returns the parameters of the next step."""
+    key = jax.random.key(0)
+    params = {name: {"kernel": jax.random.normal(key, (6, 6))} for name in ("a", "b", "c")}
+    gradient = jax.jit(jax.grad(lambda p: sum(jnp.mean(p[n]["kernel"] ** 2) for n in p)))
+    with smd.Hook(run) as hook:
+        for _ in range(steps):
+            with hook.step(smd.modes.TRAIN):
+                gradients = gradient(params)
+                updates = jax.tree.map(lambda g: -0.1 * g, gradients)
+                hook.record("learning_rate", 0.1)
+                hook.record_weights(params)
+                hook.record_gradients(gradients)
+                if given:
+                    updates = {**updates, "c": jax.tree.map(jnp.zeros_like, updates["c"])}
+                    hook.record_updates(updates)
+            params = change(params, updates)
+    return smd.create_trial(run)
+
+
+add = jax.jit(lambda params, updates: jax.tree.map(jnp.add, params, updates), donate_argnums=0)
+
+
+@pytest.mark.parametrize("changes_in_place", [False, True])
+def test_updates_are_the_changes_since_the_step_before(run, changes_in_place):
+    def change(params, updates):
+        return add(params, updates) if changes_in_place else jax.tree.map(jnp.add, params, updates)
+
+    trial = descend(run, change=change)
+    assert "updates" not in trial.statistics(0).kinds  # nothing has changed yet
+    for step in (1, 9, 10):
+        seen = trial.statistics(step)
+        assert seen.of("updates").names == ["update/a/kernel", "update/b/kernel", "update/c/kernel"]
+        # The gradient is that of the parameters after the update, and hardly smaller.
+        gradient = seen.row("gradient/a/kernel")["rms"]
+        assert seen.row("update/a/kernel")["rms"] == pytest.approx(0.1 * gradient, rel=0.1)
+    facts = trial.facts(10)
+    assert facts["optimizer_steps"]
+    assert facts["updates_are_differences"]
+    assert facts["optimizers"][0]["groups"][0]["parameters"] == ["a/kernel", "b/kernel", "c/kernel"]
+    assert len(trial.series("learning_rate/0/0")) == 12
+
+
+def issues(run):
+    found = diagnose(run)
+    assert not found.failed
+    return [(issue.cause, issue.since, issue.where) for issue in found.issues]
+
+
+def test_a_layer_whose_update_is_dropped_is_found(run):
+    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "b": p["b"]})
+    assert issues(run) == [("lost update", 1, ("b/kernel",))]
+
+
+def test_parameters_that_an_optimizer_leaves_alone_are_not_lost(run):
+    trial = descend(run, change=lambda p, u: jax.tree.map(jnp.add, p, u), given=True)
+    assert trial.facts(10)["frozen"] == ["c/kernel"]
+    assert issues(run) == []
+
+
+def test_a_given_update_that_does_not_arrive_is_found(run):
+    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "b": p["b"]}, given=True)
+    assert issues(run) == [("lost update", 1, ("b/kernel",))]
+
+
+def test_most_of_a_model_may_be_frozen_without_a_word(run):
+    descend(run, change=lambda p, u: {**p, "a": jax.tree.map(jnp.add, p["a"], u["a"])})
+    assert issues(run) == []
+
+
+def test_micro_batches_without_an_update_are_no_steps_of_the_optimizer(run):
+    counter = iter(range(100))
+
+    def change(params, updates):
+        return params if next(counter) % 4 else jax.tree.map(jnp.add, params, updates)
+
+    trial = descend(run, change=change)
+    assert [trial.facts(step)["optimizer_steps"] for step in range(1, 6)] == [
+        *(True, False, False, False, True)
+    ]
+    assert issues(run) == []
 
 
 def test_a_number_whose_memory_was_donated_is_left_out(run):

@@ -21,14 +21,18 @@ from typing import Any
 
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.mode_keys import ModeKeys
 from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
 from smdebug.saving.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 from smdebug.saving.framework import require
 from smdebug.saving.hook import FrameworkHook, NeutralCollections
+from smdebug.saving.options import HookOptions
 
 require("JAX", "jax", "jax")
 
 import jax  # noqa: E402
+
+from smdebug.jax.observer import LEARNING_RATE, RATES, TreeObserver  # noqa: E402
 
 
 class JaxCollections(NeutralCollections):
@@ -116,11 +120,50 @@ class Hook(FrameworkHook):
     observes = True
     saved_by_default = NeutralCollections.saved_by_default
 
+    def set_up(self, options: HookOptions) -> None:
+        self._observer: TreeObserver | None = None
+        super().set_up(options)
+
     def make_collections(self) -> JaxCollections:
         return JaxCollections(create_default=True)
 
+    def begin_step(self, mode: ModeKeys | None = None) -> None:
+        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        self._observe_end()
+        super().begin_step(mode)
+        if self._observer is None and self.observations is not None:
+            self._observer = TreeObserver(self, self.observations, self.adapter.to_array)
+
+    def end_step(self, *, interrupted: bool = False) -> None:
+        """End the step: what was recorded is handed over, marked if the step was interrupted."""
+        self._observe_end()
+        super().end_step(interrupted=interrupted)
+
+    def end_run(self, *, ended: bool) -> None:
+        """End the run, with an end marker if the training `ended` well. The second time does nothing."""
+        self._observe_end()
+        super().end_run(ended=ended)
+
+    def record(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save a tensor if a collection wants it at this step.
+
+        Under the default plan a number is kept at every step, and `learning_rate` is the one that rules read.
+        """
+        super().record(tensor_name, tensor_value)
+        if tensor_name in RATES and self._observer is not None:
+            rate = self.adapter.number(tensor_value)
+            if rate is not None:
+                self.carry(LEARNING_RATE, rate)
+
     def record_weights(self, params: Any) -> None:
-        """Record each leaf of a tree of parameters, by its path: `Dense_0/kernel`."""
+        """Record each leaf of a tree of parameters, by its path: `Dense_0/kernel`.
+
+        Under the default plan record them at every step: what changed since the step before is the update,
+        unless `record_updates` is given it.
+        """
+        observer = self._observer
+        if observer is not None and observer.wants_parameters:
+            self.guarded(lambda: observer.observe_parameters(dict(_leaves(params))))
         self._record_as(params, "", PARAMETERS)
 
     def record_gradients(self, gradients: Any) -> None:
@@ -128,8 +171,15 @@ class Hook(FrameworkHook):
         self._record_as(gradients, "gradient", GRADIENTS)
 
     def record_updates(self, updates: Any) -> None:
-        """Record each leaf of a tree of updates, as Optax returns it: `update/Dense_0/kernel`."""
-        self._record_as(updates, "update", UPDATES)
+        """Record each leaf of a tree of updates, as Optax returns it: `update/Dense_0/kernel`.
+
+        A parameter whose update is zero, while others have one, counts as frozen.
+        """
+        observer = self._observer
+        if observer is None or not self.due:
+            self._record_as(updates, "update", UPDATES)
+        else:
+            self.guarded(lambda: self._record_updates(observer, updates))
 
     def record_layers(self, intermediates: Any) -> None:
         """Record outputs of layers, from Flax's `capture_intermediates`, as `output/Dense_0`."""
@@ -138,6 +188,16 @@ class Hook(FrameworkHook):
     def record_tree(self, tree: Any, prefix: str = "") -> None:
         """Record each leaf of any tree, as `<prefix>/<path>`."""
         self._record_as(tree, prefix)
+
+    def _record_updates(self, observer: TreeObserver, updates: Any) -> None:
+        for path, leaf in observer.given(dict(_leaves(updates))).items():
+            name = f"update/{path}"
+            self.observe_as(name, UPDATES)
+            self.record(name, leaf)
+
+    def _observe_end(self) -> None:
+        if self._observer is not None:
+            self.guarded(self._observer.end_step)
 
     def _record_as(self, tree: Any, prefix: str, kind: str | None = None) -> None:
         if not self.due:

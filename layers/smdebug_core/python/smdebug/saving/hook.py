@@ -41,8 +41,8 @@ class CallbackHook(BaseHook):
     What the hook of a framework builds on, besides the calls of every hook:
 
     - it sets `adapter`, and overrides `agreement`, `begin_step`, `end_step` and `end_run` where it has to;
-    - it asks `due`, `saves_now`, `collections_due`, `last_step`, `has_closed`, `names_with_outputs` and
-      `count_outputs`;
+    - it asks `due`, `saves_now`, `next_is_due`, `collections_due`, `last_step`, `has_closed`,
+      `names_with_outputs` and `count_outputs`;
     - it calls `record_inputs`, `record_outputs`, `assign`, `mark_interrupted`, `warn_once` and `guarded`.
     """
 
@@ -89,6 +89,15 @@ class CallbackHook(BaseHook):
     def saves_now(self) -> bool:
         """Whether something is saved at the step that runs."""
         return bool(self.recorder.due)
+
+    @property
+    def next_is_due(self) -> bool:
+        """Whether something is saved at the next step, if it is of the same mode."""
+        run = self.recorder.run
+        if run is None:
+            return False
+        mode = self.mode
+        return run.plan.of_mode(mode).idle_after(self.mode_steps[mode]) == 0
 
     def collections_due(self) -> list[Collection]:
         """Return the collections that are due at the step that runs."""
