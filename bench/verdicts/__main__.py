@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.verdicts import page, publish
 from bench.verdicts.judging import NOTHING_RECORDED, Judged, judge
-from bench.verdicts.recording import ROOT, Recorded, record
+from bench.verdicts.recording import ROOT, Recorded, commit, is_recorded, record
 from bench.verdicts.scores import Scores, Verdict
 from bench.verdicts.zoo import SEEDS, Trained, trainings
 from smdebug.cli.progress import Progress
@@ -51,11 +51,18 @@ def parser() -> argparse.ArgumentParser:
         "--rejudge", action="store_true", help="use recorded runs even if the code has changed"
     )
     made.add_argument(
+        "--kept",
+        action="store_true",
+        help="judge kept recordings alone, whatever code made them: a few minutes for all",
+    )
+    made.add_argument(
         "--rules", metavar="SET", help="judge with this set of rules, such as `all` (default)"
     )
     made.add_argument("--alarms", action="store_true", help="list every alarm")
     made.add_argument(
-        "--publish", action="store_true", help="keep the results for docs/verdicts.md"
+        "--publish",
+        action="store_true",
+        help="keep the results for docs/verdicts.md, in the place of earlier ones of these trainings",
     )
     made.add_argument("--json", metavar="FILE", help="write every verdict to FILE")
     made.add_argument(
@@ -76,8 +83,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         for trained in trainings(options.half, options.only)
         if options.kind in (None, trained.kind)
     ]
-    if options.publish and (options.half or options.only or options.kind or options.seeds):
-        parser().error("--publish keeps complete results: leave the options that choose out")
+    if options.publish and options.seeds:
+        parser().error("--publish keeps the results of all seeds: leave --seeds out")
+    if options.kept:
+        chosen = [
+            each
+            for each in chosen
+            if is_recorded(each, options.seeds or SEEDS[each.kind], Path(options.keep))
+        ]
+    if not chosen and options.kept:
+        parser().error(f"no recordings are kept in {options.keep}: leave --kept out")
     if not chosen:
         parser().error(f"no program matches {options.only!r}")
     begun = time.monotonic()
@@ -88,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(page.whole(scores)))
     print(f"{len(verdicts)} runs in {(time.monotonic() - begun) / 60:.1f} minutes")
     if options.publish:
-        publish.write(options.rules or "default", scores.tallies)
+        publish.write(options.rules or "default", publish.judged_by(scores.tallies, commit()))
     if options.json:
         Path(options.json).write_text(json.dumps([_plain(verdict) for verdict in verdicts]))
     for failure in failures:
@@ -115,18 +130,24 @@ def measure(
                 trained,
                 options.seeds or SEEDS[trained.kind],
                 keep,
-                stale_is_fine=options.rejudge,
+                stale_is_fine=options.rejudge or options.kept,
             )
             for trained in chosen
         ]
-        judging: dict[Future[Judged], tuple[Trained, int]] = {}
+        judging: dict[Future[Judged], tuple[Recorded, int]] = {}
         for recorded in (future.result() for future in as_completed(recording)):
             if recorded.error:
                 failures.append(recorded)
             for seed, place in recorded.runs:
-                judging[judges.submit(judge, place, options.rules)] = (recorded.trained, seed)
+                judging[judges.submit(judge, place, options.rules)] = (recorded, seed)
             verdicts += [
-                Verdict(recorded.trained.case, recorded.trained.kind, seed, NOTHING_RECORDED)
+                Verdict(
+                    recorded.trained.case,
+                    recorded.trained.kind,
+                    seed,
+                    NOTHING_RECORDED,
+                    recorded.commit,
+                )
                 for seed in recorded.missing
                 if not recorded.error
             ]
@@ -139,13 +160,14 @@ def measure(
 
 
 def _finished(
-    judging: dict[Future[Judged], tuple[Trained, int]], bar: Progress, *, wait: bool
+    judging: dict[Future[Judged], tuple[Recorded, int]], bar: Progress, *, wait: bool
 ) -> Iterator[Verdict]:
     """Take the verdicts that are there, or all of them."""
     for future in list(judging):
         if wait or future.done():
-            trained, seed = judging.pop(future)
-            yield Verdict(trained.case, trained.kind, seed, future.result())
+            recorded, seed = judging.pop(future)
+            trained = recorded.trained
+            yield Verdict(trained.case, trained.kind, seed, future.result(), recorded.commit)
             bar.advance(1)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench.verdicts import page
@@ -31,10 +33,32 @@ def read(path: Path = RESULTS) -> dict[str, tuple[Tally, ...]]:
     }
 
 
-def write(name: str, tallies: Iterable[Tally], path: Path = RESULTS) -> None:
-    """Keep the results of a set of rules, beside those of others."""
+def judged_by(tallies: Iterable[Tally], commit: str) -> list[Tally]:
+    """The tallies with the commit whose rules judged the runs."""
+    return [replace(tally, judged=commit) for tally in tallies]
+
+
+def write(
+    name: str,
+    tallies: Iterable[Tally],
+    path: Path = RESULTS,
+    trainings: Sequence[tuple[str, str]] | None = None,
+) -> None:
+    """Keep the results of a set of rules beside those of others, and beside those of other trainings.
+
+    Those of trainings that are no longer written are dropped.
+    """
     known = json.loads(path.read_text()) if path.exists() else {}
-    known[name] = [tally.to_dict() for tally in tallies]
+    new = {(tally.name, tally.kind): tally.to_dict() for tally in tallies}
+    old = {(tally["name"], tally["kind"]): tally for tally in known.get(name, ())}
+    places = {
+        training: place
+        for place, training in enumerate(written() if trainings is None else trainings)
+    }
+    merged = {**old, **new}
+    known[name] = [
+        merged[training] for training in sorted(merged.keys() & places, key=places.__getitem__)
+    ]
     lines = [
         f' "{name}": [\n' + ",\n".join(f"  {json.dumps(tally)}" for tally in tallies) + "\n ]"
         for name, tallies in known.items()
@@ -48,6 +72,7 @@ def text(results: dict[str, tuple[Tally, ...]]) -> str:
     parts = {
         "summary": page.summary(scores),
         "size": [_size(scores), *_not_measured(scores)],
+        "commits": list(_commits(scores)),
         "by cause": page.classes(scores),
         "by framework": page.frameworks(scores),
         "blame": page.blame(scores),
@@ -72,6 +97,15 @@ def _size(scores: Scores) -> str:
         f"{len(counts['healthy'])} healthy programs and {len(counts['faulty'])} faults with their twins, "
         f"{runs:,} runs, with {', '.join(frameworks)}."
     )
+
+
+def _commits(scores: Scores) -> Iterator[str]:
+    """How many runs were recorded and judged by which code."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for tally in scores.tallies:
+        counts[tally.recorded or "earlier", tally.judged or "earlier"] += tally.runs
+    rows = [(*commits, f"{runs:,}") for commits, runs in counts.most_common()]
+    yield from page.table(("recorded by the code of", "judged by the rules of", "runs"), rows)
 
 
 def _not_measured(scores: Scores) -> Iterator[str]:

@@ -48,4 +48,18 @@ REASONS: Mapping[str, str] = {
     "keras rate a thousand times too large": _LAYER_WITH_ACTIVATION,
     "rate a hundred times too large": _SIZE_OF_STEPS,
     "language model with a rate too large": _SIZE_OF_STEPS,
+    "gradients cleared before the step": (
+        "An optimizer whose parameters have no gradient at any step is not judged yet."
+    ),
+    "updates that bfloat16 rounds away": (
+        "The weights were moved away from zero, so that outputs grow at step 0, which is named first."
+    ),
+    "huber loss of all pairs": (
+        "Criteria expand their inputs before they compare them, and the expansion is not read yet."
+    ),
+    "warm up that stays at zero": "A rate that is 0 from the first step on is taken for a warm-up.",
+    "weights of another seed on each rank": (
+        "Models that differ from the first step on are trained on purpose as well, such as shards, experts "
+        "and sweeps of seeds. No saved number tells them apart."
+    ),
 }

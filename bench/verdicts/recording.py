@@ -36,6 +36,8 @@ class Recorded:
     """Seed and place of each run."""
     error: str = ""
     seeds: int = 0
+    commit: str = ""
+    """The commit whose code recorded them."""
 
     @property
     def missing(self) -> list[int]:
@@ -43,12 +45,17 @@ class Recorded:
         return sorted(set(range(self.seeds)) - {seed for seed, _ in self.runs})
 
 
+def is_recorded(trained: Trained, seeds: int, folder: Path) -> bool:
+    """Whether recordings of all these seeds are kept, whatever code made them."""
+    return _noted(_place(trained, folder), seeds, None) is not None
+
+
 def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = False) -> Recorded:
     """Record the training with seeds 0, 1 …, or return what was recorded by the same code before.
 
     With `stale_is_fine` a recording is used whatever code made it.
     """
-    place = folder / trained.kind / trained.case.name.replace(" ", "-")
+    place = _place(trained, folder)
     code = code_of(trained)
     known = _noted(place, seeds, None if stale_is_fine else code)
     if known is None:
@@ -56,9 +63,24 @@ def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = 
         place.mkdir(parents=True)
         error = _train(trained, seeds, place)
         known = {"code": code, "seeds": seeds, "error": error, "runs": _runs(place, seeds)}
+        known["commit"] = commit()
         (place / NOTE).write_text(json.dumps(known))
     runs = tuple((int(seed), str(where)) for seed, where in known["runs"] if seed < seeds)
-    return Recorded(trained, runs, str(known["error"]), seeds)
+    return Recorded(trained, runs, str(known["error"]), seeds, str(known.get("commit", "")))
+
+
+def _place(trained: Trained, folder: Path) -> Path:
+    return folder / trained.kind / trained.case.name.replace(" ", "-")
+
+
+@cache
+def commit() -> str:
+    """The commit of this code, with a `+` if it was changed since; nothing outside of a repository."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _noted(place: Path, seeds: int, code: str | None) -> dict[str, Any] | None:

@@ -24,6 +24,8 @@ class Verdict:
     kind: str
     seed: int
     judged: Judged
+    recorded: str = ""
+    """The commit whose code recorded the run."""
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -142,6 +144,10 @@ class Tally:
     prompt: int = 0
     named: Mapping[str, int] = field(default_factory=dict)
     """How often which cause was named; of a healthy training, in how many runs each rule raised an alarm."""
+    recorded: str = ""
+    """The commit whose code recorded the runs."""
+    judged: str = ""
+    """The commit whose rules judged them."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -178,6 +184,7 @@ def _tally(verdicts: Sequence[Verdict]) -> Tally:
         right=sum(bool(verdict.right) for verdict in verdicts),
         prompt=sum(verdict.is_prompt for verdict in verdicts),
         named=dict(named),
+        recorded=verdicts[0].recorded,
     )
 
 

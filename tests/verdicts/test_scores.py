@@ -175,12 +175,33 @@ def test_a_tensor_is_found_by_the_end_of_its_name():
 
 def test_results_are_kept_for_each_set_of_rules(tmp_path):
     kept = tmp_path / "results.json"
-    publish.write("default", tallies([verdict(alarm())]), kept)
-    publish.write("all", tallies([verdict()]), kept)
-    publish.write("default", tallies([verdict(alarm()), verdict(seed=1)]), kept)
+    there_is = [("a fault", "faulty")]
+    publish.write("default", tallies([verdict(alarm())]), kept, there_is)
+    publish.write("all", tallies([verdict()]), kept, there_is)
+    publish.write("default", tallies([verdict(alarm()), verdict(seed=1)]), kept, there_is)
     results = publish.read(kept)
     assert results["default"] == tuple(tallies([verdict(alarm()), verdict(seed=1)]))
     assert results["all"][0].alarmed == 0
+
+
+def test_new_results_take_the_place_of_those_of_the_same_trainings(tmp_path):
+    kept = tmp_path / "results.json"
+    there_are = [("second", "healthy"), ("first", "healthy"), ("a fault", "faulty")]
+    healthy = [verdict(case=program(name), kind="healthy") for name in ("first", "second", "gone")]
+    publish.write("default", tallies([*healthy, verdict()]), kept, there_are)
+    publish.write("default", tallies([verdict(alarm())]), kept, there_are)
+    found = publish.read(kept)["default"]
+    assert [(tally.name, tally.alarmed) for tally in found] == [
+        ("second", 0),
+        ("first", 0),
+        ("a fault", 1),
+    ]
+
+
+def test_the_page_says_which_code_recorded_and_judged_how_many_runs():
+    kept = publish.judged_by(tallies([verdict(), verdict(seed=1)]), "abc1234")
+    page = publish.text({"default": tuple(kept)})
+    assert re.search(r"\| earlier +\| abc1234 +\| 2 +\|", page)
 
 
 def test_the_page_names_a_fault_that_was_missed_and_has_no_comment_left(tmp_path):

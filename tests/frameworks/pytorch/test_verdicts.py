@@ -81,13 +81,16 @@ def test_the_command_prints_the_figures_and_writes_each_verdict(tmp_path, capsys
     (verdict,) = json.loads(found.read_text())
     assert (verdict["name"], verdict["kind"]) == ("logistic regression", "healthy")
     assert verdict["steps"]
+    assert main([*asked, "--kept"]) == 0
+    assert "1 runs in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
         (["--only", "no such program"], "no program matches 'no such program'"),
-        (["--publish", "--tuning"], "--publish keeps complete results"),
+        (["--publish", "--seeds", "1"], "--publish keeps the results of all seeds"),
+        (["--kept", "--keep", "nowhere"], "no recordings are kept in nowhere"),
     ],
 )
 def test_a_choice_that_cannot_be_measured_is_refused(asked, expected, capsys):
