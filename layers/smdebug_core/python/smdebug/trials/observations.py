@@ -101,6 +101,14 @@ class Series:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"Series({self.name!r}, no values)"
+        return (
+            f"Series({self.name!r}, {len(self):,} values from step {self.steps[0]} to {self.steps[-1]}: "
+            f"{self.values[0]:.6g} to {self.values[-1]:.6g})"
+        )
+
 
 class Observations:
     """The observations of one trial. What was read of a layout or a series is kept."""

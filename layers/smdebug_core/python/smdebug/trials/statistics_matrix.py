@@ -60,6 +60,11 @@ class StatisticsMatrix:
     def __len__(self) -> int:
         return len(self.tensors)
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in dict.fromkeys(self.kinds))
+        rows = kinds or "no tensors"
+        return f"StatisticsMatrix(step={self.step}, {rows}; {len(self.columns)} statistics each)"
+
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
