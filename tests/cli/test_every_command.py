@@ -66,9 +66,11 @@ BAD = {
     "completion": (2, ("no-such-shell",)),
     "demo": (2, ("--no-such-option",)),
     "local": (2, ("--port", "100000")),
+    "ui": (2, ("--port", "100000")),
 }
-# Whole stacks, which other tests start: tests/e2e/test_demo.py, tests/local_aws. And a user's own script.
-STARTED_ELSEWHERE = {"demo", "local", "run"}
+# Whole stacks and servers, which other tests start: tests/e2e/test_demo.py, tests/local_aws, tests/ui.
+# And a user's own script.
+STARTED_ELSEWHERE = {"demo", "local", "run", "ui"}
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars"),
+    *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+    "--hide-scrollbars",
 )
 # The browser reads from file descriptor 3 and writes to 4.
 _WITH_PIPES = """
@@ -31,6 +32,8 @@ os.dup2(ours[1], 4)
 os.execvp(sys.argv[3], sys.argv[3:])
 """
 
+
+_COMPLAINTS = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
 
 # Measures the texts and touch targets of a page: sizes and contrasts.
 PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
@@ -84,7 +87,7 @@ class Tab:
 
     def __init__(
         self,
-        file: Path,
+        file: Path | str,
         *,
         width: int = 1250,
         height: int = 1200,
@@ -131,7 +134,9 @@ class Tab:
                 mobile=self._width < 500,
             )
             self.media("screen")
-            self.ask("Page.navigate", url=f"{self._file.as_uri()}#all")
+            url = self._file if isinstance(self._file, str) else f"{self._file.as_uri()}#all"
+            self.ask("Log.enable")
+            self.ask("Page.navigate", url=url)
             while not self.value(self._ready):
                 time.sleep(0.05)
             self._stack = stack.pop_all()
@@ -188,7 +193,7 @@ class Tab:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
-            if answer.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled"):
+            if answer.get("method") in _COMPLAINTS:
                 self.complaints.append(json.dumps(answer["params"]))
 
     def _read(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ COMMANDS = {
     "tensor": "Show one tensor over the steps of a run",
     "evaluate": "Evaluate rules on a saved run",
     "watch": "Follow runs while they train",
+    "ui": "Show runs in the browser while they train",
     "rules": "List the built-in rules and their parameters",
     "compare": "Show where two runs diverge",
     "verify": "Check every checksum and index entry of a run",
@@ -47,7 +48,7 @@ COMMANDS = {
 }
 _GROUPS = {
     "Runs in a folder or bucket": (
-        *("evaluate", "watch", "inspect", "tensor", "rules", "compare", "verify"),
+        *("evaluate", "watch", "ui", "inspect", "tensor", "rules", "compare", "verify"),
     ),
     "A training in progress": ("zoom",),
     "Reports and exports": ("report", "plot", "export"),

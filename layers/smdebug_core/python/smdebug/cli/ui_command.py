@@ -1,0 +1,104 @@
+"""`smdebug ui`: show runs in the browser while they train."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.inputs import read_file
+from smdebug.cli.output import output_options, print_json_line, print_line
+from smdebug.cli.service_options import debugger_at, stack_option
+
+
+@click.command("ui")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete_place)
+@click.option("--deployed", is_flag=True, help="Show the runs of a deployed debugger.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_rule_or_all,
+    help="A built-in rule; can be repeated. Default: the rules beside the run, or else the default set.",
+)
+@click.option(
+    "--rule-file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="A Python file with rules that the page may evaluate.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="The port (default: a free one)."
+)
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name of this machine that a proxy uses; can be repeated.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@stack_option
+@output_options
+def command(
+    paths: tuple[str, ...],
+    deployed: bool,
+    rules: tuple[str, ...],
+    rule_file: str | None,
+    host: str,
+    port: int,
+    allowed_hosts: tuple[str, ...],
+    no_browser: bool,
+    stack: str | None,
+    as_json: bool,
+) -> None:
+    """Show the runs at and below each PATH in the browser, live: what is wrong, and since when.
+
+    PATH is a folder or an S3 prefix, of a run or of many; without one, the current folder. The address
+    that is printed contains a token; nobody without it can read anything. Stop it with Ctrl-C.
+
+    \b
+    Examples:
+      smdebug ui
+      smdebug ui runs/a runs/b
+      smdebug ui s3://bucket/experiments --no-browser --port 8765
+      smdebug ui --deployed --stack smdebug
+    """
+    try:
+        from smdebug.ui.serving import UiServer
+    except ImportError:
+        from smdebug.ui.inline import MISSING
+
+        raise click.ClickException(MISSING) from None
+    if rule_file is not None:
+        read_file(rule_file)
+    places = list(paths)
+    if deployed or stack is not None:
+        places += [f"s3://{run.run}" for run in debugger_at(stack).runs()]
+        if not places:
+            raise click.ClickException("The deployed debugger has seen no runs yet.")
+    server = UiServer(
+        places or ["."],
+        rules=list(rules) or None,
+        rule_file=rule_file,
+        host=host,
+        port=port,
+        allowed_hosts=allowed_hosts,
+    )
+    server.start()
+    if as_json:
+        print_json_line({"address": server.address, "port": server.port})
+    else:
+        print_line(server.address)
+    sys.stdout.flush()
+    if not no_browser:
+        click.launch(server.address)
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        pass  # the usual end
+    finally:
+        server.stop()

@@ -1,0 +1,145 @@
+"""Who may use the server: only pages that it served itself, to somebody who has its address with the token.
+
+- The `Host` header must be one of the names of this server, so that a foreign name that is made to point
+  here (DNS rebinding) gets nothing.
+- A request that names an `Origin` must come from a page of this server.
+- Data needs the token: in a cookie that scripts cannot read, or in a header, which only a page of this
+  server can set. Pages and scripts hold no data, and need none.
+- A request that changes something needs the header `X-Smdebug` as well, which no form can send.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+TOKEN_HEADER = "x-smdebug-token"  # noqa: S105 - the name of a header
+ACTION_HEADER = "x-smdebug"
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_LONGEST_TOKEN = 200
+
+
+class Access:
+    """ASGI middleware that refuses requests from elsewhere, and adds headers that confine the page."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str,
+        hosts: Iterable[str],
+        *,
+        cookie: str = "smdebug-ui",
+        frame_ancestors: str = "'none'",
+    ):
+        self._app = app
+        self._token = token
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._cookie = cookie
+        self._policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+            "connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; "
+            f"frame-ancestors {frame_ancestors}"
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        problem = self._problem(scope, headers)
+        if problem:
+            answer = JSONResponse({"error": problem}, status_code=403)
+            await answer(scope, receive, self._confined(send))
+            return
+        token = _token_in(scope["query_string"])
+        if token and scope["path"] in ("", "/") and self._is_token(token):
+            where = "./?frame=1" if b"frame=1" in scope["query_string"] else "./"
+            moved = RedirectResponse(where, status_code=303)
+            moved.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", path="/")
+            if "frame" not in where:  # a frame in a page of another site gets no such cookie
+                await moved(scope, receive, self._confined(send))
+                return
+        await self._app(scope, receive, self._confined(send))
+
+    def _problem(self, scope: Scope, headers: Headers) -> str:
+        """Return why the request is refused; "" if it is not."""
+        host = headers.get("host", "").lower()
+        if name_in(host) not in self._hosts:
+            return (
+                f"This server does not answer to the name {name_in(host)[:100]!r}. Open the address that "
+                "smdebug ui printed, or start it with --allow-host and this name."
+            )
+        origin = headers.get("origin")
+        if origin is not None and not self._is_own(origin, host):
+            return "Requests from pages of another origin are refused."
+        if headers.get("sec-fetch-site") == "cross-site" and scope["method"] not in _SAFE_METHODS:
+            return "Requests from pages of another site are refused."
+        path = scope["path"]
+        if not path.startswith("/api/"):
+            return ""
+        if not self._has_token(headers):
+            return "The token is missing or wrong. Open the address that smdebug ui printed when it started."
+        if scope["method"] not in _SAFE_METHODS and ACTION_HEADER not in headers:
+            return f"A request that changes something needs the header {ACTION_HEADER}."
+        return ""
+
+    def _is_own(self, origin: str, host: str) -> bool:
+        """Return whether the origin is this server, under the requested name or another of its own."""
+        if origin == "null":
+            return False
+        netloc = urlsplit(origin).netloc.lower()
+        return netloc == host or (
+            name_in(netloc) in self._hosts and name_in(netloc) not in _LOCAL and bool(netloc)
+        )
+
+    def _has_token(self, headers: Headers) -> bool:
+        given = headers.get(TOKEN_HEADER)
+        if given is not None:
+            return self._is_token(given)
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(self._cookie)
+        return found is not None and self._is_token(found.value)
+
+    def _is_token(self, given: str) -> bool:
+        return len(given) <= _LONGEST_TOKEN and hmac.compare_digest(
+            given.encode("utf-8", "replace"), self._token.encode()
+        )
+
+    def _confined(self, send: Send) -> Send:
+        async def confined(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["content-security-policy"] = self._policy
+                headers["x-content-type-options"] = "nosniff"
+                headers["referrer-policy"] = "no-referrer"
+                headers["cross-origin-resource-policy"] = "same-origin"
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        return confined
+
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def name_in(host: str) -> str:
+    """Return the name in a Host header, without the port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def _token_in(query: bytes) -> str:
+    from urllib.parse import parse_qs
+
+    return parse_qs(query.decode("latin-1")).get("token", [""])[0]

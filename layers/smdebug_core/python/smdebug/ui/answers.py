@@ -1,0 +1,260 @@
+"""The answers of the server, as plain data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smdebug.diagnosis import Issue
+from smdebug.diagnosis.wording import headline, parts, sentence
+from smdebug.exceptions import SMDebugError
+from smdebug.numbers.rows import COLUMNS
+from smdebug.plain_text import escaped
+from smdebug.runs.diagnosing import not_checked_in_words
+from smdebug.runs.rule_results import RuleResult
+from smdebug.ui.board import Board, Row
+from smdebug.ui.glance import configuration_of
+from smdebug.ui.matrices import Window
+from smdebug.ui.network_order import in_order, layers_of, modules_of
+from smdebug.ui.pyramid import Stretches
+from smdebug.ui.reading import RunReader
+
+MOST_LOG_LINES = 2000
+_MOST_WHERE = 200
+
+
+class Runs(TypedDict):
+    """The list of runs."""
+
+    version: int
+    runs: list[dict[str, Any]]
+    errors: list[str]
+
+
+class RunAnswer(TypedDict):
+    """One run: its progress, its diagnosis, and what it holds."""
+
+    id: str
+    name: str
+    path: str
+    version: int
+    state: str
+    error: str
+    steps: int
+    steps_read: int
+    steps_checked: int
+    first_step: int | None
+    last_step: int | None
+    first_saved: float | None
+    last_saved: float | None
+    workers: list[str]
+    issues: list[dict[str, Any]]
+    rules: list[dict[str, Any]]
+    not_checked: list[str]
+    series: list[dict[str, Any]]
+    kinds: list[dict[str, Any]]
+    statistics: list[str]
+    modes: list[list[Any]]
+    damaged: list[list[str]]
+    configuration: dict[str, Any]
+
+
+class SeriesAnswer(TypedDict):
+    """A scalar over a window of steps: each part with its extremes."""
+
+    name: str
+    first: list[int]
+    last: list[int]
+    low: list[float | None]
+    high: list[float | None]
+    not_finite: list[int]
+    exact: bool
+    total: int
+
+
+def runs_answer(board: Board) -> Runs:
+    """Return the list of runs."""
+    return {
+        "version": board.version,
+        "runs": [row_answer(row) for row in board.rows],
+        "errors": list(board.errors.values()),
+    }
+
+
+def row_answer(row: Row) -> dict[str, Any]:
+    """Return one run of the list."""
+    return {"id": row.id, "name": row.name, "path": escaped(row.path), **row.glance.to_dict()}
+
+
+def run_answer(row: Row, reader: RunReader) -> RunAnswer:
+    """Return everything but the charts of a run."""
+    trial, following, steps = reader.trial, reader.following, reader.steps
+    results = [] if following is None else following.results
+    reasons = {result.name: result.not_checked for result in results if result.not_checked}
+    state = "ended" if reader.has_ended else "training" if steps else "waiting"
+    if trial is None:
+        state = "unreadable" if reader.error else "reading"
+    has_checked = reader.steps_checked > 0
+    return {
+        "id": row.id,
+        "name": row.name,
+        "path": escaped(row.path),
+        "version": reader.version,
+        "state": state,
+        "error": reader.error,
+        "steps": len(steps),
+        "steps_read": reader.steps_read,
+        "steps_checked": reader.steps_checked,
+        "first_step": steps[0] if steps else None,
+        "last_step": steps[-1] if steps else None,
+        "first_saved": trial.saved_at(steps[0]) if trial is not None and steps else None,
+        "last_saved": trial.saved_at(steps[-1]) if trial is not None and steps else None,
+        "workers": [] if trial is None else [escaped(name) for name in trial.workers()],
+        "issues": [issue_answer(issue) for issue in reader.issues],
+        "rules": [rule_answer(result, has_checked) for result in results],
+        "not_checked": not_checked_in_words(reasons) if reader.has_ended else [],
+        "series": [
+            {"name": name, "count": len(each)} for name, each in sorted(reader.series.items())
+        ],
+        "kinds": [
+            {"name": kind, "tensors": len(each.names), "joined": each.steps_in_a_stretch}
+            for kind, each in reader.kinds.items()
+        ],
+        "statistics": list(COLUMNS),
+        "modes": [list(stretch) for stretch in reader.modes[:1000]],
+        "damaged": [[escaped(a), escaped(b)] for a, b in list(reader.damaged.items())[:100]],
+        "configuration": {} if trial is None else configuration_of(trial.collection_manager.meta),
+    }
+
+
+def issue_answer(issue: Issue) -> dict[str, Any]:
+    """Return a problem with its parts in words."""
+    return {
+        **_escaped(issue.to_dict()),
+        "headline": escaped(headline(issue)),
+        "sentence": escaped(sentence(issue.what)),
+        "where": [escaped(place) for place in issue.where[:_MOST_WHERE]],
+        "parts": [[part.label, [escaped(text) for text in part.texts]] for part in parts(issue)],
+    }
+
+
+def rule_answer(result: RuleResult, has_checked: bool) -> dict[str, Any]:
+    """Return the result of a rule so far."""
+    state = "waiting"
+    if result.error:
+        state = "failed"
+    elif result.has_found:
+        state = "found"
+    elif result.has_seen:
+        state = "passed"
+    elif has_checked:
+        state = "not checked"
+    return {
+        "name": escaped(result.name),
+        "rule": escaped(result.rule),
+        "state": state,
+        "sentence": escaped(result.summary()),
+        "parameters": _escaped(dict(result.parameters)),
+        "steps_found": list(result.steps_found[:1000]),
+    }
+
+
+def log_answer(results: Iterable[RuleResult]) -> dict[str, Any]:
+    """Return what the rules reported, in the order of steps."""
+    lines = [
+        {
+            "step": found.step,
+            "mode": found.mode,
+            "rule": escaped(result.name),
+            "message": escaped(str(finding.get("message") or "condition met")),
+            "tensor": escaped(str(finding.get("tensor") or "")),
+        }
+        for result in results
+        for found in result.found
+        for finding in (found.findings or ({},))
+    ]
+    lines.sort(key=lambda line: int(str(line["step"])))
+    return {"total": len(lines), "lines": lines[:MOST_LOG_LINES]}
+
+
+def series_answer(name: str, total: int, found: Stretches) -> SeriesAnswer:
+    """Return a window of a scalar."""
+    return {
+        "name": name,
+        "first": found.first.tolist(),
+        "last": found.last.tolist(),
+        "low": numbers(found.low),
+        "high": numbers(found.high),
+        "not_finite": found.not_finite.tolist(),
+        "exact": found.is_exact,
+        "total": total,
+    }
+
+
+def rows_answer(reader: RunReader, kind: str) -> tuple[list[str], list[int]]:
+    """Return the names of a kind's tensors in the order of the network, and their places."""
+    names = reader.kinds[kind].names
+    layout = None
+    trial = reader.trial
+    try:
+        if trial is not None and trial.observations.exist and reader.steps_read:
+            layout = trial.observations.layout(reader.steps[reader.steps_read - 1])
+    except (SMDebugError, IndexError):
+        pass  # without it, in the order of the rows
+    root = "" if layout is None else next(iter(modules_of(layout)), "")
+    places = in_order(names, layers_of(layout), root)
+    return [escaped(names[place]) for place in places], places
+
+
+def matrix_bytes(window: Window, places: list[int]) -> bytes:
+    """Return a window as bytes: a header of JSON, then float32 numbers, row by row.
+
+    4 bytes    length of the header
+    header     {"rows", "columns", "exact", "first": […], "last": […]}, filled up with blanks
+    low        float32, little endian
+    high       the same, unless `exact`
+    """
+    header = json.dumps(
+        {
+            "rows": len(places),
+            "columns": len(window.first),
+            "exact": window.is_exact,
+            "first": window.first.tolist(),
+            "last": window.last.tolist(),
+        }
+    ).encode()
+    header += b" " * (-len(header) % 4)
+    pieces = [len(header).to_bytes(4, "little"), header]
+    matrices = (window.low,) if window.is_exact else (window.low, window.high)
+    for matrix in matrices:
+        whole = np.full((len(places), matrix.shape[1]), np.nan, "<f4")
+        known = [place for place in places if place < len(matrix)]
+        whole[: len(known)] = matrix[known]
+        pieces.append(whole.tobytes())
+    return b"".join(pieces)
+
+
+def numbers(values: NDArray[Any]) -> list[float | None]:
+    """Return numbers as JSON can hold them."""
+    return [
+        float(f"{value:.7g}") if math.isfinite(value) else None
+        for value in np.asarray(values).tolist()
+    ]
+
+
+def _escaped(value: Any) -> Any:
+    """Return JSON data with control characters escaped, and numbers that JSON can hold."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {escaped(str(key)): _escaped(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(each) for each in value]
+    return value if value is None or isinstance(value, bool | int) else escaped(str(value))

@@ -1,0 +1,92 @@
+"""What was worked out of ended runs, in a folder that may be deleted at any time.
+
+It is bounded: the files used longest ago are removed first. A file that cannot be read or written is
+treated as missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import smdebug
+
+MOST_BYTES = 256 << 20
+_VERSION = 1
+_LONGEST_FILE = 64 << 20
+
+
+def default_folder() -> Path:
+    """Return the folder for caches of the user: `$SMDEBUG_UI_CACHE`, else that of the system."""
+    named = os.environ.get("SMDEBUG_UI_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "smdebug" / "ui"
+
+
+class Cache:
+    """JSON by the path of a run and a mark of its content."""
+
+    def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES):
+        self._folder = folder
+        self._most_bytes = most_bytes
+
+    def get(self, kind: str, path: str, mark: str) -> Any:
+        """Return what was put there, or None."""
+        file = self._file(kind, path)
+        if file is None:
+            return None
+        try:
+            if file.stat().st_size > _LONGEST_FILE:
+                return None
+            content = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        if not isinstance(content, Mapping) or content.get("mark") != self._mark(path, mark):
+            return None
+        with suppress(OSError):
+            os.utime(file)
+        return content.get("value")
+
+    def put(self, kind: str, path: str, mark: str, value: Any) -> None:
+        """Keep a value; nothing happens where the folder cannot be written."""
+        file = self._file(kind, path)
+        if file is None:
+            return
+        data = json.dumps({"mark": self._mark(path, mark), "value": value}).encode()
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+            temporary.write_bytes(data)
+            temporary.replace(file)
+
+    def trim(self) -> None:
+        """Remove the files used longest ago, until the others fit."""
+        if self._folder is None:
+            return
+        found: list[tuple[float, int, Path]] = []
+        with suppress(OSError):
+            for file in self._folder.iterdir():
+                status = file.stat()
+                found.append((status.st_mtime, status.st_size, file))
+        left = self._most_bytes
+        for _, size, file in sorted(found, reverse=True):
+            left -= size
+            if left < 0:
+                with suppress(OSError):
+                    file.unlink()
+
+    def _file(self, kind: str, path: str) -> Path | None:
+        if self._folder is None:
+            return None
+        return self._folder / f"{kind}-{hashlib.sha256(path.encode()).hexdigest()[:32]}.json"
+
+    @staticmethod
+    def _mark(path: str, mark: str) -> str:
+        return f"{_VERSION} {smdebug.__version__} {path} {mark}"

@@ -1,0 +1,103 @@
+"""The description of the server's API, in the form of OpenAPI 3.1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+import smdebug
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+_WHOLE_NUMBERS = frozenset({"first", "last", "points", "step"})
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One address: its handler, and the names in its query; `?` ends those that may be missing."""
+
+    path: str
+    handler: Callable[[Request], Awaitable[Response]]
+    query: tuple[str, ...] = ()
+    method: str = "GET"
+    answer: str = ""
+    """The name of a `TypedDict` in `answers`."""
+    media: str = "application/json"
+
+
+def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """Return the OpenAPI document of these addresses."""
+    from smdebug.ui import answers
+
+    paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
+    for each in endpoints:
+        schema: dict[str, Any] = {"type": "string" if each.media.startswith("text") else "object"}
+        if each.media == "application/octet-stream":
+            schema = {"type": "string", "format": "binary"}
+        if each.answer:
+            schemas[each.answer] = schema_of(getattr(answers, each.answer))
+            schema = {"$ref": f"#/components/schemas/{each.answer}"}
+        operation: dict[str, Any] = {
+            "summary": (each.handler.__doc__ or "").strip().splitlines()[0],
+            "parameters": [
+                *map(_in_path, re.findall(r"{(\w+)}", each.path)),
+                *map(_in_query, each.query),
+            ],
+            "responses": {
+                "200": {"description": "The answer.", "content": {each.media: {"schema": schema}}},
+                "default": {
+                    "description": "What was wrong, in words.",
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+                    },
+                },
+            },
+        }
+        if each.method == "POST":
+            content = {"application/json": {"schema": {"type": "object"}}}
+            operation["requestBody"] = {"required": True, "content": content}
+        paths.setdefault(each.path, {})[each.method.lower()] = operation
+    schemas["Problem"] = {"type": "object", "properties": {"error": {"type": "string"}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "smdebug ui", "version": smdebug.__version__},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def schema_of(hint: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type."""
+    if is_typeddict(hint):
+        hints = get_type_hints(hint)
+        return {
+            "type": "object",
+            "description": (hint.__doc__ or "").strip(),
+            "properties": {name: schema_of(each) for name, each in hints.items()},
+            "required": list(hints),
+        }
+    origin = get_origin(hint)
+    if origin is UnionType:
+        return {"anyOf": [schema_of(each) for each in get_args(hint)]}
+    if origin is list:
+        return {"type": "array", "items": schema_of(get_args(hint)[0])}
+    if origin is dict or hint is dict:
+        return {"type": "object"}
+    return {"type": _TYPES[hint]} if hint in _TYPES else {}
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _in_query(name: str) -> dict[str, Any]:
+    plain = name.rstrip("?")
+    kind = "integer" if plain in _WHOLE_NUMBERS else "string"
+    required = not name.endswith("?")
+    return {"name": plain, "in": "query", "required": required, "schema": {"type": kind}}

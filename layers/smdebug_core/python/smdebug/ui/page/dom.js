@@ -1,0 +1,67 @@
+// Elements from plain data. Text is only ever set as text, so a name in a run cannot become markup.
+
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name === "text") element.textContent = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+export function select(label, options, value, onchange) {
+  const input = h("select", { "aria-label": label, onchange: () => onchange(input.value) });
+  for (const option of options) {
+    const [key, text] = Array.isArray(option) ? option : [option, option];
+    input.append(h("option", { value: key, text, selected: key === value }));
+  }
+  return h("label", { class: "choice" }, h("span", { text: label }), input);
+}
+
+export function button(text, onclick, properties = {}) {
+  return h("button", { type: "button", text, onclick, ...properties });
+}
+
+// Size a canvas to its element in device pixels; return its context, scaled to CSS pixels.
+export function sized(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const w = Math.max(1, Math.round(width * ratio));
+  const hgt = Math.max(1, Math.round(height * ratio));
+  if (canvas.width !== w || canvas.height !== hgt) {
+    canvas.width = w;
+    canvas.height = hgt;
+  }
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+export function debounced(milliseconds, act) {
+  let timer = 0;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...values), milliseconds);
+  };
+}
+
+export function download(name, content, type) {
+  const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  const link = h("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}

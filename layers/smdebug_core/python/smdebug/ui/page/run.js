@@ -1,0 +1,256 @@
+// One run: first what is wrong, then every step of it under one time line.
+
+import { get } from "./api.js";
+import { reportOf, rules, stop, zoomIn } from "./actions.js";
+import { SeriesChart, TimeLine } from "./charts.js";
+import { button, color, debounced, h, replace, select, sized } from "./dom.js";
+import { count, duration, moment, plural } from "./format.js";
+import { HeatMap } from "./heatmap.js";
+import { TensorPanel } from "./tensor.js";
+
+const KINDS = ["gradients", "updates", "parameters", "outputs", "inputs"];
+const SMALL_CHARTS = 12;
+
+export function issueCard(issue, place, onsetClicked) {
+  const rows = issue.parts.flatMap(([label, texts]) => [h("dt", { text: label }), h("dd", {}, ...texts.map((text) =>
+    /^https:\/\//.test(text) ? h("div", {}, h("a", { href: text, text, rel: "noreferrer", target: "_blank" })) : h("div", { text })))]);
+  return h("article", { class: "card issue", tabindex: "-1" },
+    h("h3", { class: "bad", text: `${place + 1}. ${issue.headline}` }),
+    h("div", { text: issue.sentence }),
+    h("dl", {}, ...rows),
+    onsetClicked ? h("p", {}, button(`Show step ${issue.since}`, () => onsetClicked(issue), { class: "link" })) : null);
+}
+
+export function runScreen({ main, crumbs, report, address, remember }, id) {
+  let run = null;
+  let at = -1;
+  let busy = null;
+  const values = address().values;
+  const chosen = { kind: values.get("kind") || "", statistic: values.get("statistic") || "rms", extreme: values.get("extreme") || "high" };
+  const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
+  if (values.get("from") && values.get("to")) [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
+  const panel = new TensorPanel(id, time, report);
+  const heat = new HeatMap(id, time, {
+    report,
+    chosen: (kind, tensor, step) => {
+      remember({ tensor, step: step ?? "" });
+      panel.show(kind, tensor, step).catch(report);
+    },
+  });
+  const charts = new Map();
+  const title = h("h1", { text: "…" });
+  const line = h("div", { class: "facts-line" });
+  const progress = h("div");
+  const diagnosis = h("div", { class: "cards" });
+  const checked = h("div");
+  const lossPlace = h("div");
+  const others = h("div", { class: "charts" });
+  const heatControls = h("div", { class: "bar" });
+  const heatSection = h("section", { "aria-label": "Layers by steps" }, h("h2", { text: "Layers by steps" }), heatControls, heat.element, panel.element);
+  const ranks = h("section", { "aria-label": "Workers by steps" });
+  const facts = h("section", { "aria-label": "What was true of the steps" });
+  const log = h("section", { "aria-label": "What the rules reported" });
+  const zoomLine = h("span", { class: "quiet" });
+  const stopButton = button("Stop …", () => stop(id, run?.name || id), { class: "danger" });
+  const zoomButton = button("Zoom in …", () => zoomIn(id, panel.name));
+  replace(crumbs, h("a", { href: "#/", text: "Runs" }), " / ", h("span", { text: "…" }));
+  replace(main,
+    h("div", { class: "bar" }, title, h("span", { class: "grow" }),
+      button("Rules …", () => rules(id).catch(report)), zoomButton, stopButton,
+      button("Report", () => reportOf(id, run?.name || id).catch(report))),
+    line, progress,
+    h("section", { "aria-label": "Diagnosis" }, h("h2", { text: "Diagnosis" }), diagnosis, checked),
+    h("section", { "aria-label": "Loss and metrics" },
+      h("div", { class: "bar" }, h("h2", { text: "Loss and metrics" }), h("span", { class: "grow" }), zoomLine,
+        button("−", () => time.zoom(2), { "aria-label": "Zoom out" }), button("+", () => time.zoom(0.5), { "aria-label": "Zoom in on time" }),
+        button("All steps", () => time.show(time.first, time.last))),
+      lossPlace, others),
+    heatSection, ranks, facts, log);
+  time.listeners.add(() => {
+    const [from, to] = time.window;
+    zoomLine.textContent = time.isWhole ? "" : `steps ${count(Math.floor(from))} to ${count(Math.ceil(to))}`;
+  });
+
+  function onset(issue) {
+    const width = Math.max(20, (time.last - time.first) / 20);
+    time.show(issue.since - width, issue.since + width);
+    lossPlace.scrollIntoView({ block: "center" });
+  }
+
+  function describe() {
+    title.textContent = run.name;
+    crumbs.lastElementChild.textContent = run.name;
+    document.title = `${run.issues.length ? `✗ ${run.issues.length} ` : ""}${run.name} · smdebug`;
+    const words = [run.state, run.last_step === null ? null : `step ${count(run.last_step)}`, `${plural(run.steps, "step")} saved`,
+      run.workers.length > 1 ? plural(run.workers.length, "worker") : null,
+      run.first_saved ? `${duration(run.last_saved - run.first_saved)}, last saved ${moment(run.last_saved)}` : null, run.path];
+    replace(line, ...words.filter(Boolean).map((text) => h("span", { text })));
+    stopButton.disabled = zoomButton.disabled = run.state === "ended";
+    const behind = Math.min(run.steps_read, run.steps_checked);
+    const reading = run.state === "reading" || behind < run.steps;
+    const what = run.state === "reading" ? "Reading the list of steps …" : run.steps_read < run.steps ? `Reading: ${count(run.steps_read)} of ${plural(run.steps, "step")}` : `Checking: ${count(run.steps_checked)} of ${plural(run.steps, "step")}`;
+    replace(progress, run.error ? h("p", { class: "problem", role: "alert", text: run.error }) : null,
+      reading && !run.error ? h("p", { class: "quiet" }, h("progress", { max: Math.max(1, 2 * run.steps), value: run.steps_read + run.steps_checked, "aria-label": what }), ` ${what}`) : null,
+      run.damaged.length ? h("details", {}, h("summary", { class: "warn", text: `${plural(run.damaged.length, "part")} of the run cannot be read; the rest is shown` }),
+        h("ul", {}, ...run.damaged.map(([place, why]) => h("li", { text: `${place}: ${why}` })))) : null);
+  }
+
+  function diagnose() {
+    const passed = run.rules.filter((rule) => rule.state === "passed");
+    const failed = run.rules.filter((rule) => rule.state === "failed");
+    const fine = !run.issues.length && run.steps_checked > 0;
+    const so_far = run.state === "ended" && run.steps_checked >= run.steps ? "" : ` up to step ${count(run.last_step)}`;
+    replace(diagnosis, ...run.issues.map((issue, place) => issueCard(issue, place, onset)),
+      fine ? h("article", { class: "card fine" }, h("h3", { class: "good", text: passed.length ? `${plural(passed.length, "rule")} passed${so_far}` : "Nothing was checked so far" })) : null,
+      !fine && !run.issues.length ? h("p", { class: "quiet", text: run.steps ? "The rules have not checked a step yet." : "Waiting for the first step." }) : null,
+      ...failed.map((rule) => h("article", { class: "card issue" }, h("h3", { class: "warn", text: `${rule.name} failed` }), h("div", { text: rule.sentence }))));
+    const open = checked.querySelector("details")?.open;
+    replace(checked, run.rules.length ? h("details", { open },
+      h("summary", { text: `${plural(run.rules.length, "rule")}: ${passed.length} passed, ${run.rules.filter((rule) => rule.state === "found").length} detected a problem, ${failed.length} failed` }),
+      h("ul", { class: "rules" }, ...run.rules.map((rule) => h("li", { class: { found: "bad", failed: "warn", passed: "good" }[rule.state] || "quiet", text: rule.sentence }))),
+      ...run.not_checked.map((text) => h("p", { class: "quiet", text }))) : null);
+    time.onsets = run.issues.map((issue) => ({ step: issue.since, text: issue.headline }));
+  }
+
+  async function drawSeries() {
+    const names = run.series.map((each) => each.name);
+    const loss = names.find((name) => name.toLowerCase() === "loss") || names.find((name) => /loss/i.test(name)) || names[0];
+    const wanted = [loss, ...names.filter((name) => name !== loss).slice(0, SMALL_CHARTS)].filter(Boolean);
+    const loads = [];
+    for (const name of wanted) {
+      let chart = charts.get(name);
+      if (!chart) {
+        chart = new SeriesChart(name, [{ run: id, name }], time, { height: name === loss ? 240 : 150, report });
+        charts.set(name, chart);
+        (name === loss ? lossPlace : others).append(chart.element);
+      }
+      loads.push(chart.load());
+    }
+    if (!wanted.length) replace(lossPlace, h("p", { class: "quiet", text: "This run has saved no losses or metrics so far." }));
+    else if (lossPlace.firstElementChild?.tagName === "P") lossPlace.firstElementChild.remove();
+    await Promise.all(loads);
+  }
+
+  let kindsKey = "";
+  async function drawHeat() {
+    const kinds = run.kinds.map((each) => each.name);
+    heatSection.hidden = !kinds.length;
+    if (!kinds.length) return;
+    if (!kinds.includes(chosen.kind)) chosen.kind = KINDS.find((kind) => kinds.includes(kind)) || kinds[0];
+    const key = JSON.stringify([kinds, chosen]);
+    if (key !== kindsKey) {
+      kindsKey = key;
+      const again = (changes) => {
+        Object.assign(chosen, changes);
+        remember(chosen);
+        heat.choose(chosen.kind, chosen.statistic, chosen.extreme).catch(report);
+      };
+      replace(heatControls,
+        select("Tensors", run.kinds.map((each) => [each.name, `${each.name} (${each.tensors})`]), chosen.kind, (kind) => again({ kind })),
+        select("Statistic", run.statistics, chosen.statistic, (statistic) => again({ statistic })),
+        select("Cell", [["high", "largest"], ["low", "smallest"]], chosen.extreme, (extreme) => again({ extreme })),
+        h("span", { class: "grow" }), ...heat.controls());
+    }
+    await heat.choose(chosen.kind, chosen.statistic, chosen.extreme);
+    const tensor = address().values.get("tensor");
+    if (tensor && !panel.isOpen) await panel.show(chosen.kind, tensor, Number(address().values.get("step")) || undefined).catch(() => {});
+  }
+
+  const drawRest = debounced(400, async () => {
+    try {
+      const [changes, lines, workers] = await Promise.all([get(`run/${id}/facts`), get(`run/${id}/log`),
+        run.workers.length > 1 ? get(`run/${id}/ranks`) : null]);
+      drawFacts(changes.changes);
+      drawLog(lines);
+      if (workers) drawRanks(workers);
+    } catch (error) {
+      report(error);
+    }
+  });
+
+  function drawFacts(changes) {
+    const modes = run.modes.map(([first, last, mode]) => [first, mode.toLowerCase(), first === last ? "1 step" : `to step ${count(last)}`]);
+    const rows = [...modes.slice(0, 200).map(([step, mode, to]) => [step, "mode", `${mode} ${to}`]), ...changes].sort((a, b) => a[0] - b[0]).slice(0, 500);
+    const open = facts.querySelector("details")?.open;
+    replace(facts, rows.length ? h("details", { open }, h("summary", { text: `Facts: ${plural(rows.length, "change")}` }),
+      h("div", { class: "log", tabindex: "0", role: "region", "aria-label": "Facts" }, h("table", {}, h("thead", {}, h("tr", {}, ...["step", "fact", "value"].map((text) => h("th", { scope: "col", text })))),
+        h("tbody", {}, ...rows.map(([step, name, value]) => h("tr", {}, h("td", { text: count(step) }), h("td", { text: name }), h("td", { text: String(value) }))))))) : null);
+  }
+
+  function drawLog(found) {
+    replace(log, found.total ? h("h2", { text: `What the rules reported (${count(found.total)})` }) : null,
+      found.total ? h("div", { class: "log", tabindex: "0", role: "region", "aria-label": "Reports of the rules" }, h("table", {}, h("thead", {}, h("tr", {}, ...["step", "rule", "message"].map((text) => h("th", { scope: "col", text })))),
+        h("tbody", {}, ...found.lines.slice(0, 500).map((each) => h("tr", {}, h("td", {}, button(String(each.step), () => onset({ since: each.step }), { class: "link" })), h("td", { text: each.rule }), h("td", { text: each.message })))))) : null);
+  }
+
+  function drawRanks({ workers, steps, state }) {
+    if (!steps.length) return;
+    const canvas = h("canvas", { role: "img", "aria-label": "Workers by steps" });
+    const different = workers.filter((_, row) => state[row].some((cell) => cell === 1));
+    replace(ranks, h("h2", { text: "Copies of the model by worker" }),
+      h("p", { class: different.length ? "bad" : "quiet", text: different.length ? `Different from most workers: ${different.slice(0, 8).join(", ")}` : `All ${workers.length} workers have the same parameters at ${plural(steps.length, "compared step")}.` }), canvas);
+    const width = ranks.clientWidth || 600;
+    const size = Math.max(4, Math.min(16, 320 / workers.length));
+    const context = sized(canvas, width, workers.length * size);
+    const inks = [color("good"), color("bad"), color("line")];
+    const [from, to] = [time.first, time.last];
+    state.forEach((row, worker) => row.forEach((cell, place) => {
+      context.fillStyle = inks[cell];
+      const x = ((steps[place] - from) / (to - from)) * width;
+      const end = place + 1 < steps.length ? ((steps[place + 1] - from) / (to - from)) * width : width;
+      context.fillRect(x, worker * size, Math.max(1, end - x), size - 1);
+    }));
+  }
+
+  async function refresh() {
+    run = await get(`run/${id}`);
+    describe();
+    diagnose();
+    if (run.first_step !== null) time.extend(Math.min(0, run.first_step), run.last_step);
+    await Promise.all([drawSeries(), drawHeat()]);
+    time.tell();
+    drawRest();
+    document.documentElement.dataset.ready = run.steps && run.steps_checked >= run.steps ? "yes" : "part";
+  }
+
+  return {
+    // One refresh at a time; whatever changes meanwhile is shown by one more.
+    refresh() {
+      if (busy) return (busy.again = true), busy;
+      const mine = refresh().finally(() => {
+        busy = null;
+        if (mine.again) return this.refresh();
+        return null;
+      });
+      busy = mine;
+      return mine;
+    },
+    key(key) {
+      const cards = [...diagnosis.querySelectorAll(".issue")];
+      if (key === "j" || key === "k") {
+        at = Math.max(0, Math.min(cards.length - 1, at + (key === "j" ? 1 : -1)));
+        cards[at]?.focus();
+      } else if (key === "Enter" && run?.issues[at] && document.activeElement === cards[at]) onset(run.issues[at]);
+      else if (key === "+" || key === "=") time.zoom(0.5);
+      else if (key === "-" || key === "−") time.zoom(2);
+      else if (key === "ArrowLeft") time.pan(-0.25);
+      else if (key === "ArrowRight") time.pan(0.25);
+      else if (key === "0") time.show(time.first, time.last);
+      else return false;
+      return true;
+    },
+    redraw() {
+      charts.forEach((chart) => chart.rebuild());
+      heat.draw();
+      panel.refresh().catch(report);
+    },
+    close() {
+      charts.forEach((chart) => chart.close());
+      heat.close();
+      panel.close();
+      document.title = "smdebug";
+    },
+    heat,
+    time,
+  };
+}

@@ -1,0 +1,83 @@
+// The tensors of a network as a tree of modules, and which of its nodes are shown.
+
+export class Node {
+  constructor(name, path) {
+    this.name = name;
+    this.path = path;
+    this.children = new Map();
+    this.rows = [];
+    this.open = false;
+  }
+
+  get isLeaf() {
+    return this.children.size === 0;
+  }
+}
+
+const SEPARATORS = /[./]/;
+
+export function treeOf(names) {
+  const root = new Node("", "");
+  names.forEach((name, row) => {
+    let node = root;
+    root.rows.push(row);
+    const parts = name.split(SEPARATORS);
+    parts.forEach((part, depth) => {
+      const path = parts.slice(0, depth + 1).join("/");
+      if (!node.children.has(path)) node.children.set(path, new Node(part || "·", path));
+      node = node.children.get(path);
+      node.rows.push(row);
+    });
+    node.full = name;
+  });
+  return root;
+}
+
+// Join modules that have a single child with it: `encoder/layer/0`.
+function joined(node) {
+  let name = node.name;
+  while (node.children.size === 1) {
+    const [child] = node.children.values();
+    if (node.full !== undefined) break;
+    node = child;
+    name += `/${node.name}`;
+  }
+  return [name, node];
+}
+
+// The rows on the screen, from input to output: {name, depth, node, rows, leaf}.
+export function shownRows(root) {
+  const found = [];
+  const visit = (node, depth) => {
+    for (const each of node.children.values()) {
+      const [name, child] = joined(each);
+      found.push({ name, depth, node: child, rows: child.rows, leaf: child.isLeaf });
+      if (child.open) visit(child, depth + 1);
+    }
+  };
+  visit(root, 0);
+  return found;
+}
+
+// Open modules from the outside to the inside, as long as there is room.
+export function openFor(root, most) {
+  let level = [...root.children.values()].map((each) => joined(each)[1]);
+  let shown = level.length;
+  while (level.length) {
+    const inside = [];
+    for (const node of level) {
+      if (node.isLeaf || shown + node.children.size > most) continue;
+      node.open = true;
+      shown += node.children.size;
+      inside.push(...[...node.children.values()].map((each) => joined(each)[1]));
+    }
+    level = inside;
+  }
+}
+
+export function openAll(root, open) {
+  for (const node of root.children.values()) {
+    node.open = open && !node.isLeaf;
+    openAll(node, open);
+  }
+}

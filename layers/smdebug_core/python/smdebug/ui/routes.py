@@ -1,0 +1,209 @@
+"""The addresses of the server, and what each answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from smdebug.exceptions import SMDebugError
+from smdebug.plain_text import escaped
+from smdebug.ui import answers, tensors
+from smdebug.ui.audience import Audience
+from smdebug.ui.board import Board
+from smdebug.ui.reading import RunReader
+from smdebug.ui.requests import (
+    NotFound,
+    named,
+    opened,
+    points,
+    required_number,
+    run_of,
+    whole_number,
+)
+
+PAGE = Path(__file__).with_name("page")
+MOST_SHOWN = 20  # runs in one page
+_CHECK_EVERY = 0.1
+_SAY_ALIVE_EVERY = 15.0
+
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def answered(handler: Handler) -> Handler:
+    """Answer errors in words, as JSON."""
+
+    async def answering(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except NotFound as error:
+            return problem(str(error), 404)
+        except ValueError as error:  # SMDebugValueError among them
+            return problem(str(error), 400)
+        except SMDebugError as error:
+            return problem(str(error), 409)
+
+    answering.__name__ = handler.__name__
+    answering.__doc__ = handler.__doc__
+    return answering
+
+
+def problem(text: str, status: int) -> Response:
+    """Return an error in words."""
+    return JSONResponse({"error": escaped(" ".join(text.split()))}, status_code=status)
+
+
+class Routes:
+    """The handlers of requests that read."""
+
+    def __init__(self, board: Board, audience: Audience):
+        self.board = board
+        self._audience = audience
+
+    async def runs(self, request: Request) -> Response:
+        """List the runs."""
+        return JSONResponse(await run_in_threadpool(answers.runs_answer, self.board))
+
+    async def run(self, request: Request) -> Response:
+        """Describe one run: its progress, its diagnosis, and what it holds."""
+        row, reader = run_of(self.board, request)
+        return JSONResponse(await _locked(reader, lambda: answers.run_answer(row, reader)))
+
+    async def series(self, request: Request) -> Response:
+        """Return a scalar over a window of steps, at the resolution of the screen."""
+        _, reader = run_of(self.board, request)
+        first, last = whole_number(request, "first"), whole_number(request, "last")
+
+        def found() -> answers.SeriesAnswer:
+            name = named(request, "name", reader.series, "series")
+            pyramid = reader.series[name]
+            window = pyramid.between(first, last, points(request))
+            return answers.series_answer(escaped(name), len(pyramid), window)
+
+        return JSONResponse(await _locked(reader, found))
+
+    async def rows(self, request: Request) -> Response:
+        """List the tensors of a kind, in the order of the network."""
+        _, reader = run_of(self.board, request)
+
+        def found() -> list[str]:
+            kind = named(request, "kind", reader.kinds, "kind of tensors")
+            return answers.rows_answer(reader, kind)[0]
+
+        return JSONResponse({"names": await _locked(reader, found)})
+
+    async def matrix(self, request: Request) -> Response:
+        """Return a statistic of every tensor of a kind over a window of steps, as float32 numbers."""
+        _, reader = run_of(self.board, request)
+        first, last = whole_number(request, "first"), whole_number(request, "last")
+        statistic = request.query_params.get("statistic", "rms")
+
+        def found() -> bytes:
+            kind = named(request, "kind", reader.kinds, "kind of tensors")
+            window = reader.kinds[kind].window(statistic, first, last, points(request))
+            return answers.matrix_bytes(window, answers.rows_answer(reader, kind)[1])
+
+        data = await _locked(reader, found)
+        return Response(data, media_type="application/octet-stream")
+
+    async def tensor(self, request: Request) -> Response:
+        """Return every statistic of one tensor over the steps."""
+        _, reader = run_of(self.board, request)
+
+        def found() -> dict[str, Any]:
+            kind, name = _tensor_of(request, reader)
+            return tensors.history_of(reader, kind, name)
+
+        return JSONResponse(await _locked(reader, found))
+
+    async def at_step(self, request: Request) -> Response:
+        """Return what one step has of a tensor: values per worker, a sample, and the first values."""
+        _, reader = run_of(self.board, request)
+        step = required_number(request, "step")
+
+        def found() -> dict[str, Any]:
+            kind, name = _tensor_of(request, reader)
+            trial = reader.trial
+            assert trial is not None  # otherwise there is no kind
+            return tensors.at_step(trial, kind, name, _nearest(reader.steps, step))
+
+        return JSONResponse(await _locked(reader, found))
+
+    async def facts(self, request: Request) -> Response:
+        """List the changes of what was true of the steps."""
+        _, reader = run_of(self.board, request)
+
+        def found() -> list[list[Any]]:
+            return [[step, name, value] for step, name, value in reader.facts]
+
+        return JSONResponse({"changes": await _locked(reader, found)})
+
+    async def log(self, request: Request) -> Response:
+        """List what the rules reported, in the order of steps."""
+        _, reader = run_of(self.board, request)
+        following = reader.following
+        if following is None:
+            return JSONResponse({"total": 0, "lines": []})
+        return JSONResponse(await _locked(reader, lambda: answers.log_answer(following.results)))
+
+    async def events(self, request: Request) -> Response:
+        """Send an event whenever the list or one of the shown runs has changed."""
+        wanted = [run_id for run_id in request.query_params.get("runs", "").split(",") if run_id]
+        for run_id in wanted[:MOST_SHOWN]:
+            opened(self.board, run_id)
+        shown = tuple(wanted[:MOST_SHOWN]) or (Audience.LIST,)
+        return StreamingResponse(
+            self._news(request, shown),
+            media_type="text/event-stream",
+            headers={"x-accel-buffering": "no"},
+        )
+
+    async def _news(self, request: Request, shown: tuple[str, ...]) -> AsyncIterator[bytes]:
+        known: dict[str, Any] = {}
+        silent = 0.0
+        with self._audience.page(shown):
+            while not (self._audience.is_over or await request.is_disconnected()):
+                now = self._versions(shown)
+                if now != known:
+                    known, silent = now, 0.0
+                    yield f"data: {json.dumps(now)}\n\n".encode()
+                elif silent >= _SAY_ALIVE_EVERY:
+                    silent = 0.0
+                    yield b": alive\n\n"
+                await asyncio.sleep(_CHECK_EVERY)
+                silent += _CHECK_EVERY
+
+    def _versions(self, shown: tuple[str, ...]) -> dict[str, Any]:
+        if shown == (Audience.LIST,):
+            return {"list": self.board.version}
+        versions = {}
+        for run_id in shown:
+            reader = self.board.reader(run_id)
+            versions[run_id] = -1 if reader is None else reader.version
+        return {"runs": versions}
+
+
+def _tensor_of(request: Request, reader: RunReader) -> tuple[str, str]:
+    kind = named(request, "kind", reader.kinds, "kind of tensors")
+    return kind, named(request, "name", reader.kinds[kind].names, "tensor")
+
+
+def _nearest(steps: list[int], step: int) -> int:
+    return min(steps, key=lambda known: abs(known - step)) if steps else step
+
+
+async def _locked(reader: RunReader, query: Callable[[], T]) -> T:
+    """Run a query of what was read, while nothing is added to it."""
+
+    def locked() -> T:
+        with reader.lock:
+            return query()
+
+    return await run_in_threadpool(locked)

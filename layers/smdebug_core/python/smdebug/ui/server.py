@@ -1,0 +1,94 @@
+"""The server as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from smdebug.ui.access import Access
+from smdebug.ui.actions import Actions
+from smdebug.ui.audience import Audience
+from smdebug.ui.board import Board
+from smdebug.ui.comparing import Comparing
+from smdebug.ui.exports import Exports
+from smdebug.ui.openapi import Endpoint, described
+from smdebug.ui.routes import PAGE, Routes, answered, problem
+
+
+def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
+    """Return every address of the server's API."""
+    routes = Routes(board, audience)
+    actions, exports, comparing = Actions(board), Exports(board), Comparing(board)
+    return [
+        Endpoint("/api/runs", routes.runs, answer="Runs"),
+        Endpoint("/api/events", routes.events, ("runs?",), media="text/event-stream"),
+        Endpoint("/api/compare", comparing.compare, ("runs",)),
+        Endpoint("/api/run/{id}", routes.run, answer="RunAnswer"),
+        Endpoint(
+            "/api/run/{id}/series",
+            routes.series,
+            ("name", "first?", "last?", "points?"),
+            answer="SeriesAnswer",
+        ),
+        Endpoint("/api/run/{id}/rows", routes.rows, ("kind",)),
+        Endpoint(
+            "/api/run/{id}/matrix",
+            routes.matrix,
+            ("kind", "statistic", "first?", "last?", "points?"),
+            media="application/octet-stream",
+        ),
+        Endpoint("/api/run/{id}/tensor", routes.tensor, ("kind", "name")),
+        Endpoint("/api/run/{id}/at", routes.at_step, ("kind", "name", "step")),
+        Endpoint("/api/run/{id}/facts", routes.facts),
+        Endpoint("/api/run/{id}/log", routes.log),
+        Endpoint("/api/run/{id}/ranks", exports.ranks),
+        Endpoint("/api/run/{id}/export.csv", exports.csv, ("name",), media="text/csv"),
+        Endpoint("/api/run/{id}/report.html", exports.report, media="text/html"),
+        Endpoint("/api/run/{id}/rules", actions.rules),
+        Endpoint("/api/run/{id}/zoom", actions.zoom, method="POST"),
+        Endpoint("/api/run/{id}/stop", actions.stop, method="POST"),
+        Endpoint("/api/run/{id}/attach", actions.attach, method="POST"),
+        Endpoint("/api/run/{id}/detach", actions.detach, method="POST"),
+        Endpoint("/api/run/{id}/evaluate", actions.evaluate, method="POST"),
+    ]
+
+
+def application(
+    board: Board,
+    audience: Audience,
+    token: str,
+    hosts: Iterable[str],
+    *,
+    cookie: str = "smdebug-ui",
+    frame_ancestors: str = "'none'",
+) -> ASGIApp:
+    """Return the whole application: the page, its API, and the checks in front of both."""
+    endpoints = endpoints_of(board, audience)
+    description = described(endpoints)
+
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(description)
+
+    async def index(request: Request) -> Response:
+        return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        return problem("There is nothing at this address.", 404)
+
+    routes: list[Route | Mount] = [
+        Route("/", index),
+        Route("/api/openapi.json", openapi),
+        *(
+            Route(each.path, answered(each.handler), methods=[each.method], name=each.path)
+            for each in endpoints
+        ),
+        Mount("/page", StaticFiles(directory=PAGE)),
+    ]
+    app = Starlette(routes=routes, exception_handlers={404: unknown})
+    return Access(app, token, hosts, cookie=cookie, frame_ancestors=frame_ancestors)

@@ -1,0 +1,100 @@
+"""One tensor of a run: its history, its sample, its values per worker, and a part of its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugError
+from smdebug.numbers.conditions import is_numeric
+from smdebug.numbers.rows import COLUMNS
+from smdebug.plain_text import escaped
+from smdebug.trials import Trial
+from smdebug.ui.answers import numbers
+from smdebug.ui.reading import RunReader
+
+SLICE = 64
+"""Rows and columns of the part of a tensor that is shown."""
+BINS = 40
+
+
+def history_of(reader: RunReader, kind: str, name: str) -> dict[str, Any]:
+    """Return every statistic of a tensor over the steps."""
+    first, last, low, high = reader.kinds[kind].history(name)
+    return {
+        "name": escaped(name),
+        "kind": kind,
+        "first": first.tolist(),
+        "last": last.tolist(),
+        "exact": bool(np.array_equal(first, last)),
+        "low": {column: numbers(low[:, at]) for at, column in enumerate(COLUMNS)},
+        "high": {column: numbers(high[:, at]) for at, column in enumerate(COLUMNS)},
+    }
+
+
+def at_step(trial: Trial, kind: str, name: str, step: int) -> dict[str, Any]:
+    """Return what a step has of a tensor: the statistics of each worker, a sample, a part of its values."""
+    workers: dict[str, dict[str, float | None]] = {}
+    found: dict[str, Any] = {"step": step, "name": escaped(name), "workers": workers}
+    written = trial.index.workers_at(step, trial_mode()) or {}
+    for worker in list(written)[:256]:
+        row = _row(trial, kind, name, step, worker)
+        if row is not None:
+            workers[escaped(worker)] = dict(zip(COLUMNS, numbers(row), strict=True))
+    found["sample"] = _sample(trial, kind, name, step)
+    found["values"] = _values(trial, name, step)
+    return found
+
+
+def trial_mode() -> Any:
+    """Return the mode in which all steps are counted."""
+    from smdebug.mode_keys import ModeKeys
+
+    return ModeKeys.GLOBAL
+
+
+def _row(trial: Trial, kind: str, name: str, step: int, worker: str) -> Any:
+    try:
+        matrix = trial.observations.at(step, worker).statistics(kind)
+        if matrix is None or name not in matrix:
+            return None
+        return matrix.values[matrix.names.index(name)]
+    except SMDebugError:
+        return None
+
+
+def _sample(trial: Trial, kind: str, name: str, step: int) -> dict[str, Any] | None:
+    """Return a histogram of the sampled values, or of all that were saved."""
+    try:
+        values = trial.observations.at(step).samples(kind).get(name)
+        if values is None:
+            values = trial.tensor(name).value(step).reshape(-1)
+    except SMDebugError:
+        return None
+    if not is_numeric(values) or values.dtype.kind == "c":
+        return None
+    finite = values[np.isfinite(values)].astype(np.float64)
+    if not finite.size:
+        return None
+    counts, edges = np.histogram(finite, BINS)
+    return {"count": int(finite.size), "counts": counts.tolist(), "edges": numbers(edges)}
+
+
+def _values(trial: Trial, name: str, step: int) -> dict[str, Any] | None:
+    """Return the first rows and columns of a tensor that was saved whole."""
+    if not trial.has_tensor(name):
+        return None
+    try:
+        value = trial.tensor(name).value(step)
+    except SMDebugError:
+        return None
+    if not is_numeric(value) or value.dtype.kind == "c":
+        return None
+    flat = value.reshape(value.shape[0], -1) if value.ndim > 1 else value.reshape(1, -1)
+    part = flat[:SLICE, :SLICE]
+    return {
+        "shape": list(value.shape),
+        "dtype": value.dtype.name,
+        "rows": [numbers(row.astype(np.float64)) for row in part],
+    }

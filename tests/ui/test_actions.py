@@ -1,0 +1,99 @@
+"""What a page may do to a run, and what it may not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.ui.written_runs import WrittenRun
+
+RULE = """
+from smdebug.rules import Finding, Rule
+
+class High(Rule):
+    def __init__(self, base_trial, limit=10):
+        super().__init__(base_trial)
+        self.limit = float(limit)
+
+    def invoke_at_step(self, step):
+        if step > self.limit:
+            self.findings.append(Finding("loss", message=f"step {step}"))
+        return bool(self.findings)
+"""
+
+
+@pytest.fixture
+def live(serve, tmp_path):
+    """A server on a run that trains."""
+    WrittenRun(tmp_path / "a").write(5)
+    file = tmp_path / "rules.py"
+    file.write_text(RULE)
+    client = serve(tmp_path / "a", rule_file=str(file))
+    client.folder = tmp_path / "a"
+    return client
+
+
+def test_a_zoom_is_requested(live):
+    status, answer = live.post(f"/api/run/{live.run()}/zoom", {"tensors": ["weight"], "steps": 3})
+    assert status == 200
+    assert answer["count"] == 4
+    request = json.loads((live.folder / "control" / "zoom").read_text())
+    assert (request["tensors"], request["steps"]) == (["weight"], 3)
+
+
+def test_a_stop_is_requested_and_refused_once_the_run_has_ended(live):
+    run_id = live.run()
+    assert live.post(f"/api/run/{run_id}/stop", {"reason": "it diverges"})[0] == 200
+    assert json.loads((live.folder / "control" / "stop").read_text())["reason"] == "it diverges"
+    (live.folder / "training_job_end.ts").touch()
+    status, answer = live.post(f"/api/run/{run_id}/stop", {})
+    assert status in (400, 409)
+    assert "has ended" in answer["error"]
+
+
+def test_rules_are_attached_changed_and_detached(live):
+    run_id = live.run()
+    rule = {"name": "v", "rule": "VanishingGradient", "parameters": {"threshold": 1}}
+    status, answer = live.post(f"/api/run/{run_id}/attach", {"rules": [rule]})
+    assert status == 200
+    assert answer["attached"][-1]["name"] == "v"
+    live.run()
+    names = [rule["name"] for rule in live.get(f"/api/run/{run_id}")["rules"]]
+    assert "v" in names
+    status, answer = live.post(f"/api/run/{run_id}/detach", {"rules": ["v"]})
+    assert "v" not in [rule["name"] for rule in answer["attached"]]
+    status, answer = live.post(f"/api/run/{run_id}/detach", {"rules": ["unknown"]})
+    assert status in (400, 409)
+    assert "unknown" in answer["error"]
+
+
+def test_a_rule_of_the_named_file_is_evaluated(live):
+    run_id = live.run()
+    body = {"rule": "High", "parameters": {"limit": 2}}
+    status, answer = live.post(f"/api/run/{run_id}/evaluate", body)
+    assert status == 200
+    assert answer["rule"]["steps_found"] == [3, 4]
+    assert answer["log"]["lines"][0]["message"] == "step 3"
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "word"),
+    [
+        ("zoom", {"tensors": "weight"}, "list"),
+        ("zoom", {"tensors": ["("]}, "("),
+        ("zoom", {"tensors": ["w"], "steps": "many"}, "whole number"),
+        ("stop", {"reason": 7}, "reason"),
+        ("attach", {"rules": []}, "list"),
+        ("attach", {"rules": ["NoSuchRule!"]}, "NoSuchRule!"),
+        ("evaluate", {"rule": 1}, "name"),
+        ("evaluate", {"rule": "/etc/passwd"}, "passwd"),
+    ],
+)
+def test_wrong_requests_change_nothing_and_are_explained(live, action, body, word):
+    run_id = live.run()
+    before = sorted(path.name for path in live.folder.rglob("*"))
+    status, answer = live.post(f"/api/run/{run_id}/{action}", body)
+    assert status in (400, 409)
+    assert word in answer["error"]
+    assert sorted(path.name for path in live.folder.rglob("*")) == before
