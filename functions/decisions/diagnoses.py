@@ -46,6 +46,7 @@ def kept(evidence: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
             "cause": item.cause,
             "what": cut(item.what, _LONGEST),
             "since": item.since,
+            "found": item.found,
             "places": [cut(place, _LONGEST) for place in item.places[:_MOST_PLACES]],
             "workers": list(item.workers[:_MOST_PLACES]),
         }
@@ -70,6 +71,7 @@ def restored(
             since=int(item["since"]),
             last=max(last, int(item["since"])),
             steps=0,
+            found=item.get("found"),
             places=tuple(item["places"]),
             workers=tuple(item["workers"]),
             advice=tuple(advice.get(str(item["cause"])) or advice.get("") or ())[:3],

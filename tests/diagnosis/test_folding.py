@@ -58,6 +58,16 @@ def test_what_was_there_before_is_not_explained_by_what_came_later():
     assert [issue.cause for issue in issues] == ["spike", "learning rate"]
 
 
+@pytest.mark.parametrize(
+    ("vanished", "causes"), [(14, ["learning rate"]), (120, ["not learning", "learning rate"])]
+)
+def test_a_trend_is_explained_by_what_was_there_for_half_of_it(vanished, causes):
+    finding = Finding(None, cause="not learning", message="the loss does not fall", since=0)
+    stuck = evidence_of("StuckLoss", [(150, [finding.to_dict()])])
+    issues = fold([*stuck, *evidence("learning rate", vanished)])
+    assert [issue.cause for issue in issues] == causes
+
+
 def test_a_chain_of_explanations_ends_at_its_root():
     order = ("fc1", "fc2", "head")
     (issue,) = fold(

@@ -23,6 +23,8 @@ class Evidence:
     last: int
     steps: int = 1
     """The number of steps with such findings; 0 if it is unknown."""
+    found: int | None = None
+    """The first step that had such a finding. A trend is found later than `since`, where it began."""
     reasons: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     """Tensors, or other named things, in the order in which they were found."""
@@ -91,6 +93,7 @@ class _Group:
             since=self.since or 0,
             last=max(self.steps),
             steps=len(self.steps),
+            found=min(self.steps),
             reasons=tuple(reasons[:MOST_REASONS]),
             places=tuple(self.places),
             workers=tuple(sorted(self.workers)),

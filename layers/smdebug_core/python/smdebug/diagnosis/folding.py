@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from smdebug.diagnosis.evidence import MOST_ADVICE, MOST_REASONS, Evidence
 from smdebug.diagnosis.issues import Issue, Symptom
-from smdebug.diagnosis.patterns import BY_PAIR, PATTERNS, Pattern, Reach
+from smdebug.diagnosis.patterns import BY_PAIR, PATTERNS, TRENDS, Pattern, Reach
 from smdebug.diagnosis.places import comes_first, is_same, layer_of
 
 _RANK = {cause: at for at, cause in enumerate(dict.fromkeys(pattern.cause for pattern in PATTERNS))}
@@ -56,6 +56,14 @@ class _Problem:
     @property
     def since(self) -> int:
         return self.evidence[0].since
+
+    @property
+    def latest_onset(self) -> int:
+        """The last step at which a cause of this problem can have begun."""
+        found = self.evidence[0].found
+        if self.cause not in TRENDS or found is None:
+            return self.since
+        return (self.since + found) // 2
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ def _explanation(
         pattern = BY_PAIR.get((cause.cause, symptom.cause))
         if (
             pattern is not None
-            and cause.since <= symptom.since
+            and cause.since <= symptom.latest_onset
             and _can_reach(pattern.reach, cause.places, symptom.places, order)
         ):
             return pattern

@@ -2,6 +2,9 @@
 
 A pattern holds if the cause was visible no later than the symptom, and at a place that can lead to it. The
 table has no cycles: of two problems with the same onset, at most one explains the other.
+
+A trend (TRENDS) is found over a stretch of steps, which may begin before its cause: the cause explains it if
+it was there for at least half of the stretch.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ class Pattern(NamedTuple):
     reach: Reach
     because: str
 
+
+TRENDS = frozenset({"not learning"})
 
 _A, _H, _L, _E = Reach.ANYWHERE, Reach.HERE, Reach.LATER, Reach.EARLIER
 
@@ -129,6 +134,10 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
         ),
     },
     "gradients not reset": {
+        ("dead activation", "saturated activation"): (
+            _A,
+            "steps along added-up gradients push activations to where their slope is zero",
+        ),
         ("exploding", "spike", "not learning", "accumulation scale", "scaler"): (
             _A,
             "the gradient grows with every step that is added to it",
