@@ -19,15 +19,20 @@ A rule checks one condition at every saved step of a run. Two sets come with the
 set](#the-default-set), which evaluates a run when nobody names rules, and the rules of the old library, by name.
 [Writing a rule](writing-a-rule.md) shows how to add your own.
 
-The Python block on this page runs as it is, given `run_path`, the path of a run.
-
 ```python
+import smdebug
 from smdebug.exceptions import NoMoreData
 from smdebug.rules import invoke_rule
 from smdebug.rules.generic import AllZero, ExplodingTensor, VanishingGradient
 from smdebug.trials import create_trial
 
-trial = create_trial(run_path)
+every_step = smdebug.SaveConfig(save_interval=1)
+with smdebug.Hook("my-run", include_collections=["weights"], save_config=every_step) as hook:
+    for step in range(4):
+        with hook.step():
+            hook.record_all({"loss": 1.0, "dense_weight": [2.0]})
+
+trial = create_trial("my-run")
 for rule in (
     VanishingGradient(trial, threshold=1e-7),
     ExplodingTensor(trial, only_nan="True"),
@@ -48,7 +53,7 @@ AllZero has seen all of the run
 From a terminal, rule names are accepted in any case, and every parameter is an option:
 
 ```sh
-python -m smdebug.rules.rule_invoker --trial-dir PATH --rule-name UnchangedTensor --tensor_regex '.*' --num_steps 10
+python -m smdebug.rules.rule_invoker --trial-dir my-run --rule-name UnchangedTensor --tensor_regex '.*' --num_steps 10
 python -m smdebug.rules.rule_invoker --list
 python -m smdebug.rules.rule_invoker --describe LossNotDecreasing
 ```

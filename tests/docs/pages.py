@@ -1,11 +1,12 @@
 """The pages of the documentation and their fenced blocks.
 
-The Python blocks of a page run in order, unchanged, in one namespace and an empty folder:
+The blocks of a page run in order, unchanged, in a fresh interpreter and an empty folder (`run_page.py`):
 
-- A block that begins with `# name.py` is also written to that file.
-- A block that begins with `# not run by the tests: why` is skipped; `test_blocks.py` lists it.
+- A Python block that begins with `# name.py` is also written to that file.
+- A block below the comment `<!-- not run: why -->` is skipped; `test_blocks.py` lists the reasons.
 - A fence marked `text output` holds the output of the block before it.
 - A fence marked `console` holds commands after `$ `, each followed by its output.
+- A fence marked `sh` is a script.
 """
 
 from __future__ import annotations
@@ -16,9 +17,19 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+# These pages need frameworks: tests/frameworks/test_pages.py runs them.
+FRAMEWORK_PAGES = {
+    "docs/frameworks.md": "",
+    "docs/quick-start.md": "torch",
+    "docs/quick-start-keras.md": "keras",
+    "docs/quick-start-transformers.md": "transformers",
+    "docs/quick-start-lightning.md": "lightning",
+    "docs/quick-start-xgboost.md": "xgboost",
+    "docs/quick-start-jax.md": "jax",
+}
 
 _FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_NOT_RUN = re.compile(r"\A# not run by the tests: (.+)")
+_NOT_RUN = re.compile(r"<!-- not run: ([^\n]+) -->\n+\Z")
 _FILE = re.compile(r"\A# (\w+\.py)\n")
 
 
@@ -29,14 +40,23 @@ class Block(NamedTuple):
     line: int
     kind: str
     text: str
+    before: str
 
     @property
     def is_python(self) -> bool:
         return self.kind.split(maxsplit=1)[:1] == ["python"]
 
     @property
+    def is_code(self) -> bool:
+        return self.is_python or self.kind in ("sh", "console")
+
+    @property
+    def is_run(self) -> bool:
+        return self.is_code and not self.not_run_because
+
+    @property
     def not_run_because(self) -> str | None:
-        found = _NOT_RUN.match(self.text)
+        found = _NOT_RUN.search(self.before)
         return found[1] if found else None
 
     @property
@@ -62,7 +82,13 @@ def blocks_of(page: Path) -> list[Block]:
     """Return the fences of a page, in order."""
     text = text_of(page)
     return [
-        Block(page, text.count("\n", 0, found.start(3)) + 1, found[2].strip(), found[3])
+        Block(
+            page,
+            text.count("\n", 0, found.start(3)) + 1,
+            found[2].strip(),
+            found[3],
+            before=text[max(0, found.start() - 200) : found.start()],
+        )
         for found in _FENCE.finditer(text)
     ]
 

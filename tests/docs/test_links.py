@@ -43,10 +43,41 @@ def test_every_page_of_the_folder_is_in_its_index():
     assert {page.name for page in index.parent.glob("*.md")} - {"README.md"} <= listed
 
 
-def test_the_readme_links_to_every_guide():
-    links = set(relative_links(ROOT / "README.md"))
+def test_the_readme_links_to_the_book_and_the_guides_of_its_sections():
+    links = {link.partition("#")[0] for link in relative_links(ROOT / "README.md")}
     assert {"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"} <= links
-    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= links
+    named = (
+        "README",
+        "install",
+        "quick-start",
+        "deploy",
+        "subscribe",
+        "writing-a-rule",
+        "migrating",
+    )
+    assert {f"docs/{name}.md" for name in named} <= links
+
+
+# What new users want to do, a word of its row in the first page's table, and where the link leads.
+TASKS = {
+    "first time": "quick-start.md",
+    "PyTorch": "quick-start.md",
+    "rule of your own": "writing-a-rule.md",
+    "TensorBoard": "saving.md#tensorboard",
+    "Slack": "watching.md#by-the-training-itself",
+    "automatically": "subscribe.md#stop-a-training-automatically",
+    "compare": "findings.md#compare-with-a-run-that-works",
+    "save more": "saving.md#collections-which-tensors",
+    "live": "watching.md",
+    "hyperparameters": "saving.md#scalars-and-tensors-of-your-own",
+}
+
+
+@pytest.mark.parametrize(("words", "link"), TASKS.items(), ids=TASKS)
+def test_the_first_page_leads_to_each_task_with_one_click(words, link):
+    rows = [row for row in text_of(ROOT / "docs" / "README.md").splitlines() if row.startswith("|")]
+    (row,) = [row for row in rows if words in row.split("|")[1]]
+    assert f"]({link})" in row  # the test above holds that the heading exists
 
 
 def test_no_page_names_a_path_of_a_particular_machine():

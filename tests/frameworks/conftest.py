@@ -29,7 +29,7 @@ REQUIRED = [name for name in os.environ.get("SMDEBUG_TESTED_FRAMEWORKS", "").spl
 
 collect_ignore = [name for name, needed in FRAMEWORKS.items() if not all(map(find_spec, needed))]
 if len(collect_ignore) == len(FRAMEWORKS):
-    collect_ignore += ["test_examples.py", "test_page.py", "test_signatures.py"]
+    collect_ignore += ["test_examples.py", "test_pages.py", "test_signatures.py"]
 _passed: Counter[str] = Counter()
 
 
