@@ -243,7 +243,7 @@ def _about(leased: LeasedGroup, asked: list[ClaimedStep], others: list[str]) -> 
 
 def _view(world: World, record: RunRecord, last: int, steps: int, *, whole: bool) -> dict[str, Any]:
     """Return a run up to a step. The rule's function reads what is left out itself."""
-    history = IndexedHistory(world.index, record)
+    history = IndexedHistory(world.index, record, world.open_run(record.run))
     recent = MemoryHistory.recent(history, last, steps).to_dict()
     if not whole:
         recent["layouts"] = [{**layout, "names": []} for layout in recent["layouts"]]

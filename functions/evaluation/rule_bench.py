@@ -246,7 +246,7 @@ class _View:
 
     def __init__(self, world: World, record: RunRecord, storage: Storage):
         self.version = _version(record)
-        self.history = IndexedHistory(world.index, record)
+        self.history = IndexedHistory(world.index, record, storage)
         self.trial = AsOfTrial(
             record.run.rpartition("/")[2],
             storage,

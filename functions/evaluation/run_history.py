@@ -7,35 +7,33 @@ from collections.abc import Iterator, Mapping
 from functions.step_index import StepIndex
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord, StepRecord
+from smdebug.storage import Storage
 from smdebug.trials.history import StepSummary
+from smdebug.trials.listed_history import ListedHistory
 
 _PAGE = 50
+_LAST_STEP = 10**12 - 1
 
 
 class IndexedHistory:
     """A `History` (see `smdebug.trials.history`) over the step index.
 
     A resumed training overwrites the steps from its checkpoint on: steps of an earlier attempt count up
-    to the first step of the later one.
+    to the first step of the later one. Steps that have expired in the index are listed.
     """
 
-    def __init__(self, index: StepIndex, record: RunRecord):
+    def __init__(self, index: StepIndex, record: RunRecord, storage: Storage):
         self._index = index
+        self._record = record
+        self._listed = ListedHistory(storage, _LAST_STEP)
         self._run = record.run
         self._training_run = record.training_run
-        self._num_workers = record.num_workers
         self._layouts: dict[str, Layout] = {}
         self._looked_up = False
 
     def at(self, step: int) -> StepSummary | None:
-        return next(
-            (
-                summary
-                for summary in self._newest_first(step + 1, _PAGE_OF_ONE)
-                if summary.step == step
-            ),
-            None,
-        )
+        newest = next(self._newest_first(step + 1, _PAGE_OF_ONE), None)
+        return newest if newest is not None and newest.step == step else None
 
     def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
         for summary in self._newest_first(step, _PAGE):
@@ -72,6 +70,8 @@ class IndexedHistory:
                         yield summary_of(record)
                 last = found[-1].step - 1
                 page = _PAGE
+        if below > 0 and self._index.may_lack_steps(self._record):
+            yield from self._listed.before(below)
 
 
 _PAGE_OF_ONE = 1

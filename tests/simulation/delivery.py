@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.limits import accept_message
 from tests.simulation.queues import MemoryQueue, Received
 from tests.simulation.scheduler import BEGIN, NeverQuiet
 
@@ -61,6 +62,7 @@ class Delivery:
 
     def send(self, body: str, delay: float) -> None:
         """Put a message into the queue."""
+        accept_message(body)
         self.sweeps_in_vain = 0
         self.queue.send(body, delay)
 

@@ -6,21 +6,14 @@ import json
 import sys
 import traceback
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from functions.decisions.action_plan import Notify, plan
-from functions.decisions.alerts import is_worth_a_message
-from functions.decisions.detail_types import (
-    ACTION_OUTCOME,
-    CONDITION_MET,
-    ISSUE_RESOLVED,
-    RUN_STATE_CHANGE,
-)
+from functions.decisions.detail_types import ACTION_OUTCOME, CONDITION_MET
+from functions.decisions.detail_types import RUN_STATE_CHANGE as RUN_STATE
 from smdebug.rules.state import read_state
-from smdebug.service.records import GroupRecord, RuleRecord, RuleStatus, RunState, RunVerdict
-from smdebug.service.rules_file import EVERY_STEP
+from smdebug.service.records import GroupRecord, RuleRecord, RuleStatus, RunState
+from tests.simulation import oracle
 from tests.simulation.schedule import Schedule
 from tests.simulation.scheduler import NeverQuiet
 from tests.simulation.simulation import Simulation
@@ -41,6 +34,11 @@ def simulate(seed: int, scenario: str = "", *, keeps_history: bool = False) -> S
             _hold(simulation, chosen, training)
         if chosen.has_listeners:
             _hold_listeners(simulation)
+        published = [
+            (event["DetailType"], json.loads(event["Detail"])) for event in simulation.events
+        ]
+        wrong = oracle.same_id_for_the_same(published)
+        assert not wrong, wrong
     except Exception as problem:
         where = "" if isinstance(problem, AssertionError) else traceback.format_exc()
         raise Broken(
@@ -78,16 +76,17 @@ def _hold(simulation: Simulation, scenario: Scenario, training: Training) -> Non
             assert rule.status is RuleStatus.STOPPED, f"{name} is detached and {rule.status}"
             _saw_nothing_twice(simulation, training, rule, late)
     _counted(training, rules)
-    if training.ends:
-        _judged(training, record.verdict, [rules[name][0] for name in training.wanted])
-    straight = outcome_of(scenario, training)
-    outcome = Outcome.of(simulation, training)
-    assert outcome.statuses == straight.statuses, f"{outcome.statuses} is not {straight.statuses}"
+    expected = oracle.statuses(training)
+    statuses = {name: rules[name][0].status.value for name in training.wanted}
+    assert statuses == expected, f"the statuses are {statuses}, not {expected}"
     for name in training.wanted:
-        _published_all_findings(training, name, outcome, straight, late, rules[name][0])
+        _published_all_findings(simulation, training, name, late, rules[name][0])
+    _findings_are_whole(simulation, training)
     if training.ends:
         assert record.state is RunState.FINISHED, f"the run is {record.state}"
-        assert outcome.summaries, "no summary was published"
+        assert record.verdict == oracle.verdict(training), f"the verdict is {record.verdict}"
+        summaries = [detail for detail in simulation.details(RUN_STATE) if detail["summary"]]
+        assert summaries, "no summary was published"
 
 
 def _counted(training: Training, rules: dict[str, tuple[RuleRecord, GroupRecord]]) -> None:
@@ -99,48 +98,49 @@ def _counted(training: Training, rules: dict[str, tuple[RuleRecord, GroupRecord]
         assert counts == expected, f"{name} has counted {counts}, not {expected}"
 
 
-def _judged(training: Training, verdict: str, rules: list[RuleRecord]) -> None:
-    """A good verdict needs that every rule has seen every step; what was found shows in it."""
-    statuses = {rule.status for rule in rules}
-    if RuleStatus.ISSUES_FOUND in statuses:
-        assert verdict == RunVerdict.ISSUES_FOUND
-    elif RuleStatus.ERROR in statuses:
-        assert verdict == RunVerdict.ERROR
-    else:
-        whole = bool(training.complete) and not training.partly
-        assert verdict == (RunVerdict.NO_ISSUES_FOUND if whole else RunVerdict.INCOMPLETE)
-
-
 def _published_all_findings(
-    training: Training,
-    name: str,
-    outcome: Outcome,
-    straight: Outcome,
-    late: list[int],
-    rule: RuleRecord,
+    simulation: Simulation, training: Training, name: str, late: list[int], rule: RuleRecord
 ) -> None:
-    found, oracle = outcome.found[name], straight.found[name]
+    """What was found in the last attempt was published: all of it, and nothing else."""
     if late:  # found and resolved in another order
         return
-    if RULES[name].get("repeat") == EVERY_STEP:
-        # Each step by itself, whenever the rule came. What the first attempt found before it was
-        # interrupted depends on how far its evaluation had come.
-        last, expected = (
-            {
-                event[1:]
-                for event in events
-                if event[0] == training.attempt and event[2] == CONDITION_MET
-            }
-            for events in (found, oracle)
-        )
-        assert last == expected, f"{name} told of {sorted(last)}, not {sorted(expected)}"
+    published = [
+        (kind, detail)
+        for kind in (oracle.FOUND, oracle.RESOLVED)
+        for detail in simulation.details(kind)
+        if detail["run"] == training.run and detail["configuration"]["name"] == name
+    ]
+    found = {
+        (detail["step"], kind)
+        for kind, detail in published
+        if detail["training_run"] == training.attempt
+    }
+    expected = oracle.events(training, name)
+    if RULES[name].get("repeat") == "every_step":
+        # Each step by itself, whenever the rule came.
+        assert found == expected, f"{name} told of {sorted(found)}, not {sorted(expected)}"
     elif training.resumed or training.rules_change or training.rules_at_last is not None:
         pass  # when it opened its issue depends on when it came
     elif rule.catch_up_through >= 0:
         # What was found before its rule came is told apart, and again when it is still so.
-        assert found >= oracle, f"{found} lacks some of {oracle}"
+        assert found >= expected, f"{name} told of {sorted(found)}, which lacks {sorted(expected)}"
     else:
-        assert found == oracle, f"{found} is not {oracle}"
+        assert found == expected, f"{name} told of {sorted(found)}, not {sorted(expected)}"
+
+
+def _findings_are_whole(simulation: Simulation, training: Training) -> None:
+    """An event names the number of its findings, and where those are that it has no room for."""
+    for detail in simulation.details(oracle.FOUND):
+        rule = RULES[detail["configuration"]["name"]]
+        if detail["run"] != training.run or rule["rule"] != "Floods":
+            continue
+        many = rule["parameters"]["findings"]  # type: ignore[index]
+        evidence = detail["evidence"]
+        assert evidence["count"] == many, f"{evidence['count']} findings of {many}"
+        key = evidence["rest"].removeprefix("s3://runs/")
+        rest = simulation.bucket.read("runs", key)
+        found = sum(f"layer{number}: ".encode() in rest for number in range(many))
+        assert found == many, f"{key} has {found} findings of {many}"
 
 
 def _hold_listeners(simulation: Simulation) -> None:
@@ -148,11 +148,9 @@ def _hold_listeners(simulation: Simulation) -> None:
     spoilt = simulation.counts["deaths"]
     letters = Counter(simulation.letters)
     everybody = {about for about, to in letters if to == "everybody"}
-    worth = {
-        json.loads(event["Detail"])["id"]
-        for event in simulation.events
-        if is_worth_a_message(event["DetailType"], json.loads(event["Detail"]))
-    }
+    worth = oracle.letters(
+        [(event["DetailType"], json.loads(event["Detail"])) for event in simulation.events]
+    )
     assert everybody == worth, f"told of {everybody}, not of {worth}"
     often = {letter: times for letter, times in letters.items() if times > 1}
     assert sum(often.values()) - len(often) <= spoilt, f"told more than once: {often}"
@@ -230,65 +228,6 @@ def _remembered(simulation: Simulation, training: Training, rule: RuleRecord) ->
 
 def training_has_gaps(training: Training) -> bool:
     return len({*training.saves}) > 1 or training.written_by_old_library or bool(training.resumed)
-
-
-PublishedFinding = tuple[
-    int, int, str, str
-]  # in which attempt, at which step, what, and under which id
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What somebody learns of a run who is told everything."""
-
-    statuses: dict[str, str]  # of the rules that watch it in the end
-    found: dict[str, frozenset[PublishedFinding]]  # by each rule
-    summaries: frozenset[str]
-
-    @classmethod
-    def of(cls, simulation: Simulation, training: Training) -> Outcome:
-        def details_of_run(detail_type: str) -> list[dict[str, Any]]:
-            return [
-                detail
-                for detail in simulation.details(detail_type)
-                if detail["run"] == training.run
-            ]
-
-        record = simulation.index.run(training.run)
-        groups = simulation.index.groups.of_run(record) if record else []
-        found: dict[str, set[PublishedFinding]] = {name: set() for name in training.wanted}
-        for detail_type in (CONDITION_MET, ISSUE_RESOLVED):
-            for detail in details_of_run(detail_type):
-                what = (detail["training_run"], detail["step"], detail_type, detail["id"])
-                found.setdefault(detail["configuration"]["name"], set()).add(what)
-        return cls(
-            {
-                rule.name: rule.status.value
-                for group in groups
-                for rule in group.rules
-                if rule.name in training.wanted
-            },
-            {name: frozenset(what) for name, what in found.items()},
-            frozenset(
-                detail["id"] for detail in details_of_run(RUN_STATE_CHANGE) if detail["summary"]
-            ),
-        )
-
-
-@cache
-def _straight(number: int) -> Simulation:
-    return Simulation(scenarios()[number], Schedule.orderly()).run()
-
-
-def remember_straight_runs() -> None:
-    """Before anything is broken on purpose, which would break these too."""
-    for number in range(len(scenarios())):
-        _straight(number)
-
-
-def outcome_of(scenario: Scenario, training: Training) -> Outcome:
-    """What the straight run comes to, in which nothing goes wrong."""
-    return Outcome.of(_straight(scenarios().index(scenario)), training)
 
 
 def story_of(seed: int, scenario: str = "") -> str:

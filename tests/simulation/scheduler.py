@@ -78,6 +78,9 @@ class Scheduler:
         self.keeps_history = keeps_history
         self.history: list[str] = []
         self._expired_at = 0.0
+        self.killed_every = 0.0  # seconds, until `killed_until`: whatever runs then is killed
+        self.killed_until = BEGIN
+        self._next_kill = BEGIN
         self._main = getcurrent()
 
     def now(self) -> float:
@@ -192,6 +195,12 @@ class Scheduler:
         return result
 
     def _fault(self) -> str:
+        if self.killed_every and self.clock < self.killed_until:
+            self.clock += self.chance.uniform(0.0, 0.1)  # as long as a call takes
+            if self.clock >= self._next_kill:
+                self._next_kill = self.clock + self.killed_every
+                self.counts["kill"] += 1
+                return "kill"
         if not self.faults or self.chance.random() > 0.03:
             return ""
         self.faults -= 1

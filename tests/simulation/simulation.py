@@ -18,7 +18,7 @@ import functions.handlers.mark_published
 import functions.handlers.notify
 import functions.handlers.sweep
 import functions.handlers.watch
-from functions.adapters.in_memory import MemoryItems, MemoryLender
+from functions.adapters.in_memory import MemoryLender
 from functions.custom_rules import child, running
 from functions.decisions.action_plan import Endpoints
 from functions.decisions.messages import bucket_and_prefix
@@ -27,8 +27,8 @@ from functions.followup.actions import ActionPorts
 from functions.followup.notifications import NotificationPorts
 from functions.step_index import StepIndex
 from functions.world import World
-from tests.functions.deployed_settings import KEPT_FOR, settings
-from tests.simulation import ports, state_machine
+from tests.functions.deployed_settings import settings
+from tests.simulation import limits, ports, state_machine
 from tests.simulation.delivery import Delivery
 from tests.simulation.saving import Trainings
 from tests.simulation.schedule import Schedule
@@ -68,13 +68,16 @@ class Simulation(Scheduler):
     def __init__(self, scenario: Scenario, schedule: Schedule, keeps_history: bool = False):
         super().__init__(schedule, keeps_history=keeps_history)
         self.scenario = scenario
-        self.items = MemoryItems()
+        self.items = limits.LimitedItems()
         self.bucket = ports.Bucket(self)
         self.delivery = Delivery(self)
         self.events: list[dict[str, Any]] = []
         self.letters: list[tuple[str, str]] = []  # the id of an event, and who was notified
         self.stopped_jobs: list[str] = []
         self.last_change = BEGIN
+        if scenario.killed_every and not schedule.is_orderly:
+            self.killed_every = scenario.killed_every
+            self.killed_until = BEGIN + self.chance.choice((5.0, 40.0, 150.0))
         self._used_names: set[str] = set()
         self._idle: dict[str, list[Process]] = {}
         self._trainings = Trainings(self)
@@ -93,9 +96,10 @@ class Simulation(Scheduler):
                         self.jumps -= 1
                         self.clock += self.chance.choice(JUMPS)
                 elif not self._let_time_pass():
-                    if not len(self.dead_letters):
+                    if len(self.dead_letters):
+                        self.delivery.redrive()
+                    elif not self._trainings.go_on():
                         return self
-                    self.delivery.redrive()
         names = [actor.name for actor in self.actors]
         raise NeverQuiet(f"after {self.clock - BEGIN:.0f} s: {names}")
 
@@ -161,12 +165,14 @@ class Simulation(Scheduler):
         if name in (self._used_names if self.schedule.is_standard else ()):
             return
         self._used_names.add(name)
+        limits.accept_state(request, "the input of an execution")
         plain = json.loads(json.dumps(request))
         actor = self.spawn("execution", lambda: state_machine.execute(plain, Execution(self)))
         actor.deadline = self.clock + EXECUTION
 
     def put_events(self, entries: list[Mapping[str, Any]]) -> None:
         """Publish events: each listener gets each at least once, in any order."""
+        limits.accept_events(entries)
         self.events += [dict(entry) for entry in entries]
         if self.scenario.has_listeners:
             self.delivery.publish(entries)
@@ -192,7 +198,9 @@ class Simulation(Scheduler):
             return ports.Place(self, bucket_and_prefix(run)[1].rstrip("/"))
 
         return World(
-            index=StepIndex(self._port("table", self.items), kept_for=KEPT_FOR, now=self.now),
+            index=StepIndex(
+                self._port("table", self.items), kept_for=self.scenario.kept_for, now=self.now
+            ),
             objects=self._port("bucket", self.bucket),
             workflow=self._port("workflow", ports.Workflow(self)),
             checks=self._checks_of(function),
@@ -235,7 +243,7 @@ class Simulation(Scheduler):
     @property
     def index(self) -> StepIndex:
         """The step index, read without faults."""
-        return StepIndex(self.items, kept_for=KEPT_FOR, now=self.now)
+        return StepIndex(self.items, kept_for=self.scenario.kept_for, now=self.now)
 
     @property
     def outcomes(self) -> OutcomesInIndex:
@@ -279,6 +287,7 @@ class Execution:
             raise TaskFailed("Runtime.ExitError")
         if called.error is not None:
             raise TaskFailed(type(called.error).__name__)
+        limits.accept_state(called.result, f"the result of {function}")
         return json.loads(json.dumps(called.result))
 
     def send(self, message: Any, delay: float) -> None:

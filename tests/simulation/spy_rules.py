@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import smdebug_rules.catalog as built_in
 from smdebug.rules import Rule
+from smdebug.rules.findings import Finding
 from smdebug_rules.catalog import Parameter, RuleEntry
 
 LIMIT = 10.0
@@ -54,9 +55,37 @@ class Ends(Remembers):
         return True
 
 
+class Floods(Remembers):
+    """Finds so much at once that no item and no event can hold it."""
+
+    def __init__(self, base_trial, findings=0):
+        super().__init__(base_trial)
+        self.number = int(findings)
+
+    def invoke_at_step(self, step):
+        fires = super().invoke_at_step(step)
+        if fires:
+            self.findings = [
+                Finding(
+                    tensor=f"layer{n}/" + "w" * 600,
+                    value=float(n),
+                    threshold=1.0,
+                    message=f"layer{n}: " + "m" * 600,
+                    details={"all": "d" * 900},
+                )
+                for n in range(self.number)
+            ]
+        return fires
+
+
 _SPIES = tuple(
     RuleEntry(name, __name__, "For the simulation.", (Parameter(parameter, "int", 0, "how much"),))
-    for name, parameter in (("Remembers", "padding"), ("Breaks", "at"), ("Ends", "padding"))
+    for name, parameter in (
+        ("Remembers", "padding"),
+        ("Breaks", "at"),
+        ("Ends", "padding"),
+        ("Floods", "findings"),
+    )
 )
 
 

@@ -29,6 +29,12 @@ ALERTED = "me@example.org"
 ACTIONS = [{"name": "stoptraining", "training_job_prefix": "mnist"}, {"name": "email"}]
 ACTS = {"name": "acts", "rule": "Remembers", "actions": ACTIONS}
 ENDS = {"name": "ends", "rule": "Ends", "repeat": "every_step"}
+FLOODS = [
+    {"name": f"floods {number}", "rule": "Floods", "parameters": {"findings": 25}}
+    for number in range(11)
+]
+HUGE = {"name": "huge", "rule": "Remembers", "parameters": {"padding": 450_000}}
+KEPT_FOR = 90 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ def _files(training: Training, attempt: int, saves: tuple[tuple[int, ...], ...])
 
 RULES: Mapping[str, Mapping[str, object]] = {
     str(rule["name"]): rule
-    for rule in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS, CUSTOM, CUSTOM_LARGE, ACTS)
+    for rule in (REMEMBERS, OPENS, LARGE, BREAKS, ENDS, CUSTOM, CUSTOM_LARGE, ACTS, HUGE, *FLOODS)
 }
 END = (END_MARKER, b"")
 
@@ -191,6 +197,9 @@ class Scenario:
     trainings: tuple[Training, ...] = field(default_factory=lambda: (Training(),))
     has_gaps: bool = False  # steps that never become complete
     has_listeners: bool = False  # on the bus: those who act, and those who tell people
+    kept_for: float = KEPT_FOR  # seconds after which the table deletes steps
+    pause: float = 0.0  # seconds between two steps, in which everything becomes quiet
+    killed_every: float = 0.0  # seconds after which whatever runs then is killed, for a while
 
 
 @cache
@@ -265,6 +274,33 @@ def scenarios() -> tuple[Scenario, ...]:
         Scenario(
             "rules of an ended run",
             (Training(rules=("remembers",), rules_at_last=("large", "custom")),),
+        ),
+        Scenario(
+            "steps expire, and the run ends",
+            (Training(saves=((0, 1, 2, 3, 4),)),),
+            kept_for=6 * 3600.0,
+            pause=3600.0,
+        ),
+        Scenario(
+            "steps of two workers expire",
+            (Training(saves=((0, 1, 2, 3), (0, 1, 2, 3)), ends=False),),
+            kept_for=6 * 3600.0,
+            pause=3600.0,
+        ),
+        Scenario(
+            "limits are hit",
+            (Training(rules=("huge", *(str(rule["name"]) for rule in FLOODS))),),
+        ),
+        Scenario("killed every half second", (Training(saves=two),), killed_every=0.5),
+        Scenario(
+            "killed every half second, collections last",
+            (Training(saves=two, collections_last=True),),
+            killed_every=0.5,
+        ),
+        Scenario(
+            "killed every half second, resumed",
+            (Training(saves=((0, 1, 2),), resumed=((1, 2, 3),)),),
+            killed_every=0.5,
         ),
         Scenario("actions and alerts", (Training(rules=("acts",)),), has_listeners=True),
     )

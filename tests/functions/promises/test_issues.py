@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functions.evaluation.run_history import IndexedHistory
 from smdebug.mode_keys import ModeKeys
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, found_steps
@@ -139,6 +140,32 @@ def test_a_rule_finds_nan_in_a_run_that_outlives_the_retention_of_its_steps(smal
                 small.items.delete(item["pk"], item["sk"])
     assert found_steps(small) == [195]
     assert small.statuses() == {"ExplodingTensor": "IssuesFound"}
+
+
+def test_expired_steps_are_found_by_listing(small):
+    place = small.place()
+    worker = Saver(place).begin()
+    for step in range(4):
+        worker.save(step, HEALTHY)
+        small.settle()
+        small.clock.time += 40 * 86_400
+    for item in small.items.query(f"RUN#{RUN}"):
+        if item.get("expires", small.clock.now()) < small.clock.now():
+            small.items.delete(item["pk"], item["sk"])
+    record = small.index.run(RUN)
+    known = [step.step for step in small.index.steps(RUN, 0)]
+    history = IndexedHistory(small.index, record, place)
+    assert (known, [step.step for step in history.before(4)]) == ([2, 3], [3, 2, 1, 0])
+    assert (history.at(0).workers, history.at(7)) == (("worker_0",), None)
+
+
+def test_nothing_is_listed_for_the_history_of_a_younger_run(small):
+    place = small.place()
+    Saver(place).begin().save(5, HEALTHY)
+    small.settle()
+    place.list = None
+    history = IndexedHistory(small.index, small.index.run(RUN), place)
+    assert [step.step for step in history.before(9)] == [5]
 
 
 def test_a_run_that_is_silent_for_the_retention_period_is_closed_as_abandoned(small):
