@@ -9,6 +9,8 @@ from functions.decisions.run_events import run_entry
 from functions.world import World
 from smdebug.service.records import RunRecord
 
+TWO_TRAININGS = "training"  # the subject of what is wrong if two write to one place
+
 
 def change(
     world: World, record: RunRecord, how: Callable[[RunRecord], RunRecord | None]
@@ -35,6 +37,18 @@ def in_trouble(world: World, record: RunRecord, about: str, problem: str) -> Run
         return with_news(now_known, problem, now) if problem else now_known
 
     return change(world, record, troubled)
+
+
+def report_two_trainings(world: World, record: RunRecord, earlier: int) -> RunRecord:
+    """Report that an earlier attempt saves although a later one has begun: both are running."""
+    return in_trouble(
+        world,
+        record,
+        TWO_TRAININGS,
+        f"Two trainings write to {record.location} at once: attempt {earlier} has saved a step after attempt "
+        f"{record.training_run} had begun. Their steps overwrite each other. Stop one of them, and give each "
+        "training its own prefix.",
+    )
 
 
 def with_news(record: RunRecord, cause: str, now: float) -> RunRecord:

@@ -15,7 +15,7 @@ from functions.decisions.messages import (
 )
 from functions.lifecycle.beginning import watch_again
 from functions.lifecycle.ending import announce_end
-from functions.run_record import change, in_trouble, with_news
+from functions.run_record import TWO_TRAININGS, change, in_trouble, with_news
 from functions.workflow_start import leave_check
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
@@ -26,7 +26,6 @@ from smdebug.service.items import shard_of
 from smdebug.service.records import RunRecord, RunState
 
 _COLLECTIONS_FILE = "collections"
-_TRAINING = "training"  # two write to one place
 
 
 def record_collections(
@@ -87,9 +86,9 @@ def _with_collections(
                 f"Another training ({run_id}) writes to {record.location} while {record.run_id} is "
                 "still running: their steps overwrite each other. Give each training its own prefix."
             )
-            return with_news(record.with_trouble(_TRAINING, trouble), f"another-{run_id}", now)
+            return with_news(record.with_trouble(TWO_TRAININGS, trouble), f"another-{run_id}", now)
         base = record.training_run + 1
-    record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(_TRAINING, "")
+    record = record.with_trouble(_COLLECTIONS_FILE, "").with_trouble(TWO_TRAININGS, "")
     is_another = base + training_run > record.training_run
     return replace(
         record,

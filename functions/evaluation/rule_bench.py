@@ -60,6 +60,7 @@ class RuleBench:
         self._storage: Storage | None = None
         self.summary: StepSummary | None = None
         self.saved: float | None = None
+        self.earlier_attempt: int | None = None  # that has saved the step after it was resumed
 
     @property
     def storage(self) -> Storage:
@@ -92,6 +93,9 @@ class RuleBench:
         if self.summary is not None:
             view.history.add_layout(view.trial.layout(summary.layout))
             written = view.trial.written_by(step.step, summary.workers).values()
+            attempts = {saved.training_run for saved in written if saved.training_run is not None}
+            attempt = min(attempts, default=self._record.training_run) + self._record.training_base
+            self.earlier_attempt = attempt if attempt < self._record.training_run else None
             self.saved = (
                 max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None
             )

@@ -18,6 +18,7 @@ from functions.decisions.settling import (
 )
 from functions.evaluation.asking import DEATHS_BEFORE_ALONE, DEATHS_BEFORE_PASSING, ask_each
 from functions.evaluation.leased_group import LeasedGroup, wants
+from functions.run_record import report_two_trainings
 from functions.workflow_start import leave_check
 from smdebug.service.items import shard_of
 from smdebug.service.records import NOTHING_EVALUATED, GroupRecord, StepRecord
@@ -280,6 +281,10 @@ class StepWalk:
             problem = leased.bench.move_to(step)
             if problem is not None:
                 leased.report(problem)
+            if leased.bench.earlier_attempt is not None:
+                leased.record = report_two_trainings(
+                    leased.world, leased.record, leased.bench.earlier_attempt
+                )
             if leased.bench.summary is not None:
                 self._describe(step, late=late)
                 if not self.ask_rules(step, late=late):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import date
 from functools import partial
 
-from tests.simulation.invariants import Broken, simulate, story_of
+from tests.simulation.invariants import Broken, remember_straight_runs, simulate, story_of
 from tests.simulation.mutants import MUTANTS
 
 CAUGHT_WITHIN = 1000
@@ -39,6 +39,7 @@ def problem_of(seed: int, scenario: str = "") -> str:
 def caught_at(number: int, within: int = CAUGHT_WITHIN) -> int | None:
     """The number of schedules after which a mutant is caught; None if it never is."""
     mutant = MUTANTS[number]
+    remember_straight_runs()
     with mutant.at_work():
         found = (seed + 1 for seed in range(within) if problem_of(seed, mutant.scenario))
         return next(found, None)

@@ -86,11 +86,16 @@ def _is_news(detail: dict[str, Any]) -> bool:
     return detail["state"] == SILENT or bool(detail.get("trouble"))
 
 
-def same_id_for_the_same(published: list[tuple[str, dict[str, Any]]]) -> str:
-    """Return what is wrong with the ids of rules' events: an event has one id, and no other has it."""
+def same_id_for_the_same(
+    published: list[tuple[str, dict[str, Any]]], elsewhere: list[tuple[str, dict[str, Any]]]
+) -> str:
+    """Return what is wrong with the ids of rules' events: an event has one id, and no other has it.
+
+    `elsewhere` are those of another execution of the same scenario, in which they have the same ids.
+    """
     by_id: dict[str, tuple[Any, ...]] = {}
     by_event: dict[tuple[Any, ...], str] = {}
-    for kind, detail in published:
+    for kind, detail in [*elsewhere, *published]:
         if kind not in (FOUND, RESOLVED):
             continue
         event = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.functions.promises.runs import report_every_step
+from tests.functions.promises.runs import RUN, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
 
 
@@ -46,3 +46,42 @@ def test_another_training_at_the_same_place_is_reported(small):
     small.settle()
     troubles = [detail["trouble"] for detail in small.details("Run State Change")]
     assert any("run-2" in trouble for trouble in troubles)
+
+
+def test_two_attempts_that_save_at_once_are_reported_once(small):
+    """The second training took the run of the first for one that was interrupted."""
+    first = Saver(small.place()).begin()
+    first.save(0, HEALTHY)
+    small.settle()
+    small.clock.time += 10
+    second = Saver(small.place(), training_run=1).begin()
+    second.save(0, HEALTHY)
+    small.settle()
+    assert "Two trainings" not in small.index.run(RUN).trouble
+    for step in (1, 2):
+        small.clock.time += 10
+        second.save(step, HEALTHY)
+        first.save(step, HEALTHY)
+        small.settle()
+    troubles = [detail["trouble"] or "" for detail in small.details("Run State Change")]
+    (trouble,) = [trouble for trouble in troubles if "Two trainings" in trouble]
+    assert (
+        "s3://runs/mnist at once: attempt 0 has saved a step after attempt 1 had begun" in trouble
+    )
+
+
+def test_a_training_that_was_killed_and_resumed_is_not_taken_for_two(small):
+    first = Saver(small.place()).begin()
+    first.save(0, HEALTHY)
+    small.settle()
+    first.save(1, HEALTHY)
+    late = small.bucket.hold_back()  # it was saved before the kill
+    small.clock.time += 10
+    second = Saver(small.place(), training_run=1).begin()
+    small.settle()
+    small.bucket.release(late)
+    small.clock.time += 10
+    for step in (1, 2):
+        second.save(step, HEALTHY)
+        small.settle()
+    assert small.index.run(RUN).trouble == ""

@@ -82,6 +82,7 @@ class WorkerStep:
         "shapes",
         "spans",
         "step",
+        "training_run",
         "worker",
     )
 
@@ -107,6 +108,8 @@ class WorkerStep:
         #: The step that this worker saved before, and the time of this one. Old runs have neither.
         self.previous_step = _whole_number(file.meta.extras.get("previous_step"))
         self.saved_at = _seconds(file.meta.extras.get("saved_at"))
+        #: The attempt that saved it, as the file itself counts; None in old runs.
+        self.training_run = _whole_number(file.meta.extras.get("training_run"))
         #: One digest over the content of all tensors of a kind, where the worker has saved digests.
         self.root_digests = root_digests(file.meta.extras)
         self.shapes = shapes
