@@ -14,7 +14,7 @@ LIMIT = 10.0  # above which the spy rules find something
 FOUND, RESOLVED = "Rule Evaluation Condition Met", "Rule Issue Resolved"
 FINISHED, SILENT = "Finished", "Silent"
 
-Told = tuple[int, str]  # at which step, and the type of the event
+Published = tuple[int, str]  # at which step, and the type of the event
 
 
 def statuses(training: Training) -> dict[str, str]:
@@ -33,18 +33,18 @@ def _status(training: Training, name: str) -> str:
     return "Stopped" if training.partly or not training.complete else "NoIssuesFound"
 
 
-def events(training: Training, name: str) -> set[Told]:
+def events(training: Training, name: str) -> set[Published]:
     """Return what is published of a rule that watches the last attempt from its first step on."""
     rule = RULES[name]
     fires = _fires(training, rule)
     due = sorted({*training.complete, *training.partly})
-    told = {(step, FOUND) for step in fires if rule.get("repeat") == "every_step"}
+    published = {(step, FOUND) for step in fires if rule.get("repeat") == "every_step"}
     is_open = False
     for step in due:
         if (step in fires) != is_open:
             is_open = not is_open
-            told.add((step, FOUND if is_open else RESOLVED))
-    return told
+            published.add((step, FOUND if is_open else RESOLVED))
+    return published
 
 
 def _fires(training: Training, rule: Any) -> list[int]:
