@@ -43,13 +43,14 @@ def begin(
     workers: int = 1,
     collections: Mapping[str, Mapping[str, Any]] | None = None,
     present: int | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> Storage:
     """Write the collections files of all workers, or of the first few."""
     described = {
         name: {"name": name, "include_regex": [], "tensor_names": [], **values}
         for name, values in (collections or {"all": {}}).items()
     }
-    content = {"collections": described, "_meta": {"num_workers": workers}}
+    content = {"collections": described, "_meta": {"num_workers": workers, **(meta or {})}}
     for worker in range(workers if present is None else present):
         storage.write(names.collections_key(f"worker_{worker}"), json.dumps(content).encode())
     return storage
@@ -66,6 +67,7 @@ def write_step(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     events: bool = True,
     index: bool = True,
+    meta: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what a worker saved at a step: its event file, then its index file."""
     worker = f"worker_{worker}" if isinstance(worker, int) else worker
@@ -85,8 +87,8 @@ def write_step(
         records_of_shapes = [
             ShapeRecord(name, name, shape) for name, shape in (shapes or {}).items()
         ]
-        meta = IndexMeta(mode, mode_step, file)
-        storage.write(names.index_key(step, worker), encode_index(meta, entries, records_of_shapes))
+        head = IndexMeta(mode, mode_step, file, meta or {})
+        storage.write(names.index_key(step, worker), encode_index(head, entries, records_of_shapes))
 
 
 def end(storage: Storage) -> None:

@@ -20,14 +20,18 @@ def open_run(
     path: str | os.PathLike[str] | Storage,
     *,
     range_steps: tuple[int | None, int | None] | None = None,
+    attempt: int | None = None,
 ) -> Trial:
-    """Return the run as far as it has progressed; raise `MissingCollectionFiles` if none exists."""
+    """Return the run as far as it has progressed; raise `MissingCollectionFiles` if none exists.
+
+    `attempt` is the number of an attempt of the training; the newest by default.
+    """
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
     if read_collections(storage) is None:
         raise MissingCollectionFiles(_nothing_here(storage))
-    return create_trial(storage, wait_limits=IMPATIENT, range_steps=range_steps)
+    return create_trial(storage, wait_limits=IMPATIENT, range_steps=range_steps, attempt=attempt)
 
 
 def refuse_a_file(path: str | os.PathLike[str]) -> None:

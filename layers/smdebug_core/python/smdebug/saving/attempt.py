@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import uuid
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smdebug.config.constants import TRAINING_JOB_NAME_ENV_VAR
 from smdebug.exceptions import ObjectMissing, StorageError
@@ -26,6 +26,13 @@ class Attempt(NamedTuple):
 
     run_id: str
     training_run: int = 0
+    #: The first step of an attempt that is not the first: readers keep earlier steps below it.
+    resumed_at: int | None = None
+
+    def to_meta(self) -> dict[str, Any]:
+        """Return the attempt as index files and collections files name it."""
+        named = {"run_id": self.run_id, "training_run": self.training_run}
+        return named if self.resumed_at is None else {**named, "resumed_at": self.resumed_at}
 
     @classmethod
     def of(
@@ -58,7 +65,11 @@ class Attempt(NamedTuple):
                 "Choose another out_dir.",
                 *(storage.location, earlier.run_id, known),
             )
-        return cls(known or new_run_id(storage.location, num_workers), again)
+        begins = 0 if resumed is None else resumed.step + 1
+        is_first = resumed is None and earlier is None
+        return cls(
+            known or new_run_id(storage.location, num_workers), again, None if is_first else begins
+        )
 
 
 def left_behind(storage: Storage, worker: str) -> Attempt | None:

@@ -314,7 +314,7 @@ class ConfigurableHook(singleton.AnyHook):
         )
         self.training_run = attempt.training_run
         saves_scalars = not self.dry_run and (self.save_all_workers or self.is_chief())
-        self.collection_manager.update_meta(attempt._asdict())
+        self.collection_manager.update_meta(attempt.to_meta())
         return RunWriter(
             self._storage,
             self.worker,

@@ -130,7 +130,7 @@ class RunWriter:
 
     def _meta_extras(self) -> Mapping[str, Any]:
         """The attempt and the step before, for an index file; read when it is written, in step order."""
-        return {**self.attempt._asdict(), "previous_step": self._previous}
+        return {**self.attempt.to_meta(), "previous_step": self._previous}
 
     def add_to_collection(self, collection: str, tensor_name: str) -> None:
         """Add a tensor to a collection that readers of the run need with the next step."""

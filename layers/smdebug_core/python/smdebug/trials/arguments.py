@@ -32,6 +32,22 @@ def checked_range(range_steps: StepRange | None) -> StepRange | None:
     return (first, end)
 
 
+def checked_attempt(attempt: int | None) -> int | None:
+    """Return the number of an attempt, or None; raise if it is no number that an attempt can have."""
+    if attempt is None:
+        return None
+    try:
+        number = as_int(attempt)
+    except TypeError as error:
+        raise SMDebugTypeError(f"attempt is a whole number or None, not {attempt!r}") from error
+    if number < 0:
+        raise SMDebugValueError(
+            f"attempt is the number of an attempt, 0 for the first, not {number}: "
+            "trial.attempts() lists them"
+        )
+    return number
+
+
 def as_mode(mode: ModeKeys | str | None) -> ModeKeys:
     """Return the mode for an argument: None means GLOBAL, and text is the name of a mode."""
     if isinstance(mode, ModeKeys):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from smdebug.exceptions import (
     ObjectMissing,
     SMDebugError,
+    SMDebugNotImplementedError,
     SMDebugTypeError,
     TensorUnavailableForStep,
 )
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.storage import Storage
+    from smdebug.trials.attempts import Attempt
     from smdebug.trials.worker_steps import WorkerStep
 
 GLOBAL = ModeKeys.GLOBAL
@@ -48,6 +50,11 @@ class HistoricRun:
             num_workers=self.index.num_workers,
             workers_by_step=self.index.workers_by_step,
             settled_through=step,
+        )
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        raise SMDebugNotImplementedError(
+            "A view of a run as of a step does not list its attempts: open the run with create_trial"
         )
 
     def refresh(self) -> None:

@@ -14,6 +14,7 @@ from smdebug.mode_keys import ModeKeys
 if TYPE_CHECKING:
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.exceptions import SMDebugError
+    from smdebug.trials.attempts import Attempt
     from smdebug.trials.progress import RunProgress, StepState
     from smdebug.trials.worker_steps import Workers, WorkerStep, Written
 
@@ -107,6 +108,9 @@ class RunSource(Protocol):
     @property
     def last_index_token(self) -> str | None:
         """The key of the index file after which the next refresh begins, where index files are listed."""
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return the attempts of the training whose steps are known."""
 
     def refresh(self) -> None:
         """Read what is new."""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from smdebug.exceptions import SMDebugError, SMDebugTypeError, TensorUnavailableForStep
+from smdebug.exceptions import (
+    SMDebugError,
+    SMDebugTypeError,
+    TensorUnavailableForStep,
+)
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER, file_name_of, index_key, step_file
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange
+from smdebug.trials.attempts import Attempt, Origin
 from smdebug.trials.listing import Damaged, IndexListing
 from smdebug.trials.opening import read_collections, wait_for_run
 from smdebug.trials.progress import RunProgress, StepState
 from smdebug.trials.run_index import RunIndex
+from smdebug.trials.shown_steps import ShownSteps
 from smdebug.trials.waiting import EVENT_FILE_PAUSE, Clock, WaitLimits
 from smdebug.trials.worker_steps import Arrival, WorkerStep
 
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from smdebug.storage import Storage
 
 GLOBAL = ModeKeys.GLOBAL
+_IDLE = 4
+"""After how many refreshes without news to look for another attempt, and again after twice as many."""
 _REPLICA_STEPS_LATE = 24
 """How many steps of the chief digests of other workers may come behind, and are still found."""
 
@@ -40,40 +48,122 @@ class ListedRun:
         clock: Clock,
         logger: logging.Logger,
         range_steps: StepRange | None = None,
+        attempt: int | None = None,
+        on_restart: Callable[[], None] = lambda: None,
     ):
-        opened = wait_for_run(storage, wait_seconds, clock, logger)
-        self.index = RunIndex()
-        self.collections: CollectionManager = opened.collections
-        self.progress = RunProgress(
-            num_workers=opened.num_workers,
-            chief=opened.chief,
-            workers_by_step=self.index.workers_by_step,
-            wait_window=wait_limits.incomplete_steps,
-        )
-        self.damaged_files: dict[str, SMDebugError] = {}
-        #: The key after which the next listing begins.
-        self.last_index_token: str | None = None
+        self._opened = wait_for_run(storage, wait_seconds, clock, logger)
         self.clock = clock
         self._storage = storage
         self._path = path
         self._limits = wait_limits
         self._logger = logger
-        self._listing = IndexListing(storage, range_steps)
-        self._is_whole_run = range_steps is None
-        self._read_behind_token: set[str] = set()
-        self.announced_workers = opened.workers
+        self._range = range_steps
+        self._attempt = attempt
+        self._on_restart = on_restart
+        self._idle = 0
+        self._begin()
         self._open()
+        self._select()
+
+    def _begin(self) -> None:
+        """Know nothing of the run but its collections."""
+        self.collections: CollectionManager = self._opened.collections
+        self.announced_workers = self._opened.workers
+        # Which steps of earlier attempts are hidden depends on later steps, and on earlier ones.
+        is_first = self._newest.training_run == 0
+        self._listing = IndexListing(self._storage, self._range if is_first else None)
+        self._shown = ShownSteps(within=None if is_first else self._range)
+        self.progress = self._new_progress()
+        self.damaged_files: dict[str, SMDebugError] = {}
+        #: The key after which the next listing begins.
+        self.last_index_token: str | None = None
+        self._read_behind_token: set[str] = set()
+
+    @property
+    def index(self) -> RunIndex:
+        """What is shown: the steps that were read, without those that a later attempt hides."""
+        return self._shown.index
+
+    # Attempts
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        ended = self._storage.exists(END_MARKER)
+        return self._shown.attempts(self._newest, ended=ended).all()
+
+    def _select(self) -> None:
+        """Show the attempt that was asked for, if one was."""
+        if self._attempt is None:
+            return
+        was_followed = self._shown.show_only(self._attempt, self._newest, self._path)
+        self._show_anew()
+        if was_followed:
+            self._finish()  # nothing more can come of it
+
+    @property
+    def _newest(self) -> Origin:
+        return Origin.named_in(self.collections.meta)
+
+    def _new_progress(self) -> RunProgress:
+        return RunProgress(
+            num_workers=self._opened.num_workers,
+            chief=self._opened.chief,
+            workers_by_step=self.index.workers_by_step,
+            wait_window=self._limits.incomplete_steps,
+        )
+
+    def _show_anew(self) -> None:
+        ended = self.progress.ended
+        self.progress = self._new_progress().with_news(self.index.workers_by_step)
+        if ended:
+            self.progress = self.progress.at_the_end()
+
+    def _read_again(self) -> None:
+        """Read everything again, because a later attempt may have replaced what was read."""
+        self._begin()
+        self._read_news()
+        self._select()
+        self._on_restart()
+
+    def _was_started_again(self) -> bool:
+        """Return True if a later attempt exists of which no step was read."""
+        newest = self._newest
+        self._refresh_collections()
+        if self._newest[:2] != newest[:2]:
+            self._logger.warning(
+                f"The training at {self._path} was started again: its steps are read again"
+            )
+        return bool(self._shown.all.at) and not self._shown.has(self._newest)
 
     # Following
 
     def refresh(self) -> None:
-        known = self.index.layouts()
-        changed = self.index.add(self._arrivals())
-        if changed:
-            self.progress = self.progress.with_news(changed)
-            self._move_token()
-        if self.index.layouts() > known > 0:
+        known = self._shown.all.layouts()
+        is_news = self._read_news()
+        if self._shown.all.layouts() > known > 0:
             self._refresh_collections()  # new names: the hook may have written collections anew
+        if is_news:
+            self._idle = 0
+            return
+        self._idle += 1
+        # A training that is started again writes below the steps that are listed.
+        if self._idle >= _IDLE and self._idle.bit_count() == 1 and self._was_started_again():
+            self._read_again()
+
+    def _read_news(self) -> bool:
+        shown, origins = self._shown.index, len(self._shown.all.origins)
+        changed = self._shown.add(self._arrivals(), self._newest)
+        if not changed:
+            return False
+        if 0 < origins < len(self._shown.all.origins):
+            self._refresh_collections()
+            self._read_again()
+            return True
+        if self._shown.index is not shown:
+            self._show_anew()
+        else:
+            self.progress = self.progress.with_news(changed)
+        self._move_token()
+        return True
 
     def follow(self) -> None:
         # The marker first: its writer had finished its steps before, so they are all in the listing.
@@ -94,13 +184,14 @@ class ListedRun:
         """Refresh once more: one worker wrote the marker, and others may be a moment behind it."""
         self.clock.sleep(self._limits.end_seconds)
         self.refresh()
-        self._refresh_collections()
+        if self._was_started_again():
+            self._read_again()
         self._finish()
 
     def _finish(self) -> None:
         self.progress = self.progress.at_the_end()
         self._move_token()
-        if not self.index.at and self._is_whole_run and self._has_events():
+        if not self.index.at and self._range is None and self._has_events():
             self._logger.warning(
                 f"The run at {self._path} has event files but no index files, so none of its steps can "
                 "be read. If it was copied, copy its index folder too."
@@ -140,6 +231,7 @@ class ListedRun:
     def _refresh_collections(self) -> None:
         opened = read_collections(self._storage)
         if opened is not None:
+            self._opened = opened
             self.collections = opened.collections
             self.announced_workers = opened.workers
             self.progress = self.progress.with_num_workers(opened.num_workers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 from smdebug.mode_keys import ModeKeys
+from smdebug.trials.attempts import Origin
 from smdebug.trials.worker_steps import (
     Arrival,
     Layout,
@@ -34,6 +35,8 @@ class RunIndex:
         self.at: dict[int, Workers] = {}
         self.workers_by_step: dict[int, frozenset[str]] = {}
         self.workers: frozenset[str] = frozenset()
+        #: The attempts that wrote any of it.
+        self.origins: dict[Origin, None] = {}
         #: Global steps by mode and mode step. The later one counts where two share a mode step.
         self.global_steps: dict[ModeKeys, dict[int, int]] = {GLOBAL: {}}
         self._steps: dict[ModeKeys, list[int]] = {GLOBAL: []}
@@ -148,6 +151,11 @@ class RunIndex:
             news.add(step)
         return news
 
+    def add_read(self, at: Mapping[int, Workers]) -> None:
+        """Add steps that another index has read."""
+        for step, workers in at.items():
+            self._add_to(step, dict(workers))
+
     def _add_to(self, step: int, written: dict[str, WorkerStep]) -> None:
         workers: Workers = {**self.at.get(step, {}), **written}
         if len(workers) > 1:
@@ -162,6 +170,7 @@ class RunIndex:
             self.global_steps[GLOBAL][step] = step
             _insert(self._steps[GLOBAL], step)
         for by_worker in written.values():
+            self.origins[by_worker.origin] = None
             self._layouts_by_mode[GLOBAL][by_worker.layout] = None
             if by_worker.mode is not GLOBAL:
                 self._add_mode_step(by_worker)

@@ -21,7 +21,7 @@ from smdebug.exceptions import (
 from smdebug.files.names import FACTS, OBSERVATIONS
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.arguments import StepRange, as_mode, checked_range
+from smdebug.trials.arguments import StepRange, as_mode, checked_attempt, checked_range
 from smdebug.trials.event_files import EventFiles
 from smdebug.trials.listed_run import ListedRun
 from smdebug.trials.name_matching import (
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
     from smdebug.config.collection_manager import CollectionManager
     from smdebug.storage import Storage
-    from smdebug.trials.known_steps import RunSource
+    from smdebug.trials.attempts import Attempt
+    from smdebug.trials.known_steps import KnownSteps, RunSource
 
     Array = NDArray[Any]
 
@@ -72,6 +73,7 @@ class Trial(Observed):
         wait_seconds: float | None = None,
         wait_limits: WaitLimits | None = None,
         clock: Clock | None = None,
+        attempt: int | None = None,
     ):
         limits = wait_limits or WaitLimits.from_environment()
         range_steps = checked_range(range_steps)
@@ -85,10 +87,13 @@ class Trial(Observed):
             clock=self._clock,
             logger=get_logger(),
             range_steps=range_steps,
+            attempt=checked_attempt(attempt),
+            on_restart=self._forget_values,
         )
         event_files = EventFiles(storage)
         values = ValueReader(event_files, run.await_event_file)
         self._set_up(name, storage, path, run, event_files, values, range_steps)
+        self.attempt = attempt
 
     def _set_up(
         self,
@@ -104,9 +109,10 @@ class Trial(Observed):
         self.name = name
         self.path = path
         self.range_steps = range_steps
+        #: The number of the attempt that was asked for; None for the newest.
+        self.attempt: int | None = None
         self.logger = get_logger()
         self.storage = storage
-        self.index = run.index
         self.event_files = event_files
         self.value_reader = values
         self._run = run
@@ -116,7 +122,12 @@ class Trial(Observed):
         self._collections_given: dict[str, Collection] = {}
         self._names = NameMatcher()
 
-    # Steps, modes, workers
+    @property
+    def index(self) -> KnownSteps:
+        """The steps of the run and what they hold."""
+        return self._run.index
+
+    # Steps, modes, workers, attempts
 
     def steps(
         self, mode: ModeKeys | None = GLOBAL, show_incomplete_steps: bool = False
@@ -170,6 +181,15 @@ class Trial(Observed):
         """Return the workers that have a collections file or have saved something, sorted."""
         self.maybe_refresh()
         return sorted({*self.index.workers, *self._run.announced_workers})
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return the attempts of the training, in order: their steps, workers, times, and how each ended.
+
+        The trial shows the newest one, and below the step at which it resumed those before it.
+        `create_trial(path, attempt=0)` shows the run as the first one left it, as far as its files remain.
+        """
+        self.maybe_refresh()
+        return self._run.attempts()
 
     # Tensors
 
@@ -400,6 +420,12 @@ class Trial(Observed):
         """Return `read(item)` for each item, as many at a time as the storage profits from."""
         return in_parallel(read, items, min(self.storage.concurrency, self.most_readers))
 
+    def _forget_values(self) -> None:
+        """Forget what was read of event files, since a later attempt may have replaced them."""
+        self.event_files.forget()
+        self._tensors.clear()
+        self.__dict__.pop("observations", None)
+
     def _values_at(self, step: int, mode: ModeKeys | None, **which: Any) -> list[Array]:
         names = sorted(self.tensor_names(step=step, mode=mode, **which), key=_number_at_the_end)
         return [self.tensor(name).value(step, mode) for name in names]
@@ -408,7 +434,7 @@ class Trial(Observed):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to open the run again: a copy, here or in another process, reads it anew."""
-        opened = (type(self), self.name, self.storage, self.path, self.range_steps)
+        opened = (type(self), self.name, self.storage, self.path, self.range_steps, self.attempt)
         return _reopened, opened, (self._collections_given, self.dynamic_refresh)
 
     def __setstate__(self, state: tuple[dict[str, Collection], bool]) -> None:
@@ -435,10 +461,15 @@ class Trial(Observed):
 
 
 def _reopened(
-    kind: type[Trial], name: str, storage: Storage, path: str, range_steps: StepRange | None
+    kind: type[Trial],
+    name: str,
+    storage: Storage,
+    path: str,
+    range_steps: StepRange | None,
+    attempt: int | None = None,
 ) -> Trial:
     trial = kind.__new__(kind)
-    Trial.__init__(trial, name, storage, path=path, range_steps=range_steps)
+    Trial.__init__(trial, name, storage, path=path, range_steps=range_steps, attempt=attempt)
     return trial
 
 

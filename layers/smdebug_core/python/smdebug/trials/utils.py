@@ -28,6 +28,9 @@ def create_trial(
     `name` is the last part of the path if it is not given. `range_steps=(first, end)` restricts the trial to
     some global steps. A run that has not begun is waited for, `wait_seconds` at most
     (`SMDEBUG_TRIAL_WAIT_SECONDS`, half an hour by default).
+
+    Of a training that was started again, the trial shows the newest attempt, and earlier ones below the step
+    at which that resumed. `trial.attempts()` lists them all; `attempt=0` shows what the first one left.
     """
     if profiler:
         raise SMDebugNotImplementedError("Trials of the profiler's data are not offered")

@@ -18,6 +18,7 @@ from smdebug.files.index import IndexFile, ShapeRecord
 from smdebug.files.replicas import root_digests
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
+from smdebug.trials.attempts import Origin
 
 GLOBAL = ModeKeys.GLOBAL
 Reduction = tuple[str, bool]
@@ -74,6 +75,7 @@ class WorkerStep:
         "layout",
         "mode",
         "mode_step",
+        "origin",
         "places",
         "previous_step",
         "root_digests",
@@ -93,8 +95,11 @@ class WorkerStep:
         spans: Spans,
         shapes: tuple[tuple[int, ...] | None, ...] | None,
         shape_records: tuple[ShapeRecord, ...],
+        origin: Origin,
     ):
         file = arrival.file
+        #: The attempt that wrote it.
+        self.origin = origin
         self.step = arrival.step
         self.worker = arrival.worker
         self.mode = file.meta.mode
@@ -161,6 +166,7 @@ class Sharing:
             spans,  # type: ignore[arg-type]
             self.share(file.shapes) if file.shapes else None,
             self.share(records) if records else (),
+            self.share(Origin.named_in(file.meta.extras)),
         )
 
     def share(self, value: T) -> T:
