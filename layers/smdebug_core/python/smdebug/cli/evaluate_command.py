@@ -13,7 +13,7 @@ from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint
 from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.diagnosis_output import print_issues, print_others
-from smdebug.cli.inputs import open_path, read_file
+from smdebug.cli.inputs import attempt_option, open_path, read_file
 from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import Progress
@@ -77,6 +77,7 @@ _MOST_STEPS = 10
 @click.option(
     "--all-steps", is_flag=True, help=f"Show every step, not only the first {_MOST_STEPS}."
 )
+@attempt_option
 @output_options
 def command(
     path: str,
@@ -89,6 +90,7 @@ def command(
     end_step: int | None,
     jobs: int | None,
     all_steps: bool,
+    attempt: int | None,
     as_json: bool,
 ) -> int:
     """Evaluate rules at every saved step of the run at PATH, and show what is wrong with it.
@@ -114,7 +116,7 @@ def command(
     from smdebug.rules.rule_sets import default_rules
     from smdebug.runs.diagnosing import diagnose
 
-    trial = open_path(path)
+    trial = open_path(path, attempt)
     with redirect_stdout(sys.stderr):  # keep what a rule prints out of the answer
         wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
         wanted = [_within(rule, start_step, end_step) for rule in wanted]

@@ -6,7 +6,7 @@ import click
 
 from smdebug.cli import exit_codes
 from smdebug.cli.completers import complete_place
-from smdebug.cli.inputs import in_an_existing_folder, open_path
+from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, plural, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import progress
@@ -34,6 +34,7 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
 )
 @click.option("--worker", metavar="NAME", help="Select a worker.")
 @click.option("--values", is_flag=True, help="parquet: write values as well as statistics.")
+@attempt_option
 @output_options
 def command(
     form: str,
@@ -44,6 +45,7 @@ def command(
     steps: tuple[int, ...],
     worker: str | None,
     values: bool,
+    attempt: int | None,
     as_json: bool,
 ) -> int:
     """Write tensors of the run at PATH in the format FORM.
@@ -64,7 +66,7 @@ def command(
         raise click.UsageError("Use either --tensors or --collection, not both")
     if values and form != "parquet":
         raise click.UsageError("--values requires parquet: the other formats always contain values")
-    trial = open_path(path)
+    trial = open_path(path, attempt)
     output = output or _default_output(trial.name, form)
     selection = Selection(regexes or None, collection, steps or None, worker)
     bar = progress("exporting")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.cli.output import print_note
 from smdebug.cli.progress import waiting
 
 if TYPE_CHECKING:
@@ -40,9 +41,27 @@ def in_an_existing_folder(
     return place
 
 
-def open_path(path: str) -> Trial:
-    """Open the run at that path; a long run takes a while."""
+def attempt_option(function: Any) -> Any:
+    """Add --attempt to a command that reads a run."""
+    return click.option(
+        "--attempt",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Read attempt N of a training that was started again; the newest by default.",
+    )(function)
+
+
+def open_path(path: str, attempt: int | None = None) -> Trial:
+    """Open the run at that path, and say on stderr which of its attempts is read, if there are several."""
     from smdebug.runs.opening import open_run
 
     with waiting(f"opening {path}"):
-        return open_run(path)
+        trial = open_run(path, attempt=attempt)
+    attempts = trial.attempts()
+    if len(attempts) > 1:
+        number = attempts[-1].number if attempt is None else attempt
+        print_note(
+            f"{trial.path} has {len(attempts)} attempts, this is number {number}: "
+            "`smdebug inspect` lists them, --attempt N reads another"
+        )
+    return trial

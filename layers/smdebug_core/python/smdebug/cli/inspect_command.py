@@ -8,7 +8,7 @@ import click
 
 from smdebug.cli.colours import bad, faint, strong
 from smdebug.cli.completers import complete_place
-from smdebug.cli.inputs import open_path
+from smdebug.cli.inputs import attempt_option, open_path
 from smdebug.cli.output import (
     moment,
     number,
@@ -33,8 +33,11 @@ _MOST_TENSORS = 40
 @click.argument("path", shell_complete=complete_place)
 @click.option("--tensors", "all_tensors", is_flag=True, help="List all tensors.")
 @click.option("--no-values", is_flag=True, help="Read only index files: no values, no statistics.")
+@attempt_option
 @output_options
-def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> None:
+def command(
+    path: str, all_tensors: bool, no_values: bool, attempt: int | None, as_json: bool
+) -> None:
     """Summarise the run at PATH: steps, modes, workers, collections, tensors, sizes, statistics.
 
     PATH is a folder or s3://bucket/prefix.
@@ -47,7 +50,7 @@ def command(path: str, all_tensors: bool, no_values: bool, as_json: bool) -> Non
     """
     from smdebug.runs.overview import overview_of
 
-    trial = open_path(path)
+    trial = open_path(path, attempt)
     run = overview_of(trial, with_values=not no_values, progress=progress("reading tensors"))
     if as_json:
         print_json(run.to_dict())
@@ -96,6 +99,8 @@ def _print(run: Overview, most: int | None) -> None:
     from smdebug.runs.statistics import sparkline
 
     state = "ended" if run.ended else "not ended"
+    if len(run.attempts) > 1:
+        state = f"attempt {run.attempt} of {len(run.attempts)}, {state}"
     expected = run.num_workers + run.digest_workers
     workers = plural(expected, "worker")
     if run.digest_workers:
@@ -120,6 +125,19 @@ def _print(run: Overview, most: int | None) -> None:
         print_line(bad("damaged: ") + f"{key}: {problem}")
     if run.damaged:
         print_line(faint(f"run smdebug verify {run.path} for details"))
+    if len(run.attempts) > 1:
+        print_heading("Attempts")
+        print_table(
+            ("attempt", "steps", "first", "last", "hidden", "workers", "state", "last saved"),
+            [
+                (
+                    *(each.number, each.num_steps, each.first_step, each.last_step),
+                    *(each.hidden_steps, len(each.workers), each.outcome, each.last_saved_moment()),
+                )
+                for each in run.attempts
+            ],
+        )
+        print_line(faint("--attempt N shows the run as that attempt left it"))
     if run.steps:
         print_heading("Steps")
         print_table(

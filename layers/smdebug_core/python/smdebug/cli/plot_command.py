@@ -9,7 +9,7 @@ import click
 
 from smdebug.cli import exit_codes
 from smdebug.cli.completers import complete_place
-from smdebug.cli.inputs import in_an_existing_folder, open_path
+from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import Progress, waiting
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 @click.option(
     "--worker", metavar="NAME", help="Select a worker (default: the first that saved the tensor)."
 )
+@attempt_option
 @output_options
 def command(
     run: str,
@@ -76,6 +77,7 @@ def command(
     saturated_at: float | None,
     other: str | None,
     worker: str | None,
+    attempt: int | None,
     as_json: bool,
 ) -> int:
     """Draw the selected tensors of RUN.
@@ -98,7 +100,7 @@ def command(
         raise click.UsageError("A .gif is an animation of histograms: use --kind histogram")
     if saturated_at is not None and kind != "dead-units":
         raise click.UsageError("--saturated-at requires --kind dead-units")
-    runs = {"": open_path(run)}
+    runs = {"": open_path(run, attempt)}
     if other is not None:
         names = Path(run.rstrip("/")).name, Path(other.rstrip("/")).name
         if names[0] == names[1]:

@@ -12,7 +12,7 @@ from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.diagnosis_output import print_in_short, print_issues
 from smdebug.cli.evaluate_command import wanted_rules
-from smdebug.cli.inputs import in_an_existing_folder, open_path
+from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings, warn_of_unread_files
 from smdebug.cli.progress import Progress, progress
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
 @click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
 @stack_option
+@attempt_option
 @output_options
 def command(
     run: str,
@@ -83,6 +84,7 @@ def command(
     jobs: int | None,
     open_it: bool,
     stack: str | None,
+    attempt: int | None,
     as_json: bool,
 ) -> int:
     """Write RUN as one self-contained page of HTML: verdict, curves, tensors, distributions.
@@ -107,6 +109,8 @@ def command(
     from smdebug.runs.comparing import compare
 
     has_rules = bool(rules or settings or rules_file is not None)
+    if deployed and attempt is not None:
+        raise click.UsageError("--deployed shows the newest attempt: leave out --attempt")
     if deployed and (has_rules or no_rules):
         raise click.UsageError(
             "--deployed shows existing findings, and cannot be combined with rule options"
@@ -130,7 +134,7 @@ def command(
         if deployed:
             trial, verdicts, latency = _deployed(stack, run)
         else:
-            trial = open_path(run)
+            trial = open_path(run, attempt)
             if not no_rules:
                 wanted = (
                     wanted_rules(trial, rules, settings, None, rules_file, ())

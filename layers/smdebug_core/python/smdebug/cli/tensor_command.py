@@ -8,7 +8,7 @@ import click
 
 from smdebug.cli.colours import faint, strong
 from smdebug.cli.completers import complete_place
-from smdebug.cli.inputs import open_path
+from smdebug.cli.inputs import attempt_option, open_path
 from smdebug.cli.output import output_options, print_json, print_line, print_table
 from smdebug.cli.partial_reads import warn_of_unread_files
 from smdebug.cli.progress import progress
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     "--worker", metavar="NAME", help="Select a worker (default: the first that saved the tensor)."
 )
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Show only the last N steps.")
+@attempt_option
 @output_options
 def command(
     path: str,
@@ -43,6 +44,7 @@ def command(
     mode: str,
     worker: str | None,
     last: int | None,
+    attempt: int | None,
     as_json: bool,
 ) -> None:
     """Show the statistics of tensor NAME over the steps of the run at PATH, or its value at one step.
@@ -56,7 +58,7 @@ def command(
     """
     from smdebug.mode_keys import str_to_mode_keys
 
-    trial = open_path(path)
+    trial = open_path(path, attempt)
     if not trial.has_tensor(name):
         raise click.UsageError(_unknown_tensor(name, trial.tensor_names()))
     if worker is not None and worker not in trial.workers():

@@ -36,6 +36,9 @@ def command(path: str, quick: bool, as_json: bool) -> int:
         print_line(bad("damaged  ") + str(problem))
     for note in found.notes:
         print_line(faint(f"note     {note}"))
+    if len(found.attempts) > 1:
+        for attempt in found.attempts:
+            print_line(f"checked  {attempt}")
     how = "only sizes were checked" if quick else _how(found.records, found.checksummed)
     print_line(
         f"{plural(found.index_files, 'index file')}, {plural(found.event_files, 'event file')}, "

@@ -69,7 +69,9 @@ def evaluate(
     source = None if file is None else os.fspath(file)
     options = _Options(jobs, most_steps, worth_a_process, progress)
     requests = [
-        RuleRequest(trial.storage.location, replace(configuration, actions=()), source)
+        RuleRequest(
+            trial.storage.location, replace(configuration, actions=()), source, trial.attempt
+        )
         for configuration in configurations(trial, rules)
     ]
     together = [request for request in requests if is_default(request)]

@@ -15,6 +15,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.runs.left_out import left_out_of
 from smdebug.runs.statistics import TensorSummary, statistics_read
 from smdebug.trials import Trial
+from smdebug.trials.attempts import Attempt
 from smdebug.trials.worker_steps import Layout, Spans
 
 _LOSS_POINTS = 60
@@ -70,6 +71,9 @@ class Overview:
     last_saved: datetime | None
     losses: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
     damaged: Mapping[str, str] = field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+    attempt: int = 0
+    """The number of the attempt that is shown."""
     digest_workers: int = 0
     """The workers besides `num_workers` that save digests of their copies of the model, and nothing else."""
 
@@ -93,6 +97,8 @@ class Overview:
             "num_workers": self.num_workers,
             "workers": list(self.workers),
             "digest_workers": self.digest_workers,
+            "attempt": self.attempt,
+            "attempts": [attempt.to_dict() for attempt in self.attempts],
             "steps": [steps.to_dict() for steps in self.steps],
             "incomplete_steps": list(self.incomplete_steps),
             "collections": dict(self.collections),
@@ -128,10 +134,13 @@ def overview_of(
         _tensor(name, trial, usage, members, with_values, damaged)
         for name in progress(trial.tensor_names())
     )
+    attempts = trial.attempts()
+    newest = attempts[-1].number if attempts else 0
+    attempt = newest if trial.attempt is None else trial.attempt
     counts = Counter(name for collections in members.values() for name in collections)
     return Overview(
         path=trial.path,
-        ended=trial.loaded_all_steps,
+        ended=trial.loaded_all_steps and attempt == newest,
         num_workers=trial.num_workers,
         workers=tuple(trial.workers()),
         steps=_steps(trial),
@@ -145,6 +154,8 @@ def overview_of(
         losses=_losses(trial) if with_values else {},
         digest_workers=0 if replicas is None else replicas.workers - trial.num_workers,
         damaged=damaged,
+        attempts=attempts,
+        attempt=attempt,
     )
 
 

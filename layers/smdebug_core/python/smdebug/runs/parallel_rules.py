@@ -139,7 +139,7 @@ def _begin_quietly() -> None:
 def _evaluate_chunk(request: RuleRequest, state: RuleState, steps: list[int]) -> PartialResult:
     """In another process: evaluate these steps, starting from that state."""
     if not _trial_of_this_process:
-        _trial_of_this_process.append(open_run(open_storage(request.path)))
+        _trial_of_this_process.append(open_run(open_storage(request.path), attempt=request.attempt))
     (trial,) = _trial_of_this_process
     rule = construct(request, trial)
     restore_state(rule, state)

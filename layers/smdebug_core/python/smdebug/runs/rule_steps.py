@@ -37,6 +37,7 @@ class RuleRequest:
     path: str
     configuration: RuleConfiguration
     file: str | None = None  # of a custom rule
+    attempt: int | None = None  # of the training; the newest by default
 
 
 def rule_class(name: str, file: str | None) -> type[Rule]:

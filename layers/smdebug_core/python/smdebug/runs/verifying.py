@@ -27,6 +27,8 @@ from smdebug.files.names import (
 )
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.storage import Storage, open_storage
+from smdebug.trials.attempts import Attempt, Attempts, Origin
+from smdebug.trials.worker_steps import seconds
 
 _AT_A_TIME = 256
 _FRAME_START, _FRAME_END = (
@@ -66,6 +68,8 @@ class Verification:
     bytes: int
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
+    attempts: tuple[Attempt, ...] = ()
+    """The attempts of the training. All of their files are verified."""
 
     @property
     def is_sound(self) -> bool:
@@ -74,8 +78,8 @@ class Verification:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         content = {**vars(self), "is_sound": self.is_sound}
-        for name in ("problems", "notes"):
-            content[name] = [problem.to_dict() for problem in content[name]]
+        for name in ("problems", "notes", "attempts"):
+            content[name] = [item.to_dict() for item in content[name]]
         return content
 
 
@@ -143,6 +147,7 @@ def verify(
         bytes=counts["bytes"],
         problems=tuple(problems),
         notes=tuple(notes),
+        attempts=_attempts(extras, workers.newest, ended),
     )
 
 
@@ -151,6 +156,7 @@ class _Workers(NamedTuple):
 
     expected: int
     attempts: Mapping[str, int]  # of each worker, how often its training was restarted
+    newest: Origin | None  # the attempt that the first readable file names
 
     def may_have_stopped(self, worker: str, extras: Mapping[StepFile, Mapping[str, Any]]) -> bool:
         """Whether this worker of an ended run may have stopped before it committed its last step.
@@ -174,11 +180,13 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
         raise MissingCollectionFiles(f"There is no run at {storage.location}")
     problems: list[Problem] = []
     counts: Counter[int] = Counter()
+    newest: Origin | None = None
     attempts = {worker: 0 for key in keys if (worker := collections_worker(key))}
     for key in keys:
         try:
             content = parse_collections(storage.read(key), file=key)
             meta = content.get("_meta", {})
+            newest = newest or Origin.named_in(meta)
             counts[int(meta.get("num_workers") or 1)] += 1
             attempts[collections_worker(key) or ""] = _whole(meta.get("training_run")) or 0
         except SMDebugError as error:
@@ -191,7 +199,26 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
     if len(attempts) < expected:
         text = f"files of {len(attempts)} workers, but the run has {expected}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
-    return problems, _Workers(expected, attempts)
+    return problems, _Workers(expected, attempts, newest)
+
+
+class _Saved(NamedTuple):
+    """A worker's index file of one step, as `Attempts` wants it."""
+
+    step: int
+    worker: str
+    saved_at: float | None
+    origin: Origin
+
+
+def _attempts(
+    extras: Mapping[StepFile, Mapping[str, Any]], newest: Origin | None, ended: bool
+) -> tuple[Attempt, ...]:
+    at: defaultdict[int, dict[str, _Saved]] = defaultdict(dict)
+    for (step, worker), meta in extras.items():
+        saved = _Saved(step, worker, seconds(meta.get("saved_at")), Origin.named_in(meta))
+        at[step][worker] = saved
+    return Attempts(at, newest, ended=ended).all()
 
 
 def _index_file(storage: Storage, key: str, quick: bool) -> _Seen:

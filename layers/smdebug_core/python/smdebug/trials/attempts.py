@@ -13,10 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from smdebug.trials.worker_steps import Workers, WorkerStep
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 RUN_ID, TRAINING_RUN, RESUMED_AT = "run_id", "training_run", "resumed_at"
 ENDED, OPEN, INTERRUPTED = "ended", "open", "interrupted"
@@ -38,6 +35,22 @@ class Origin(NamedTuple):
             number if type(number) is int and number >= 0 else 0,
             at if type(at) is int and at >= 0 else None,
         )
+
+
+class SavedStep(Protocol):
+    """What is asked of a worker's files of one step."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def worker(self) -> str: ...
+    @property
+    def saved_at(self) -> float | None: ...
+    @property
+    def origin(self) -> Origin: ...
+
+
+W = TypeVar("W", bound=SavedStep)
 
 
 @dataclass(frozen=True)
@@ -66,8 +79,12 @@ class Attempt:
             parts.append(f"{self.hidden_steps} of them hidden by a later attempt")
         parts += [f"{len(self.workers)} worker{'s' * (len(self.workers) != 1)}", self.outcome]
         if self.last_saved is not None:
-            parts.append(f"last saved {_moment(self.last_saved)}")
+            parts.append(f"last saved {self.last_saved_moment()}")
         return f"attempt {self.number}: {', '.join(parts)}"
+
+    def last_saved_moment(self) -> str:
+        """Return when its last step was saved, in words; empty if that was not recorded."""
+        return "" if self.last_saved is None else _moment(self.last_saved)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -105,7 +122,7 @@ class _Files:
         """The first step that the attempt ran."""
         return min((*self.steps, *self.resumed_at), default=_NEVER)
 
-    def add(self, written: WorkerStep) -> None:
+    def add(self, written: SavedStep) -> None:
         self.steps.add(written.step)
         self.workers.add(written.worker)
         if written.saved_at is not None:
@@ -118,7 +135,11 @@ class Attempts:
     """The attempts in the files of a run, in order, and what each hides."""
 
     def __init__(
-        self, at: Mapping[int, Workers], newest: Origin | None = None, *, ended: bool = False
+        self,
+        at: Mapping[int, Mapping[str, Any]],
+        newest: Origin | None = None,
+        *,
+        ended: bool = False,
     ):
         self._newest, self._ended = newest, ended
         by_name: defaultdict[_Key, _Files] = defaultdict(_Files)
@@ -144,11 +165,13 @@ class Attempts:
             self._attempt(place, hidden[place]) for place, of in enumerate(self._files) if of.steps
         )
 
-    def shown(self, at: Mapping[int, Workers], number: int | None = None) -> dict[int, Workers]:
+    def shown(
+        self, at: Mapping[int, Mapping[str, W]], number: int | None = None
+    ) -> dict[int, Mapping[str, W]]:
         """Return what a reader of that attempt sees, of the newest one by default."""
         last = len(self._keys) - 1 if number is None else self._numbers.index(number)
         hidden = hidden_from([of.start for of in self._files[: last + 1]])
-        found: dict[int, Workers] = {}
+        found: dict[int, Mapping[str, W]] = {}
         for step in sorted(at):
             workers = {}
             for name, written in at[step].items():
@@ -160,7 +183,7 @@ class Attempts:
                 found[step] = workers
         return found
 
-    def _place_of(self, written: WorkerStep) -> int:
+    def _place_of(self, written: SavedStep) -> int:
         """Return the place of the attempt in which a file was saved.
 
         A worker that joins a later attempt counts its own attempts from zero, so its file's time decides.
@@ -194,7 +217,7 @@ class Attempts:
         )
 
 
-def _all(at: Mapping[int, Workers]) -> Iterator[WorkerStep]:
+def _all(at: Mapping[int, Mapping[str, Any]]) -> Iterator[SavedStep]:
     for workers in list(at.values()):
         yield from workers.values()
 

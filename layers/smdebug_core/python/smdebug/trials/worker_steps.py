@@ -112,7 +112,7 @@ class WorkerStep:
         self.checksums = _compact(file.crcs)
         #: The step that this worker saved before, and the time of this one. Old runs have neither.
         self.previous_step = _whole_number(file.meta.extras.get("previous_step"))
-        self.saved_at = _seconds(file.meta.extras.get("saved_at"))
+        self.saved_at = seconds(file.meta.extras.get("saved_at"))
         #: The attempt that saved it, as the file itself counts; None in old runs.
         self.training_run = _whole_number(file.meta.extras.get("training_run"))
         #: One digest over the content of all tensors of a kind, where the worker has saved digests.
@@ -125,7 +125,8 @@ def _whole_number(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _seconds(value: object) -> float | None:
+def seconds(value: object) -> float | None:
+    """Return a time in seconds since 1970, or None if `value` is none."""
     return float(value) if type(value) in (int, float) and 0 < value < 1e11 else None  # type: ignore[operator, arg-type]
 
 
