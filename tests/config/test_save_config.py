@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smdebug.config.collection import Collection
 from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.mode_keys import ModeKeys
@@ -167,7 +168,7 @@ def test_json_keeps_the_order_of_modes_it_was_given():
         st.sampled_from(ModeKeys),
         st.none()
         | st.builds(
-            SaveConfigMode, st.integers(1), st.integers(0), save_steps=st.lists(st.integers())
+            SaveConfigMode, st.integers(1), st.integers(0), save_steps=st.lists(st.integers(0))
         ),
     )
 )
@@ -185,3 +186,25 @@ def test_equality_is_by_value_and_nothing_is_hashable():
         hash(SaveConfig())
     with pytest.raises(TypeError):
         hash(SaveConfigMode())
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"start_step": -3}, "start_step must not be negative, but is -3"),
+        ({"end_step": "-1"}, "end_step must not be negative, but is -1"),
+        ({"save_steps": [3, -1]}, "save_steps must not be negative, but holds -1"),
+        ({"save_steps": "-2"}, "save_steps must not be negative, but holds -2"),
+    ],
+)
+def test_negative_steps_are_refused_with_what_to_do(given, problem):
+    for configuration in (SaveConfig, SaveConfigMode):
+        with pytest.raises(SMDebugValueError, match=f"{problem}: steps count from 0. "):
+            configuration(**given)
+
+
+def test_an_old_run_that_was_saved_with_negative_steps_can_be_read():
+    schedule = {"save_interval": 5, "start_step": -3, "end_step": -1, "save_steps": [-1, 2]}
+    content = {"name": "c", "include_regex": [], "save_config": {"TRAIN": schedule}}
+    read = Collection.from_dict(content).save_config.get_save_config(ModeKeys.TRAIN)
+    assert (read.start_step, read.end_step, read.save_steps) == (0, 0, [2])

@@ -18,6 +18,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.progress import StepState
 from tests.trials.writing import (
+    a_run,
     StoppedClock,
     begin,
     end,
@@ -266,3 +267,12 @@ class TestAsAValue:
         assert "name=a trial" in shown
         assert "steps=[0, 3, 4, 6]" in shown
         assert "collections=['losses', 'picked']" in shown
+
+
+@pytest.mark.parametrize("mode", [ModeKeys.GLOBAL, ModeKeys.TRAIN])
+def test_a_negative_step_is_unavailable_at_once_with_the_reason(mode):
+    trial = open_trial(a_run(steps=2))
+    with pytest.raises(StepUnavailable, match=r"Step -1 .*: steps count from 0"):
+        trial.tensor("loss").value(-1, mode)
+    with pytest.raises(StepUnavailable, match="steps count from 0"):
+        trial.wait_for_steps([-1], mode)

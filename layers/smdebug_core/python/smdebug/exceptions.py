@@ -261,6 +261,11 @@ class StepUnavailable(SMDebugError):
         self.mode = mode
 
     def __str__(self) -> str:
+        if isinstance(self.step, int) and self.step < 0:
+            return (
+                f"Step {self.step} of mode {self.mode.name} is not available: steps count from 0. "
+                "trial.steps()[-1] is the last step that was saved"
+            )
         return f"Step {self.step} of mode {self.mode.name} is not available as it was not saved"
 
 

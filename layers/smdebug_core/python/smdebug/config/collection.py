@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from smdebug.config.parsing import json_object, patterns
 from smdebug.config.reduction_config import ReductionConfig
-from smdebug.config.save_config import SaveConfig
+from smdebug.config.save_config import SaveConfig, without_negative_steps
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 ALLOWED_PARAMS = [
@@ -122,7 +122,7 @@ class Collection:
             include_regex=params.get("include_regex") or [],
             tensor_names=params.get("tensor_names"),
             reduction_config=ReductionConfig.from_dict(params.get("reduction_config")),
-            save_config=SaveConfig.from_dict(params.get("save_config")),
+            save_config=SaveConfig.from_dict(without_negative_steps(params.get("save_config"))),
             save_histogram=params.get("save_histogram", True),
         )
 

@@ -40,6 +40,7 @@ class SaveConfigMode:
                 f"save_interval must be at least 1, not {self.save_interval}. "
                 "To save nothing at an interval, give an end_step of 0."
             )
+        self._refuse_negative_steps()
 
     def should_save_step(self, step_num: int) -> bool:
         """Whether to save this step of the mode."""
@@ -47,6 +48,23 @@ class SaveConfigMode:
             return True
         within = self.start_step <= step_num and (self.end_step is None or step_num < self.end_step)
         return within and step_num % self.save_interval == 0
+
+    def _refuse_negative_steps(self) -> None:
+        for name, step, end in (
+            ("start_step", self.start_step, "from the first"),
+            ("end_step", self.end_step, "to the last"),
+        ):
+            if step is not None and step < 0:
+                raise SMDebugValueError(
+                    f"{name} must not be negative, but is {step}: steps count from 0. "
+                    f"Leave {name} out to save {end} step."
+                )
+        negative = [step for step in self.save_steps if step < 0]
+        if negative:
+            raise SMDebugValueError(
+                f"save_steps must not be negative, but holds {negative[0]}: steps count from 0. Name the "
+                "steps themselves; the last step of a training is not known before it ends."
+            )
 
     @classmethod
     def from_dict(
@@ -209,6 +227,30 @@ class SaveConfig:
 
     def __repr__(self) -> str:
         return f"<class SaveConfig: {self.mode_save_configs}>"
+
+
+def without_negative_steps(params: Any) -> Any:
+    """Return the save config of a collections file with its meaning in steps from 0 on.
+
+    The old library wrote negative steps if they were given. No training has them.
+    """
+    if not isinstance(params, Mapping):
+        return params
+    return {mode: _from_zero(schedule) for mode, schedule in params.items()}
+
+
+def _from_zero(schedule: Any) -> Any:
+    if not isinstance(schedule, Mapping):
+        return schedule
+    found = dict(schedule)
+    for name in ("start_step", "end_step"):
+        if type(found.get(name)) is int:
+            found[name] = max(0, found[name])
+    if isinstance(found.get("save_steps"), list):
+        found["save_steps"] = [
+            step for step in found["save_steps"] if type(step) is not int or step >= 0
+        ]
+    return found
 
 
 class UnknownMode(SMDebugValueError, KeyError):

@@ -240,6 +240,8 @@ class ListedRun:
 
     def state_in_mode(self, step: int, mode: ModeKeys) -> StepState:
         try:
+            if step < 0:
+                return StepState.UNAVAILABLE
             if mode is GLOBAL:
                 return self.progress.state_of(step)
             global_steps = self.index.global_steps.get(mode, {})

@@ -40,8 +40,11 @@ class TensorHome(Protocol):
 
     name: str
     storage: Storage
-    index: KnownSteps
     value_reader: ValueReader
+
+    @property
+    def index(self) -> KnownSteps:
+        """The steps of the run and what they hold."""
 
     @property
     def observations(self) -> Observations:
@@ -224,7 +227,7 @@ class Tensor:
         written = index.written(self.name, step_num, mode)
         if not written:
             self.trial.maybe_refresh()
-            written = index.written(self.name, step_num, mode)
+            written = self.trial.index.written(self.name, step_num, mode)
         if not written:
             raise TensorUnavailableForStep(self.name, step_num, mode)
         return [at_step.worker for at_step, _ in written]
@@ -259,7 +262,7 @@ class Tensor:
         written = index.written(self.name, step, mode, worker)
         if not written or (worker is not None and written[0][0].worker != worker):
             self.trial.maybe_refresh()
-            written = index.written(self.name, step, mode, worker)
+            written = self.trial.index.written(self.name, step, mode, worker)
         if not written:
             match self.trial.state_of(step, mode):
                 case StepState.NOT_YET_AVAILABLE:

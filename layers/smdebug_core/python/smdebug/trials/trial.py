@@ -92,8 +92,7 @@ class Trial(Observed):
         )
         event_files = EventFiles(storage)
         values = ValueReader(event_files, run.await_event_file)
-        self._set_up(name, storage, path, run, event_files, values, range_steps)
-        self.attempt = attempt
+        self._set_up(name, storage, path, run, event_files, values, range_steps, attempt)
 
     def _set_up(
         self,
@@ -104,13 +103,14 @@ class Trial(Observed):
         event_files: EventFiles,
         values: ValueReader,
         range_steps: StepRange | None = None,
+        attempt: int | None = None,
     ) -> None:
         """Set what every trial has, wherever its run comes from."""
         self.name = name
         self.path = path
         self.range_steps = range_steps
         #: The number of the attempt that was asked for; None for the newest.
-        self.attempt: int | None = None
+        self.attempt = attempt
         self.logger = get_logger()
         self.storage = storage
         self.event_files = event_files
