@@ -18,8 +18,8 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.progress import StepState
 from tests.trials.writing import (
-    a_run,
     StoppedClock,
+    a_run,
     begin,
     end,
     open_trial,

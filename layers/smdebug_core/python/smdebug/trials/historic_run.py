@@ -65,6 +65,8 @@ class HistoricRun:
 
     def state_in_mode(self, step: int, mode: ModeKeys) -> StepState:
         try:
+            if step < 0:
+                return StepState.UNAVAILABLE
             if mode is GLOBAL:
                 return self.progress.state_of(step)
             newest = self.index.newest_in(mode, float("inf"))
