@@ -24,6 +24,8 @@ from local_aws.errors import WaitedTooLong
 from tests.functions.saver import FAILING, Saver
 
 FOUND = "Rule Evaluation Condition Met"
+# As in an account whose quota was raised: in the smallest one, 10 functions at once share all runs.
+SETTINGS = {"account_concurrency": 1000}
 RULE = {"name": "x", "rule": "ExplodingTensor", "repeat": "every_step"}
 
 
@@ -34,7 +36,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=50, help="of each run")
     arguments = parser.parse_args()
     names = [f"run-{number}" for number in range(arguments.runs)]
-    with LocalAws() as aws:
+    with LocalAws(SETTINGS) as aws:
         debugger = LocalDebugger(aws)
         for name in names:
             debugger.attach(name, [RULE])

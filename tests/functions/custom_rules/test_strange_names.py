@@ -13,7 +13,12 @@ OTHERS = ("runs/mnist", "runs/a", "runs/ab", "runs/x", "runs/x2", "other/x", "ru
 
 
 def matches(pattern: str, arn: str) -> bool:
-    """Whether a resource of a policy matches, as IAM does: `${*}` is an asterisk, `*` is anything."""
+    """Whether a resource of a policy matches, as IAM does: `${*}` is an asterisk, `*` is anything.
+
+    Another `${…}` is a policy variable, which stands for something else or makes the policy invalid.
+    """
+    if re.search(r"\$\{[^*?$]", pattern):
+        return False
     parts = re.split(r"(\$\{[*?$]\}|[*?])", pattern)
     wild = {"*": ".*", "?": ".", "${*}": r"\*", "${?}": r"\?", "${$}": r"\$"}
     return re.fullmatch("".join(wild.get(part, re.escape(part)) for part in parts), arn) is not None
@@ -39,6 +44,16 @@ def test_credentials_reach_their_own_run_alone(run, action, key):
             continue
         arn = f"arn:aws:s3:::{other}/{key}"
         assert not any(matches(pattern, arn) for pattern in patterns), f"{patterns} reach {arn}"
+
+
+@pytest.mark.parametrize(
+    ("state", "other"), [("state/*/", "state/a/"), ("state/${x}/", "state/x/"), ("s/?/", "s/a/")]
+)
+def test_a_rule_with_a_strange_id_reaches_its_own_state_alone(state, other):
+    statements = session_policy("runs/mnist", state)["Statement"]
+    (pattern,) = [s["Resource"] for s in statements if s["Action"] == "s3:PutObject"]
+    assert matches(pattern, f"arn:aws:s3:::runs/mnist/{state}1.state")
+    assert not matches(pattern, f"arn:aws:s3:::runs/mnist/{other}1.state")
 
 
 @pytest.mark.parametrize("run", STRANGE)
