@@ -103,6 +103,21 @@ def test_a_difference_of_a_column_and_a_row_is_noticed():
     )
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("criterion", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
+def test_a_criterion_that_compares_each_output_with_all_targets_is_seen(criterion):
+    column = torch.zeros(8, 1, requires_grad=True) * 2
+    assert describe(criterion(column, torch.zeros(8))).broadcast == (8, 8)
+    assert describe(criterion(column[:, 0], torch.zeros(8, 1))).broadcast == (8, 8)
+    assert describe(criterion(column, torch.zeros(8, 1))).broadcast is None
+    assert describe(criterion(column[:, 0], torch.zeros(8))).broadcast is None
+
+
+def test_distances_between_all_pairs_of_outputs_are_wanted():
+    column = torch.zeros(8, 1, requires_grad=True) * 2
+    assert describe((column.expand(8, 8) - column.T.expand(8, 8)).abs().mean()).broadcast is None
+
+
 def test_what_has_no_graph_or_an_unknown_one_is_described_as_far_as_it_goes():
     assert describe(torch.tensor(1.0)) is None
     assert describe(SCORES.sum()).terms == ()

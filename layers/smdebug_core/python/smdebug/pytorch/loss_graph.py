@@ -75,8 +75,8 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
         criterion = _CRITERIA.get(node.name())
         if criterion is not None and len(terms) < MAX_TERMS:
             terms.append(_term(node, criterion))
-        elif broadcast is None and node.name() == "SubBackward0":
-            broadcast = _broadcast(node)
+        if broadcast is None and (criterion is not None or node.name() == "SubBackward0"):
+            broadcast = _broadcast(node) or _expanded(node)
     return LossGraph(tuple(terms), factor, broadcast)
 
 
@@ -160,6 +160,21 @@ def _broadcast(node: Any) -> tuple[int, ...] | None:
         return None
     inputs = [_shape(following) for following, _ in node.next_functions if following is not None]
     return result if inputs == [(result[0], 1)] else None  # targets have no gradient
+
+
+def _expanded(node: Any) -> tuple[int, ...] | None:
+    """The shape that a criterion expanded its input to, if that compares each row with every target.
+
+    Criteria expand input and target to one shape first: [N] beside [N, 1] becomes [N, N].
+    """
+    followed = [following for following, _ in node.next_functions if following is not None]
+    if len(followed) != 1 or followed[0].name() != "ExpandBackward0":  # targets have no gradient
+        return None
+    made = _shape(followed[0])
+    given = [_shape(before) for before, _ in followed[0].next_functions if before is not None]
+    if made is None or len(made) != 2 or made[0] != made[1] or made[0] < 2:
+        return None
+    return made if given in ([(made[0],)], [(made[0], 1)]) else None
 
 
 def _shape(node: Any) -> tuple[int, ...] | None:
