@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bench.verdicts import page, publish
 from bench.verdicts.judging import NOTHING_RECORDED, Judged, judge
 from bench.verdicts.recording import ROOT, Recorded, commit, is_recorded, record
 from bench.verdicts.scores import Scores, Verdict
-from bench.verdicts.zoo import SEEDS, Trained, trainings
+from bench.verdicts.zoo import SEEDS, Trained, at_random, trainings
 from smdebug.cli.progress import Progress
 
 
@@ -36,6 +36,12 @@ def parser() -> argparse.ArgumentParser:
     )
     half.add_argument(
         "--held-out", dest="half", action="store_const", const="held out", help="only this half"
+    )
+    half.add_argument(
+        "--random",
+        type=int,
+        metavar="N",
+        help="N healthy trainings drawn at random in place of the programs; list their alarms",
     )
     made.add_argument("--only", metavar="NAME", help="only programs whose name contains NAME")
     made.add_argument(
@@ -78,11 +84,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; return 1 if a training failed to run."""
     options = parser().parse_args(argv)
-    chosen = [
-        trained
-        for trained in trainings(options.half, options.only)
-        if options.kind in (None, trained.kind)
-    ]
+    chosen = [trained for trained in _asked(options) if options.kind in (None, trained.kind)]
+    if options.publish and options.random:
+        parser().error("--publish keeps the results of the programs: leave --random out")
     if options.publish and options.seeds:
         parser().error("--publish keeps the results of all seeds: leave --seeds out")
     if options.kept:
@@ -109,6 +113,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for failure in failures:
         print(f"FAILED {failure.trained.name}: {failure.error}", file=sys.stderr)
     return 1 if failures else 0
+
+
+def _asked(options: argparse.Namespace) -> Iterable[Trained]:
+    if options.random is None:
+        return trainings(options.half, options.only)
+    options.alarms, options.seeds = True, options.seeds or 1
+    return at_random(options.random)
 
 
 def measure(

@@ -506,7 +506,14 @@ def rate_four_times_larger_to_the_end(seed: int, faulty: bool) -> None:
         optimizer.step()
 
 
-@fault("exploding", r".*", visible_from=1, source="exploding RNN", held_out=False)
+@fault(
+    "exploding",
+    r".*",
+    visible_from=1,
+    source="exploding RNN",
+    held_out=False,
+    also=("bad initialisation",),
+)
 def recurrent_weights_that_explode(seed: int, faulty: bool) -> None:
     torch.manual_seed(seed)
     model = nn.RNN(8, 32, nonlinearity="relu", batch_first=True)

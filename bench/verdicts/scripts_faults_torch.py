@@ -1,6 +1,6 @@
 """Faults in trainings as longer scripts write them: data loaders, models in classes, several phases.
 
-None of them was shown to the rules. It is long because each program stands alone, as people write them.
+Most were not shown to the rules. It is long because each program stands alone, as people write them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def wine() -> tuple[Tensor, Tensor]:
     visible_from=1,
     onset=0,
     source="zero_grad() between backward() and step()",
-    held_out=True,
+    held_out=False,
     also=("no gradient",),
 )
 def gradients_cleared_before_the_step(seed: int, faulty: bool) -> None:
@@ -213,7 +213,7 @@ def texts_padded_to_the_longest(seed: int, faulty: bool) -> None:
     "loss input",
     r"loss|target|label|output",
     source="an output of shape [n] beside a target of shape [n, 1]",
-    held_out=True,
+    held_out=False,
     also=("not learning",),
 )
 def huber_loss_of_all_pairs(seed: int, faulty: bool) -> None:
@@ -258,7 +258,7 @@ def sigmoid_before_the_loss_with_logits(seed: int, faulty: bool) -> None:
     visible_from=10,
     onset=0,
     source="an integer division in the warm-up",
-    held_out=True,
+    held_out=False,
     also=("not learning", "lost update"),
 )
 def warm_up_that_stays_at_zero(seed: int, faulty: bool) -> None:

@@ -52,6 +52,16 @@ def trainings(half: str | None = None, only: str | None = None) -> Iterator[Trai
             yield Trained(case, kind)
 
 
+def at_random(count: int) -> Iterator[Trained]:
+    """So many healthy trainings that are drawn at random, the same each time."""
+    from bench.verdicts.random_torch import programs
+
+    yield from (Trained(program, "healthy") for program in programs(count))
+
+
 def find(name: str, kind: str) -> Trained:
     """The training with that name and kind."""
+    drawn, _, number = name.partition(" ")
+    if drawn == "random" and number.isdecimal():
+        return next(each for each in at_random(int(number) + 1) if each.case.name == name)
     return next(each for each in trainings() if (each.case.name, each.kind) == (name, kind))

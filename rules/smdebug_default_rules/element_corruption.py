@@ -18,6 +18,8 @@ LEAST_STEPS = 8
 LEAST_VALUES = 64
 DOMINATES = 0.7
 """A single value that stands for this share of the tensor's norm, or more, is out of its company."""
+LEAST_OF_LARGEST = 0.5
+"""The value is at least this share of what the largest one of the tensor usually is."""
 JUMP = 20.0
 """Largest over typical magnitude, against the largest such ratio of the tensor's own past."""
 
@@ -61,16 +63,21 @@ class ElementCorruption(DefaultRule):
                 norm = values[:, COLUMN["rms"]] * np.sqrt(values[:, COLUMN["count"]])
                 share = magnitude / norm
             past = Past(self.past.setdefault(kind, {}), matrix.names)
+            sizes = Past(self.past.setdefault(f"{kind} largest", {}), matrix.names)
             before = past.largest()
+            # Where all values become tiny, one that becomes less tiny than the others is not changed.
+            is_large = magnitude >= LEAST_OF_LARGEST * np.nan_to_num(sizes.median())
             magnitudes = Past(self.magnitudes.setdefault(kind, {}), matrix.names)
             found = (
                 (ratio > JUMP * before)
                 & (share > DOMINATES)
+                & is_large
                 & (magnitude > RISEN * magnitudes.median())
                 & (past.count() >= LEAST_STEPS)
                 & (values[:, COLUMN["count"]] >= LEAST_VALUES)
             )
             past.add(np.where(found, np.nan, ratio))
+            sizes.add(np.where(found, np.nan, magnitude))
             magnitudes.add(np.where(found, np.nan, magnitude))
             for place in where(found):
                 name = matrix.names[place]

@@ -20,6 +20,9 @@ NEVER_BETTER = 0.12
 LEARNT = 0.4
 MOST_KEPT = 200
 
+LEAST_OF_FALL = 0.03
+"""Validation has to lose this share of all that it had won."""
+
 
 class Generalisation(DefaultRule):
     """Fires when validation gets worse for several validations in a row while training gets better.
@@ -94,6 +97,8 @@ class Generalisation(DefaultRule):
         fell = training[-1] < at_best and training[-1] < 0.9 * float(np.median(self.first_training))
         if last < WORSE * best.value or not fell or validation[-1] < 1.3 * training[-1]:
             return
+        if last - best.value < LEAST_OF_FALL * (validation[0] - best.value):
+            return  # near its floor, a small validation set wobbles by more than its best
         start = float(np.median(self.first_training))
         never = best.value > (1 - NEVER_BETTER) * min(validation[0], start)
         learnt = training[-1] < (1 - LEARNT) * start

@@ -25,6 +25,8 @@ TOO_SMALL, TOO_LARGE = 1e-5, 0.1
 """Root mean square of an update over that of the weights."""
 FIRST_RATIOS = 10
 RISEN = 2.0
+STEPS_AT_ZERO = 50
+"""A warm-up may begin at a rate of zero, and leaves it before so many steps."""
 
 
 class LearningRate(DefaultRule):
@@ -54,7 +56,26 @@ class LearningRate(DefaultRule):
         for name in seen.series_names:
             if name.startswith(PREFIX):
                 yield from self._followed(name, seen)
+        yield from self._never_warmed(seen)
         yield from self._proportion(seen)
+
+    def _never_warmed(self, seen: ObservedStep) -> Iterator[Finding]:
+        """Judge a training whose rates have all been 0 since it began."""
+        firsts = [group["first"] for group in self.groups.values() if group["first"] is not None]
+        if not firsts or not seen.facts.get("optimizer_steps"):
+            return
+        steps = seen.step - min(firsts)
+        if steps < STEPS_AT_ZERO or any(group["largest"] > 0 for group in self.groups.values()):
+            return
+        yield self.finding(
+            f"The learning rate has been 0 for {steps} steps, since the training began: nothing can "
+            "change. Look at the warm-up, which may be an integer division",
+            since=min(firsts),
+            tensor=next(iter(self.groups)),
+            statistic="learning rate",
+            value=0.0,
+            limit="> 0",
+        )
 
     def _followed(self, name: str, seen: ObservedStep) -> Iterator[Finding]:
         group = self.groups.setdefault(

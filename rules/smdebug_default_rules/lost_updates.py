@@ -37,6 +37,7 @@ class LostUpdates(DefaultRule):
             "Check that the optimizer was given the parameters of the model that is trained: make "
             "it after the "
             "model was moved, wrapped or copied.",
+            "Call zero_grad() before backward(), never between backward() and step().",
             "Look for code that sets .grad to None, restores the values after the step, or "
             "replaces the parameter.",
         )
@@ -63,8 +64,8 @@ class LostUpdates(DefaultRule):
             if (trained & has_gradient).any() and seen.facts.get("optimizers"):
                 yield self._not_owned(seen, table, trained & has_gradient)
             return
-        if self._nothing_moves(seen, table, owned & has_gradient, rates):
-            yield self._all_still(table, owned & has_gradient)
+        if self._nothing_moves(seen, table, owned, owned & has_gradient, rates):
+            yield self._all_still(table, owned, owned & has_gradient)
             return
         still = {}
         lost = self._lost(table, owned & has_gradient, rates)
@@ -115,22 +116,40 @@ class LostUpdates(DefaultRule):
         )
 
     def _nothing_moves(
-        self, seen: ObservedStep, table: Parameters, candidates: Any, rates: dict[int, float]
+        self,
+        seen: ObservedStep,
+        table: Parameters,
+        owned: Any,
+        with_gradient: Any,
+        rates: dict[int, float],
     ) -> bool:
         """Whether no parameter has moved at the last saved steps, although no rate is 0."""
-        update = table.update("rms")[candidates]
-        if not len(update) or not np.isfinite(update).all() or not _rates_are_known(rates):
+        facts = seen.facts
+        # Without any gradient there has to have been a backward pass, whose gradients were cleared.
+        which = with_gradient if with_gradient.any() or not facts.get("backward_passes") else owned
+        update = table.update("rms")[which]
+        is_known = (
+            len(update) and np.isfinite(update).all() and not facts.get("updates_are_sampled")
+        )
+        if not is_known or not _rates_are_known(rates):
             return False
         self.still = [] if update.any() else [*self.still, seen.step][:STILL_STEPS]
         return len(self.still) >= STILL_STEPS
 
-    def _all_still(self, table: Parameters, which: Any) -> Finding:
-        name = table.names[int(where(which)[0])]
-        coarse = (table.resolutions[which] > 1e-6).any()  # neither float32 nor float64
-        why = ": updates this small are rounded away in 16 bits" if coarse else ""
+    def _all_still(self, table: Parameters, owned: Any, with_gradient: Any) -> Finding:
+        which = with_gradient if with_gradient.any() else owned
+        name, others = table.names[int(where(which)[0])], int(which.sum()) - 1
+        if not with_gradient.any():
+            why = (
+                f"{name} and {others} others have no gradient when the optimizer steps, although a backward "
+                "pass came before: they were cleared between the two"
+            )
+        else:
+            why = f"{name} and {others} others have gradients and are bit-equal before and after each step"
+            if (table.resolutions[which] > 1e-6).any():  # neither float32 nor float64
+                why += ": updates this small are rounded away in 16 bits"
         return self.finding(
-            f"No step of the optimizer changes a parameter: {name} and {int(which.sum()) - 1} others have "
-            f"gradients and are bit-equal before and after each step{why}",
+            f"No step of the optimizer changes a parameter: {why}",
             since=self.still[0],
             tensor=name,
             statistic="parameters that a step changes",

@@ -21,6 +21,9 @@ LARGE_GRADIENT, LARGE_UPDATE = 50.0, 2.0
 """Root mean square of a gradient and of an update over that of their weights."""
 DIVERGED = 100.0
 STEPS_DIVERGED = 5
+OF_THE_INPUT = "times the rms of the input"
+GROWN_AT_START = "bad initialisation"
+"""What the cause is of outputs that explode before anything was trained."""
 RISEN = 100.0
 """Weights of a usual size at the first saved step that are so many times as large later."""
 
@@ -35,7 +38,12 @@ class NonFiniteValues(DefaultRule):
             "Look at the first tensor named here: a logarithm or a division of zero, an overflow "
             "of float16, or "
             "weights that multiply from layer to layer.",
-        )
+        ),
+        "bad initialisation": (
+            "Scale the first weights by the root of the number of inputs, and those of residual "
+            "branches by the root of the number of branches as well.",
+            "Normalise between the layers.",
+        ),
     }
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
@@ -63,6 +71,7 @@ class NonFiniteValues(DefaultRule):
                 statistic=statistic,
                 value=value,
                 limit=limit,
+                cause=GROWN_AT_START if statistic == OF_THE_INPUT else None,
             )
 
     def _non_finite(self, seen: ObservedStep) -> dict[str, Any]:
@@ -117,7 +126,7 @@ class NonFiniteValues(DefaultRule):
         times = float(outputs.column("rms")[place]) / max(scale, 1e-3)
         name = outputs.names[place]
         message = f"{name} is {times:.2g} times as large as the input: values explode on the way"
-        return {name: (seen.step, "times the rms of the input", times, GROWTH, message)}
+        return {name: (seen.step, OF_THE_INPUT, times, GROWTH, message)}
 
     def _risen(self, seen: ObservedStep) -> dict[str, Any]:
         """Weights that have grown out of all bounds since the first saved step."""

@@ -103,6 +103,15 @@ def test_steps_at_a_rate_of_zero_move_nothing(run):
     assert standing_still(run, 4).evaluate("LostUpdates") == []
 
 
+def test_gradients_that_are_cleared_before_the_step_are_found(run):
+    for _ in range(3):
+        run.kinds["gradients"].clear()
+        standing_still(run, 1)
+    ((step, finding),) = run.evaluate("LostUpdates")
+    assert (step, finding.since) == (2, 0)
+    assert "cleared between" in finding.message
+
+
 def test_a_training_that_moves_again_has_lost_nothing(run):
     standing_still(run, 2).write()
     assert standing_still(run, 2).evaluate("LostUpdates") == []

@@ -54,6 +54,22 @@ def test_a_rate_that_vanished_early_is_found_with_its_step(run):
     assert {finding.since for _, finding in found} == {26}
 
 
+def test_a_rate_that_never_leaves_zero_is_found_after_fifty_steps(run):
+    run.rate = 0.0
+    found = run.write(steps=60).evaluate("LearningRate")
+    assert found[0][0] == 50
+    assert {(finding.since, finding.value) for _, finding in found} == {(0, 0.0)}
+
+
+def test_a_warm_up_may_begin_at_a_rate_of_zero(run):
+    run.rate = 0.0
+    run.write(steps=10)
+    for step in range(50):
+        run.rate = 0.001 * step
+        run.write()
+    assert run.evaluate("LearningRate") == []
+
+
 def test_updates_that_are_far_too_small_are_found(run):
     for _ in range(12):
         for update in run.kinds["updates"].values():
@@ -125,6 +141,16 @@ def test_validation_that_wobbles_passes(run):
     assert found == []
 
 
+def test_a_wobble_at_the_floor_of_the_validation_passes(run):
+    """A fifth above its best, which is a hundredth of what the training has won."""
+    found = validations(
+        run,
+        [2, 1, 0.1, 0.05, 0.04, 0.03, 0.02],
+        [1.5, 0.9, 0.05, 0.06, 0.061, 0.06, 0.062],
+    )
+    assert found == []
+
+
 def test_generalisation_is_not_checked_without_a_validation(run):
     run.write(steps=3)
     run.hook.close()
@@ -168,6 +194,14 @@ def test_a_value_out_of_the_past_of_its_tensor_is_found(run):
     run.write(steps=2)
     ((step, finding),) = run.evaluate("ElementCorruption")
     assert (step, finding.since, finding.tensor) == (10, 10, "gradient/Net_2.weight")
+
+
+def test_values_that_become_tiny_at_different_speeds_pass(run):
+    run.write(steps=12)
+    gradient = run.kinds["gradients"]["gradient/Net_2.weight"]
+    gradient *= 1e-30
+    gradient[3, 4] = 1e-6
+    assert run.write().evaluate("ElementCorruption") == []
 
 
 def test_a_gradient_that_grows_as_a_whole_passes(run):
@@ -216,6 +250,12 @@ def test_a_nan_is_found_with_the_step_of_the_loss(run):
     run.write(steps=3)
     found = run.losses(float("nan")).evaluate("NonFiniteValues")
     assert [(finding.tensor, finding.since) for _, finding in found] == [("loss", 3)]
+
+
+def test_outputs_that_explode_before_anything_is_trained_are_a_bad_start(run):
+    run.kinds["outputs"]["4_output_0"] *= 1000
+    ((step, finding),) = run.write().evaluate("NonFiniteValues")
+    assert (step, finding.tensor, finding.cause) == (0, "4_output_0", "bad initialisation")
 
 
 def test_infinity_in_a_mask_passes(run):
