@@ -166,7 +166,7 @@ site: $(READY) ## build docs/ as a book in build/site/, and fail on a broken lin
 rules-report: $(READY) ## train small failing models and report which rules detect it (ARGS="--seeds 5")
 	@$(BIN)/python -m bench.rules $(ARGS)
 
-verdicts: $(FRAMEWORKS_READY) ## measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1")
+verdicts: $(FRAMEWORKS_READY) ## measure the default rules: false alarms, and faults found (ARGS="--tuning --seeds 1", ARGS="--random 60")
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m bench.verdicts $(ARGS)
 
 verdicts-page: $(READY) ## write docs/verdicts.md from the results of the last `make verdicts ARGS=--publish`
