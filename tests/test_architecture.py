@@ -44,7 +44,7 @@ ARROWS = {
         "config.json_config",  # an imported job is held to what a hook takes
     },
     "runs": {
-        *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger"),
+        *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger", "plain_text"),
         *("service.records", "service.rules_file"),
     },
     "companion": {

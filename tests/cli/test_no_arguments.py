@@ -1,12 +1,18 @@
 """The command without a subcommand."""
 
+from smdebug.cli.commands import COMMANDS
 from tests.cli.processes import in_a_shell
 
 
-def test_without_arguments_it_prints_its_help_line_by_line():
+def test_without_arguments_it_prints_a_short_help():
     done = in_a_shell()
     printed = done.stdout + done.stderr
     assert done.returncode == 2
-    assert printed.startswith("Usage: smdebug")
-    assert "  inspect " in printed
-    assert len(printed.splitlines()) > 20
+    assert printed.startswith("Usage: smdebug RUN ")
+    assert len(printed.splitlines()) < 16
+    assert max(map(len, printed.splitlines())) <= 90
+    named = [
+        line.split()[0] for line in printed.splitlines() if line.startswith("  ") and line[2] != " "
+    ]
+    assert named
+    assert set(named) <= set(COMMANDS)

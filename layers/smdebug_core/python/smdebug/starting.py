@@ -91,6 +91,9 @@ def start(
     include_workers: str | None = None,
     evaluate: bool | None = None,
     alerts: str | Iterable[str] | None = None,
+    config: Any = None,
+    tags: str | Iterable[str] | None = None,
+    note: str | None = None,
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
 
@@ -101,6 +104,9 @@ def start(
 
     With `evaluate`, a process beside the training evaluates the default rules and those in `rules` while it
     trains, prints problems as they are detected, and sends them to the addresses in `alerts`.
+
+    `config` is the training's hyperparameters: a dictionary, a namespace or a dataclass. They are kept with
+    `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`.
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -117,6 +123,9 @@ def start(
         include_workers=include_workers,
         evaluate=evaluate,
         alerts=alerts,
+        config=config,
+        tags=tags,
+        note=note,
     )
     if _is_watching:
         for watcher in _watchers():

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 try:
@@ -31,7 +32,7 @@ COMMANDS = {
     "plot": "Draw distributions and curves",
     "export": "Export tensors to TensorBoard, safetensors, npz or parquet",
     "zoom": "Have a training save tensors whole",
-    "runs": "List the runs of a deployed debugger",
+    "runs": "List the runs of a folder, bucket or deployed debugger",
     "status": "Show the rule status of a watched run",
     "findings": "List the findings of a watched run",
     "attach": "Add rules to a run",
@@ -48,19 +49,34 @@ COMMANDS = {
 }
 _GROUPS = {
     "Runs in a folder or bucket": (
-        *("evaluate", "watch", "ui", "inspect", "tensor", "rules", "compare", "verify"),
+        *("evaluate", "watch", "ui", "runs", "inspect", "tensor", "rules", "compare"),
+        "verify",
     ),
     "A training in progress": ("zoom",),
     "Reports and exports": ("report", "plot", "export"),
-    "Deployed debugger": (*("runs", "status", "findings", "attach", "detach", "stop", "logs"),),
+    "Deployed debugger": (*("status", "findings", "attach", "detach", "stop", "logs"),),
     "From SageMaker Debugger": ("migrate", "import-sagemaker"),
     "This machine": ("run", "demo", "local", "doctor", "completion"),
 }
 
 _COMPLETION = "_SMDEBUG_COMPLETE"
+_SHORT_HELP = """\
+Usage: smdebug RUN              what is wrong with a run (folder or s3://…)
+       smdebug COMMAND --help
+
+  watch RUN…       follow runs while they train
+  runs PLACE       list and search the runs of a folder or bucket
+  inspect RUN      steps, hyperparameters, tensors
+  compare A B      configuration and values of two runs
+  report RUN       the run as one page of HTML
+  run train.py     watch an unchanged script
+  demo             see everything at work on this machine
+
+smdebug --help lists all commands, smdebug doctor checks the installation."""
 _EXAMPLES = """
 \b
 Examples:
+  smdebug ./my-run
   smdebug inspect ./my-run
   smdebug evaluate s3://bucket/my-run --rule VanishingGradient
   smdebug report ./my-run -o report.html
@@ -96,6 +112,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
+        if name not in COMMANDS and _is_a_place(name):
+            return super().resolve_command(ctx, ["evaluate", "--short", *args])
         if name and not name.startswith("-") and name not in COMMANDS:
             from difflib import get_close_matches
 
@@ -116,6 +134,13 @@ class Commands(click.Group):
         for title, names in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name]) for name in names])
+
+
+def _is_a_place(name: str) -> bool:
+    """Return whether the first word is a run and no command: `smdebug ./my-run`."""
+    if name.startswith("-"):
+        return False
+    return "/" in name or os.sep in name or Path(name).is_dir()
 
 
 class _PipeClosed(Exception):
@@ -160,7 +185,11 @@ def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> N
     help="Show the version.",
 )
 def smdebug() -> None:
-    """Inspect saved training runs, evaluate rules on them, and query a deployed debugger."""
+    """Find out what is wrong with a training run: `smdebug RUN`.
+
+    RUN is a folder or s3://bucket/prefix. Other commands inspect saved runs, follow live ones, and query a
+    deployed debugger.
+    """
 
 
 # Since click 8.2 a command without arguments ends with this error; before, it exited after its help.
@@ -200,7 +229,10 @@ def run_command(argv: Sequence[str]) -> int:
         return _report_error(ErrorMessage(exit_codes.FAILED, text), options, end)
     except click.ClickException as error:
         if isinstance(error, _NoArguments):
-            error.show()  # which is the help
+            if args:
+                error.show()  # which is the help of the command
+            else:
+                click.echo(_SHORT_HELP, err=True)
             return exit_codes.USAGE_ERROR
         return _report_error(message_for_usage(error), options, error)
     except Exception as error:  # noqa: BLE001 - every error becomes one sentence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
-from smdebug.cli.colours import bad, faint, good
+from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import open_path
 from smdebug.cli.output import (
@@ -24,6 +24,8 @@ from smdebug.cli.progress import progress
 
 if TYPE_CHECKING:
     from smdebug.runs.comparing import Comparison
+
+_MOST_SETTINGS = 30
 
 
 @click.command("compare")
@@ -47,7 +49,7 @@ def command(
     nan_differs: bool,
     as_json: bool,
 ) -> int:
-    """Show at which step and tensor the runs ONE and OTHER diverge, and by how much.
+    """Show how the configurations of ONE and OTHER differ, and at which step and tensor the runs diverge.
 
     Values are compared with numpy.allclose, at the steps that both runs saved.
 
@@ -82,7 +84,27 @@ def command(
     return code_despite(gaps, exit_codes.PASSED if found.is_same else exit_codes.FOUND)
 
 
+def _print_config(found: Comparison) -> None:
+    from smdebug.runs.origins import value_in_words
+
+    if not found.config:
+        return
+    print_line(strong("Configuration"))
+    print_table(
+        ("", found.path, found.other),
+        [
+            (each.name, value_in_words(each.first), value_in_words(each.other))
+            for each in found.config[:_MOST_SETTINGS]
+        ],
+    )
+    left = len(found.config) - _MOST_SETTINGS
+    if left > 0:
+        print_line(faint(f"… and {left} more; --json shows all"))
+    print_line()
+
+
 def _print(found: Comparison) -> None:
+    _print_config(found)
     if found.first is not None:
         print_line(bad("✗ ") + f"they diverge at {found.first}")
     elif found.is_same:

@@ -78,6 +78,7 @@ _MOST_STEPS = 10
     "--all-steps", is_flag=True, help=f"Show every step, not only the first {_MOST_STEPS}."
 )
 @attempt_option
+@click.option("--short", is_flag=True, help="Show problems alone, by all rules that suit the run.")
 @output_options
 def command(
     path: str,
@@ -91,6 +92,7 @@ def command(
     jobs: int | None,
     all_steps: bool,
     attempt: int | None,
+    short: bool,
     as_json: bool,
 ) -> int:
     """Evaluate rules at every saved step of the run at PATH, and show what is wrong with it.
@@ -98,7 +100,7 @@ def command(
     Findings are folded into problems: causes with their symptoms, what to try, and where to read more.
     Without options, the rules are those of the run's rules.json, or else the default set. Other sets:
     `usual`, five rules of the original's that suit any training, and `all`, every one without required
-    parameters. Actions are not run.
+    parameters. Actions are not run. `smdebug PATH` is `smdebug evaluate PATH --short`.
 
     \b
     Examples:
@@ -115,10 +117,17 @@ def command(
     """
     from smdebug.rules.rule_sets import default_rules
     from smdebug.runs.diagnosing import diagnose
+    from smdebug.runs.evaluating import suitable_rules
 
     trial = open_path(path, attempt)
     with redirect_stdout(sys.stderr):  # keep what a rule prints out of the answer
-        wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
+        is_chosen = (
+            rules or settings or rule_file is not None or rules_file is not None or other_runs
+        )
+        if short and not is_chosen:
+            wanted = list(suitable_rules(trial))
+        else:
+            wanted = wanted_rules(trial, rules, settings, rule_file, rules_file, other_runs)
         wanted = [_within(rule, start_step, end_step) for rule in wanted]
         bar = Progress("evaluating", len(wanted) * len(trial.steps()))
         try:
@@ -129,7 +138,8 @@ def command(
     compared_with = dict.fromkeys(place for rule in wanted for place in rule.other_trials)
     runs = [trial, *map(open_path, compared_with)]
     gaps = [gap for run in runs for gap in warn_of_unread_files(run, steps=scope)]
-    in_short = bool(wanted) and all(rule.rule in default_rules() for rule in wanted)
+    are_default = bool(wanted) and all(rule.rule in default_rules() for rule in wanted)
+    in_short = short or are_default
     if as_json:
         print_json([{**_as_json(result, found), "left_out": gaps} for result in found.results])
     else:
@@ -138,7 +148,7 @@ def command(
             if result.has_found and (all_steps or not in_short):
                 _print(result, None if all_steps else _MOST_STEPS)
         print_others(found, in_short=in_short)
-    if found.failed or (in_short and len(found.not_checked) == len(found.results)):
+    if found.failed or (are_default and len(found.not_checked) == len(found.results)):
         return exit_codes.FAILED
     has_found = any(result.has_found for result in found.results)
     return code_despite(gaps, exit_codes.FOUND if has_found else exit_codes.PASSED)

@@ -19,14 +19,18 @@ from smdebug.cli.output import (
     print_line,
     print_table,
     size,
+    wrapped,
 )
 from smdebug.cli.progress import progress
+from smdebug.plain_text import escaped
 
 if TYPE_CHECKING:
     from smdebug.runs.overview import Overview, TensorOverview
     from smdebug.trials.trial import Trial
 
 _MOST_TENSORS = 40
+_MOST_SETTINGS = 25
+_LABEL = 10
 
 
 @click.command("inspect")
@@ -38,7 +42,7 @@ _MOST_TENSORS = 40
 def command(
     path: str, all_tensors: bool, no_values: bool, attempt: int | None, as_json: bool
 ) -> None:
-    """Summarise the run at PATH: steps, modes, workers, collections, tensors, sizes, statistics.
+    """Summarise the run at PATH: origin, hyperparameters, steps, workers, tensors, sizes, statistics.
 
     PATH is a folder or s3://bucket/prefix.
 
@@ -116,6 +120,7 @@ def _print(run: Overview, most: int | None) -> None:
         each = run.seconds_per_step
         pace = f", {number(each)} s per saved step" if each is not None else ""
         print_line(f"saved from {moment(run.first_saved)} to {moment(run.last_saved)}{pace}")
+    _print_origin(run)
     if run.incomplete_steps:
         shown = ", ".join(map(str, run.incomplete_steps[:10]))
         print_line(
@@ -167,6 +172,29 @@ def _print(run: Overview, most: int | None) -> None:
         )
         if most is not None and len(run.tensors) > most:
             print_line(faint("--tensors lists all of them"))
+
+
+def _print_origin(run: Overview) -> None:
+    """Print where the run comes from, and its hyperparameters."""
+    from smdebug.runs.origins import in_words, value_in_words
+
+    origin = run.origin
+    if origin is None:
+        return
+    for name, text in in_words(origin):
+        first, *rest = wrapped(escaped(text), indent=_LABEL)
+        print_line(faint(f"{name:<{_LABEL}}") + first.lstrip())
+        for line in rest:
+            print_line(line)
+    if origin.config:
+        print_heading("Configuration")
+        print_table(
+            ("name", "value"),
+            [(name, value_in_words(value)) for name, value in origin.config.items()],
+            limit=_MOST_SETTINGS,
+        )
+        if len(origin.config) > _MOST_SETTINGS:
+            print_line(faint("--json shows all of them"))
 
 
 def _row(tensor: TensorOverview) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
     collections/000000000/<worker>_collections.json
     events/<step:012>/<step:012>_<worker>.tfevents
     index/<step//1000:09>/<step:012>_<worker>.json
+    origin.json
     training_job_end.ts
 
 A TensorFlow device is a worker too: `/job:worker/device:GPU:0` is written `_job-worker_device-GPU-0`.
@@ -19,6 +20,7 @@ OBSERVATIONS = "smdebug/"
 """What the names of tensors begin with that hold observations of others (`files.observations`)."""
 FACTS = f"{OBSERVATIONS}facts"
 END_MARKER = "training_job_end.ts"
+ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.origin`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run
 ZOOM_KEY = "control/zoom"  # a request to save tensors whole (`files.zoom_request`)
 FIRST_FORMAT_MARKER = "collections.ts"

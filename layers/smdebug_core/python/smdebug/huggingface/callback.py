@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from smdebug.exceptions import TrainingStopped
@@ -41,7 +42,9 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     # What the Trainer calls
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        self._watch(given.get("model"))
+        model = given.get("model")
+        self._watch(model)
+        self.keep_config(lambda: _hyperparameters(args, model))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         try:
@@ -96,3 +99,13 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"Callback({self.hook.out_dir!r}, {class_name(self.model) if self.model else None})"
+
+
+def _hyperparameters(args: Any, model: Any) -> dict[str, Any]:
+    """Return the arguments of the Trainer, changed ones first, and the configuration of the model."""
+    given = args.to_sanitized_dict()
+    defaults = {each.name: each.default for each in fields(args)}
+    changed = {name: value for name, value in given.items() if value != defaults.get(name)}
+    described = getattr(getattr(unwrapped(model), "config", None), "to_diff_dict", dict)
+    of_model = described()
+    return {**changed, "model": of_model, **given}

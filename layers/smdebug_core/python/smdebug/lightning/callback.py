@@ -51,6 +51,9 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
 
     # What the Trainer calls
 
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        self.keep_config(lambda: _arguments(trainer, pl_module))
+
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:

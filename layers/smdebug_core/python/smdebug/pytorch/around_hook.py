@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from smdebug.exceptions import TrainingStopped
+from smdebug.logger import get_logger
 from smdebug.pytorch.facts import batch_facts
 from smdebug.pytorch.hook import Hook, TorchOptions
 from smdebug.saving.arguments import plain_arguments
@@ -68,6 +69,15 @@ class AroundHook:
         if plain != self._arguments:
             self._arguments = plain
             observations.note_lasting(arguments=plain)
+
+    def keep_config(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Add the arguments of the training to the hyperparameters of the run."""
+        try:
+            self.hook.add_config(make())
+        except Exception as error:  # noqa: BLE001 - of a Trainer of another version
+            get_logger().warning(
+                "The arguments of the Trainer are not kept: %s: %s", type(error).__name__, error
+            )
 
     def watch_model(self, model: Any) -> bool:
         """Watch this model in the place of the one before; return whether it is another one."""

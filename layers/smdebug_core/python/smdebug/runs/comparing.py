@@ -17,6 +17,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close, is_numeric, max_abs_difference
 from smdebug.runs.left_out import refuse_a_missing_file
 from smdebug.runs.opening import open_run
+from smdebug.runs.origins import ConfigDifference, differences, readable_origin
 from smdebug.runs.overview import collections_of
 from smdebug.trials import Trial
 
@@ -82,6 +83,8 @@ class Comparison:
     number_different: int
     differences: tuple[Difference, ...]  # in order, the first thousand
     collections: Mapping[str, CollectionComparison]
+    config: tuple[ConfigDifference, ...] = ()
+    """How the configurations, the code and the machines of the runs differ."""
 
     @property
     def is_same(self) -> bool:
@@ -104,6 +107,7 @@ class Comparison:
         for name, value in vars(self).items():
             key = "one" if name == "path" else name
             content[key] = list(value) if isinstance(value, tuple) else value
+        content["config"] = [difference.to_dict() for difference in self.config]
         content["first"] = self.first.to_dict() if self.first else None
         content["differences"] = [difference.to_dict() for difference in self.differences]
         content["collections"] = {
@@ -140,7 +144,7 @@ def compare(
     steps, other_steps = set(first.steps()), set(other.steps())
     members = collections_of(first)
     collections: defaultdict[str, CollectionComparison] = defaultdict(CollectionComparison)
-    differences: list[Difference] = []
+    found_differences: list[Difference] = []
     compared = number_different = 0
     common = names & other_names
     both = sorted(steps & other_steps)
@@ -153,8 +157,8 @@ def compare(
                 found = _difference(first, values, name, step, worker, close)
                 compared += 1
                 number_different += found is not None
-                if found is not None and len(differences) < MOST_DIFFERENCES:
-                    differences.append(found)
+                if found is not None and len(found_differences) < MOST_DIFFERENCES:
+                    found_differences.append(found)
                 for collection_name in members.get(name, (NO_COLLECTION,)):
                     _count(collections[collection_name], name, step, found)
     return Comparison(
@@ -167,8 +171,9 @@ def compare(
         tensors_only_in_other=tuple(sorted(other_names - names)),
         compared=compared,
         number_different=number_different,
-        differences=tuple(differences),
+        differences=tuple(found_differences),
         collections=dict(sorted(collections.items())),
+        config=tuple(differences(readable_origin(first), readable_origin(other))),
     )
 
 

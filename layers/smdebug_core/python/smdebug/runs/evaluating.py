@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.files.names import FACTS
 from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import catalog
 from smdebug.rules.rule_invoker import has_seen_all
-from smdebug.rules.rule_sets import ALL, DEFAULT, SET_NAMES, USUAL_RULES, default_rules
+from smdebug.rules.rule_sets import ALL, DEFAULT, SET_NAMES, USUAL, USUAL_RULES, default_rules
 from smdebug.rules.state import restore_state
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
@@ -115,6 +116,21 @@ def configurations(
     return tuple(found)
 
 
+def suitable_rules(trial: Trial) -> tuple[RuleConfiguration, ...]:
+    """Return the rules that can judge this run: its own, with the default set or else the usual rules.
+
+    The default set checks observations; a run that saved only tensors is judged by the usual rules.
+    """
+    own: tuple[RuleConfiguration, ...] = ()
+    if trial.storage.exists(RULES_FILE):
+        own = parse_rules(trial.storage.read(RULES_FILE), file=RULES_FILE)
+    names = {rule.name for rule in own}
+    has_facts = trial.observations.exist and trial.index.has_tensor(FACTS)
+    chosen = rules_of_set(trial, DEFAULT if has_facts else USUAL) or rules_of_set(trial, DEFAULT)
+    others = (RuleConfiguration(name=name, rule=name) for name in chosen if name not in names)
+    return (*own, *others)
+
+
 def rules_of_set(trial: Trial, name: str) -> list[str]:
     """Return the names of the rules in a set, as far as they apply to the run.
 
@@ -159,4 +175,12 @@ def _evaluate_rule(request: RuleRequest, trial: Trial, options: _Options) -> Rul
     return result_of(configuration, rule, result, steps, seconds=seconds, processes=processes)
 
 
-__all__ = ["RuleResult", "StepFindings", "configurations", "evaluate", "rule_class", "steps_wanted"]
+__all__ = [
+    "RuleResult",
+    "StepFindings",
+    "configurations",
+    "evaluate",
+    "rule_class",
+    "steps_wanted",
+    "suitable_rules",
+]

@@ -127,9 +127,7 @@ class LiveRun:
             pass  # the rest of the run can still be shown
 
     def _read_saved_losses(self, trial: Trial) -> None:
-        self.loss_name = self.loss_name or _most_likely_loss(
-            trial.tensor_names(collection="losses")
-        )
+        self.loss_name = self.loss_name or most_likely_loss(trial.tensor_names(collection="losses"))
         if not self.loss_name:
             return
         tensor = trial.tensor(self.loss_name)
@@ -143,7 +141,7 @@ def kept_losses(trial: Trial) -> tuple[str, list[float]] | None:
     """Return the name and values of the training loss, where the run keeps it at every step."""
     if not trial.observations.exist:
         return None
-    name = _most_likely_loss(trial.observations.series_names())
+    name = most_likely_loss(trial.observations.series_names())
     if not name:
         return None
     series = trial.series(name)
@@ -151,7 +149,8 @@ def kept_losses(trial: Trial) -> tuple[str, list[float]] | None:
     return name, [float(value) for value in (training if len(training) else series).values]
 
 
-def _most_likely_loss(names: Sequence[str]) -> str:
+def most_likely_loss(names: Sequence[str]) -> str:
+    """Return the name that is most likely the loss of the training; empty without names."""
     for wanted in _LOSS_NAMES:
         for name in names:
             if name.lower() == wanted:

@@ -10,6 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from smdebug.exceptions import DamagedFile, ObjectMissing, SMDebugError
+from smdebug.files.names import ORIGIN
+from smdebug.files.origin import Origin
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.left_out import left_out_of
@@ -74,6 +76,8 @@ class Overview:
     attempts: tuple[Attempt, ...] = ()
     attempt: int = 0
     """The number of the attempt that is shown."""
+    origin: Origin | None = None
+    """Where the run comes from, if that was kept."""
     digest_workers: int = 0
     """The workers besides `num_workers` that save digests of their copies of the model, and nothing else."""
 
@@ -112,6 +116,7 @@ class Overview:
                 name: [list(point) for point in points] for name, points in self.losses.items()
             },
             "damaged": dict(self.damaged),
+            "origin": self.origin.to_dict() if self.origin else None,
         }
 
 
@@ -130,6 +135,11 @@ def overview_of(
     damaged = {key: str(error) for key, error in trial.damaged_files.items()}
     if with_values:
         damaged.update((left.file, left.problem) for left in left_out_of(trial) if left.is_missing)
+    origin = None
+    try:
+        origin = trial.origin
+    except DamagedFile as error:
+        damaged[ORIGIN] = error.problem
     tensors = tuple(
         _tensor(name, trial, usage, members, with_values, damaged)
         for name in progress(trial.tensor_names())
@@ -156,6 +166,7 @@ def overview_of(
         damaged=damaged,
         attempts=attempts,
         attempt=attempt,
+        origin=origin,
     )
 
 

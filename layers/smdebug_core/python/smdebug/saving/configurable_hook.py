@@ -29,6 +29,7 @@ from smdebug.saving.closing import write_all
 from smdebug.saving.companion import Companion, refuse_unevaluable
 from smdebug.saving.control import Agree, ControlObject, StopWatch
 from smdebug.saving.options import HookOptions
+from smdebug.saving.origin import RunOrigin, described
 from smdebug.saving.places import get_tensorboard_dir, place_for_a_run
 from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.recorder import Recorder
@@ -100,6 +101,7 @@ class ConfigurableHook(singleton.AnyHook):
         self._untouched = _state_of(self)
         self.companion: Companion | None = None
         refuse_unevaluable(options.evaluate, options.alerts, self.out_dir)
+        self.origin = RunOrigin(described(options.config, options.tags, options.note))
         self._rules: bytes | None = None
         if options.rules is not None:
             self.set_rules(options.rules)
@@ -172,6 +174,10 @@ class ConfigurableHook(singleton.AnyHook):
 
         self._rules = rules_file_of(rules)
 
+    def add_config(self, config: Any) -> None:
+        """Add hyperparameters to those that the run keeps; names that are known stay as they are."""
+        self.origin.add(config)
+
     # Preparing
 
     def end_run(self, *, ended: bool) -> None:
@@ -227,9 +233,11 @@ class ConfigurableHook(singleton.AnyHook):
         if self._rules is not None and is_chief and not self.dry_run:
             writer.write_rules(self._rules)
             if not isinstance(plan, default_plan.DefaultPlan):
-                self._warn_of_rules(self._rules)
-        if self.options.evaluate and is_chief and not self.dry_run:
-            self.companion = Companion(self.out_dir, self.options.alerts)
+                warn_of_rules(self._rules, self.include_collections)
+        if is_chief and not self.dry_run:
+            self.origin.begin(self._storage, writer.attempt)
+            if self.options.evaluate:
+                self.companion = Companion(self.out_dir, self.options.alerts)
         notes = None
         if is_chief and self._states.is_active:
             notes = CheckpointNotes(self._states, self.training_run, writer.attempt.run_id)
@@ -239,12 +247,6 @@ class ConfigurableHook(singleton.AnyHook):
         stopping = self._stop_check(writer.attempt if is_chief else None)
         zoom = self._zoom(writer, plan)
         return PreparedRun(plan, writer, stopping, zoom, notes, dry=self.dry_run)
-
-    def _warn_of_rules(self, rules: bytes) -> None:
-        from smdebug.saving.rules_of_run import rules_without_tensors
-
-        for sentence in rules_without_tensors(rules, self.include_collections):
-            self.logger.warning("%s", sentence)
 
     def _zoom(self, writer: RunWriter, plan: SavePlan) -> Zoom | None:
         if self.options.look_for_stop is None:
@@ -335,12 +337,19 @@ class ConfigurableHook(singleton.AnyHook):
             return None
         if self.agree is None:
             self.agree = self.agreement()
-        control = None
-        if attempt is not None:
-            control = ControlObject(self._storage, attempt, look_every=look_every)
+        place = self._storage
+        control = None if attempt is None else ControlObject(place, attempt, look_every=look_every)
         if control is None and self.agree is None:
             return None
         return StopCheck(StopWatch(control, self.agree), lambda: self.on_stop)
+
+
+def warn_of_rules(rules: bytes, saved: Iterable[str]) -> None:
+    """Log each rule that will find nothing to check among the saved collections."""
+    from smdebug.saving.rules_of_run import rules_without_tensors  # most hooks have no rules
+
+    for sentence in rules_without_tensors(rules, saved):
+        get_logger().warning("%s", sentence)
 
 
 def _state_of(hook: ConfigurableHook) -> tuple[Any, ...]:

@@ -61,6 +61,9 @@ class HookOptions:
     look_for_stop: float | None = LOOK_EVERY
     evaluate: bool | Literal["here"] | None = None
     alerts: str | Iterable[str] = ()
+    config: Any = None
+    tags: str | Iterable[str] | None = None
+    note: str | None = None
 
     def __post_init__(self) -> None:
         if self.reduction_config is not None and not isinstance(

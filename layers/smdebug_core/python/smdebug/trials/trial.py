@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smdebug.config.collection_manager import CollectionManager
+    from smdebug.files.origin import Origin
     from smdebug.storage import Storage
     from smdebug.trials.attempts import Attempt
     from smdebug.trials.known_steps import KnownSteps, RunSource
@@ -296,6 +297,13 @@ class Trial(Observed):
     def collection_manager(self) -> CollectionManager:
         """The collections as read from the run."""
         return self._run.collections
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the run comes from: command, versions, commit, hyperparameters; None if it was not kept."""
+        from smdebug.trials.origin import read_origin
+
+        return read_origin(self.storage)
 
     # How far the run has come
 

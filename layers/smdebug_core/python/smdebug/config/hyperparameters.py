@@ -1,0 +1,107 @@
+"""Hyperparameters of any form as a flat mapping of plain values: `{"optimizer": {"lr": 0.1}}` is
+`{"optimizer.lr": 0.1}`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+from smdebug.config.secrets import without_secret
+from smdebug.exceptions import SMDebugTypeError
+
+MOST_VALUES = 1000
+LONGEST_TEXT = 500
+MOST_IN_A_LIST = 50
+_DEEPEST = 8
+
+Plain = bool | int | float | str | None | list[Any]
+
+
+def flat_config(config: Any, what: str = "config") -> dict[str, Plain]:
+    """Return the values of a mapping, a namespace, a dataclass or an object with `to_dict()`, by dotted name.
+
+    Secrets are left out by name. What JSON does not know becomes text. Values beyond 1,000 are dropped.
+    """
+    if config is None:
+        return {}
+    members = _members(config)
+    if members is None:
+        raise SMDebugTypeError(
+            f"{what} must be a dictionary of hyperparameters, a namespace or a dataclass, "
+            f"not {type(config).__name__}"
+        )
+    flat: dict[str, Plain] = {}
+    for name, value in _flattened(members, "", 0):
+        if len(flat) >= MOST_VALUES:
+            break
+        flat[name] = value
+    return flat
+
+
+def _members(value: Any) -> Mapping[Any, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, Namespace | SimpleNamespace):
+        return vars(value)
+    if isinstance(value, type):
+        return None
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        return {each.name: getattr(value, each.name, None) for each in fields}
+    for method in ("model_dump", "to_dict"):
+        convert = getattr(value, method, None)
+        if callable(convert):
+            try:
+                converted = convert()
+            except Exception:  # noqa: BLE001 - of somebody else's class
+                return None
+            return converted if isinstance(converted, Mapping) else None
+    return None
+
+
+def _flattened(members: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[tuple[str, Plain]]:
+    for key, value in members.items():
+        name = f"{prefix}{key}"[:LONGEST_TEXT]
+        inner = None if isinstance(value, str) or depth >= _DEEPEST else _inner(value)
+        if inner:
+            yield from _flattened(inner, f"{name}.", depth + 1)
+        else:
+            yield name, plain_value(name, value)
+
+
+def _inner(value: Any) -> Mapping[Any, Any] | None:
+    """Return the members of a nested configuration. An object with methods of its own is shown as text."""
+    is_nested = isinstance(value, Mapping | Namespace | SimpleNamespace)
+    return _members(value) if is_nested or dataclasses.is_dataclass(value) else None
+
+
+def plain_value(name: str, value: Any) -> Plain:
+    """Return the value as JSON can hold it, shortened, without secrets."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(without_secret(name, value))[:LONGEST_TEXT]
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= 64 else str(float(value))
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, list | tuple | set | frozenset):
+        items = list(value)[:MOST_IN_A_LIST]
+        if all(isinstance(item, str | bool | int | float | None) for item in items):
+            return [plain_value(name, item) for item in items]
+    number = getattr(value, "item", None)
+    if callable(number) and getattr(value, "size", None) == 1:  # a scalar of NumPy
+        return plain_value(name, number())
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{getattr(value, '__module__', '')}.{value.__qualname__}"[:LONGEST_TEXT]
+    try:
+        return str(without_secret(name, str(value)))[:LONGEST_TEXT]
+    except Exception:  # noqa: BLE001 - of somebody else's class
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,140 @@
+"""Where a run comes from: `origin.json`, which the first worker writes once per attempt.
+
+    {"version": 1, "run_id": "…", "training_run": 0, "started": "2026-11-22T11:40:00+00:00",
+     "command": ["python", "train.py", "--lr", "0.1"], "python": "3.11.9", "platform": "Linux-6.1-x86_64",
+     "host": "gpu-7", "packages": {"torch": "2.13.0"},
+     "git": {"commit": "4f2c…", "branch": "main", "dirty": true},
+     "config": {"lr": 0.1, "optimizer.name": "adam"}, "tags": ["baseline"], "note": "…"}
+
+Every key is optional to a reader. The configuration is flat; values are numbers, texts, booleans, null and
+lists of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from smdebug.exceptions import DamagedFile
+from smdebug.files.names import ORIGIN
+
+VERSION = 1
+MAX_BYTES = 1 << 20
+_MOST_ENTRIES = 2000
+_LONGEST = 2000
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The command, versions, host, commit and hyperparameters of a run."""
+
+    run_id: str = ""
+    training_run: int = 0
+    started: str = ""
+    command: tuple[str, ...] = ()
+    python: str = ""
+    platform: str = ""
+    host: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
+    branch: str = ""
+    dirty: bool | None = None
+    """Whether tracked files had changes that were not committed; None if that is unknown."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+    def encode(self) -> bytes:
+        """Return the content of the file."""
+        content: dict[str, Any] = {"version": VERSION}
+        for name in ("run_id", "started", "python", "platform", "host", "note"):
+            if getattr(self, name):
+                content[name] = getattr(self, name)
+        content["training_run"] = self.training_run
+        content["command"] = list(self.command)
+        content["packages"] = dict(self.packages)
+        if self.commit:
+            content["git"] = {"commit": self.commit, "branch": self.branch, "dirty": self.dirty}
+        content["config"] = dict(self.config)
+        content["tags"] = list(self.tags)
+        text = json.dumps(content, ensure_ascii=True, indent=1, allow_nan=False)
+        return (text + "\n").encode()
+
+    @classmethod
+    def parse(cls, data: bytes, place: str = ORIGIN) -> Origin:
+        """Return what the file says, without what has another form; `DamagedFile` if it is no JSON object."""
+        if len(data) > MAX_BYTES:
+            raise DamagedFile(
+                place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read"
+            )
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise DamagedFile(place, f"its JSON cannot be read: {error}") from error
+        if not isinstance(content, dict):
+            raise DamagedFile(place, f"its JSON is no object but {type(content).__name__}")
+        git = content.get("git")
+        git = git if isinstance(git, dict) else {}
+        dirty = git.get("dirty")
+        attempt = content.get("training_run")
+        config = content.get("config")
+        packages = content.get("packages")
+        return cls(
+            run_id=_text(content.get("run_id")),
+            training_run=attempt if type(attempt) is int else 0,
+            started=_text(content.get("started")),
+            command=_texts(content.get("command")),
+            python=_text(content.get("python")),
+            platform=_text(content.get("platform")),
+            host=_text(content.get("host")),
+            packages={
+                name: _text(version)
+                for name, version in _entries(packages)
+                if isinstance(version, str)
+            },
+            commit=_text(git.get("commit")),
+            branch=_text(git.get("branch")),
+            dirty=dirty if isinstance(dirty, bool) else None,
+            config={name: value for name, value in _entries(config) if _is_plain(value)},
+            tags=_texts(content.get("tags")),
+            note=_text(content.get("note")),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            **vars(self),
+            "command": list(self.command),
+            "tags": list(self.tags),
+            "packages": dict(self.packages),
+            "config": dict(self.config),
+        }
+
+
+def _entries(value: Any) -> list[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        return []
+    return [(str(name)[:_LONGEST], each) for name, each in list(value.items())[:_MOST_ENTRIES]]
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= _MOST_ENTRIES and all(
+            not isinstance(item, list) and _is_plain(item) for item in value
+        )
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int | str)
+
+
+def _text(value: Any) -> str:
+    return value[:_LONGEST] if isinstance(value, str) else ""
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(item[:_LONGEST] for item in value[:_MOST_ENTRIES] if isinstance(item, str))

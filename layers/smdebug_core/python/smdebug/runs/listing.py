@@ -1,0 +1,169 @@
+"""The runs in a folder or bucket, with where they come from and how they went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from smdebug.diagnosis.wording import headline
+from smdebug.exceptions import MissingCollectionFiles, SMDebugError
+from smdebug.files.names import COLLECTIONS_FOLDER
+from smdebug.files.origin import Origin
+from smdebug.mode_keys import ModeKeys
+from smdebug.runs.conditions import Condition, refuse_unknown_names
+from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.evaluating import suitable_rules
+from smdebug.runs.live_run import kept_losses, most_likely_loss
+from smdebug.runs.opening import open_run, refuse_a_file
+from smdebug.runs.watched_places import MOST_RUNS, runs_in
+from smdebug.storage import open_storage
+from smdebug.trials import Trial
+
+STEPS_JUDGED = 300
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """One run of a list."""
+
+    path: str
+    name: str
+    state: str = ""
+    steps: int = 0
+    last_step: int | None = None
+    loss: float | None = None
+    saved_at: datetime | None = None
+    origin: Origin = field(default_factory=Origin)
+    problems: tuple[str, ...] | None = None
+    """The headlines of its problems; None if it was not evaluated."""
+    error: str = ""
+    """Why it cannot be read, or only in part."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what conditions can be about: the configuration, and what else is known."""
+        origin = self.origin
+        around = {
+            "name": self.name,
+            "path": self.path,
+            "state": self.state,
+            "steps": self.steps,
+            "last_step": self.last_step,
+            "loss": self.loss,
+            "tag": list(origin.tags),
+            **vars(origin),
+            "command": " ".join(origin.command),
+            **origin.packages,
+        }
+        del around["config"], around["packages"]
+        return {**around, **origin.config}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            **vars(self),
+            "saved_at": self.saved_at.isoformat() if self.saved_at else None,
+            "origin": self.origin.to_dict(),
+            "problems": None if self.problems is None else list(self.problems),
+        }
+
+
+def list_runs(
+    place: str,
+    *,
+    where: Sequence[Condition] = (),
+    failing: bool = False,
+    progress: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> list[ListedRun]:
+    """Return the runs at and below a place that satisfy all conditions, in the order of their names.
+
+    With `failing`, evaluate each with its own rules and the default set, and keep those with problems.
+    """
+    found = [_listed(path, name) for path, name in progress_over(list(_paths(place)), progress)]
+    refuse_unknown_names(where, [run.facts() for run in found])
+    found = [run for run in found if all(each.matches(run.facts()) for each in where)]
+    if not failing:
+        return found
+    judged = [_judged(run) for run in found]
+    return [run for run in judged if run.problems]
+
+
+def progress_over(
+    paths: list[tuple[str, str]], progress: Callable[[Iterable[str]], Iterable[str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs while their paths pass through `progress`."""
+    names = dict(paths)
+    for path in progress(list(names)):
+        yield path, names[path]
+
+
+def varying(runs: Sequence[ListedRun], most: int) -> list[str]:
+    """Return the names of the configuration values that differ between the runs, at most so many."""
+    names = dict.fromkeys(name for run in runs for name in run.origin.config)
+    return [
+        name for name in names if len({repr(run.origin.config.get(name, ...)) for run in runs}) > 1
+    ][:most]
+
+
+def _paths(place: str) -> Iterator[tuple[str, str]]:
+    refuse_a_file(place)
+    storage = open_storage(place)
+    if next(iter(storage.list(COLLECTIONS_FOLDER)), None) is not None:
+        yield place, place.rstrip("/").rpartition("/")[2]
+        return
+    names = list(islice(runs_in(storage), MOST_RUNS))
+    if not names:
+        raise MissingCollectionFiles(f"There is no run at or below {storage.location}.")
+    yield from ((f"{place.rstrip('/')}/{name}", name) for name in names)
+
+
+def _listed(path: str, name: str) -> ListedRun:
+    try:
+        trial = open_run(path)
+        steps = trial.steps()
+    except SMDebugError as error:
+        return ListedRun(path, name, state="unreadable", error=" ".join(str(error).split()))
+    problem, origin, loss = "", None, None
+    try:
+        origin = trial.origin
+        loss = _last_loss(trial)
+    except SMDebugError as error:
+        problem = " ".join(str(error).split())
+    saved = trial.saved_at(steps[-1]) if steps else None
+    return ListedRun(
+        path,
+        name,
+        state="ended" if trial.loaded_all_steps else "not ended",
+        steps=len(steps),
+        last_step=steps[-1] if steps else None,
+        loss=loss,
+        saved_at=None if saved is None else datetime.fromtimestamp(saved, UTC),
+        origin=origin or Origin(),
+        error=problem,
+    )
+
+
+def _last_loss(trial: Trial) -> float | None:
+    kept = kept_losses(trial)
+    if kept is not None and kept[1]:
+        return kept[1][-1]
+    name = most_likely_loss(trial.tensor_names(collection="losses"))
+    if not name:
+        return None
+    tensor = trial.tensor(name)
+    mode = ModeKeys.TRAIN if tensor.steps(ModeKeys.TRAIN) else ModeKeys.GLOBAL
+    steps = tensor.steps(mode)
+    return float(tensor.reduction_value(steps[-1], "mean", mode)) if steps else None
+
+
+def _judged(run: ListedRun) -> ListedRun:
+    if run.state == "unreadable":
+        return run
+    try:
+        trial = open_run(run.path)
+        found = diagnose(trial, suitable_rules(trial), jobs=1, most_steps=STEPS_JUDGED)
+    except SMDebugError as error:
+        return replace(run, error=" ".join(str(error).split()))
+    return replace(run, problems=tuple(map(headline, found.issues)))

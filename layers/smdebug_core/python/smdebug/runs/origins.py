@@ -1,0 +1,113 @@
+"""Where runs come from, in words, and in which respects two of them differ."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, NamedTuple
+
+from smdebug.exceptions import DamagedFile
+from smdebug.files.origin import Origin
+from smdebug.trials import Trial
+
+MISSING = "–"
+_COMMIT_LETTERS = 12
+
+
+class ConfigDifference(NamedTuple):
+    """A respect in which two runs differ, with the value of each; None where a run does not have it."""
+
+    name: str
+    first: Any
+    other: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self._asdict()
+
+
+def readable_origin(trial: Trial) -> Origin | None:
+    """Return the origin of the run; None if it keeps none, or a damaged one, which `inspect` reports."""
+    try:
+        return trial.origin
+    except DamagedFile:
+        return None
+
+
+def differences(first: Origin | None, other: Origin | None) -> list[ConfigDifference]:
+    """Return what differs between the configurations of two runs, then their code, versions and machines.
+
+    Empty if one of them keeps no origin: nothing is known to differ.
+    """
+    if first is None or other is None:
+        return []
+    config = [
+        ConfigDifference(name, shown(first.config, name), shown(other.config, name))
+        for name in dict.fromkeys([*first.config, *other.config])
+        if not _is_same(first.config, other.config, name)
+    ]
+    around = [
+        ("tags", list(first.tags), list(other.tags)),
+        ("note", first.note, other.note),
+        ("commit", commit_in_words(first), commit_in_words(other)),
+        ("command", command_in_words(first), command_in_words(other)),
+        ("python", first.python, other.python),
+        *(
+            (name, first.packages.get(name), other.packages.get(name))
+            for name in sorted({*first.packages, *other.packages})
+        ),
+        ("platform", first.platform, other.platform),
+        ("host", first.host, other.host),
+    ]
+    return config + [ConfigDifference(*each) for each in around if each[1] != each[2]]
+
+
+def shown(config: Any, name: str) -> Any:
+    """Return the value of that name; an explicit null as text, to tell it from a missing one."""
+    if name not in config:
+        return None
+    return "null" if config[name] is None else config[name]
+
+
+def value_in_words(value: Any) -> str:
+    """Return a value of a configuration as text."""
+    if value is None or value == "":
+        return MISSING
+    if isinstance(value, list):
+        return ", ".join(map(value_in_words, value)) or MISSING
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def command_in_words(origin: Origin) -> str:
+    """Return the command line as one would type it."""
+    return shlex.join(origin.command)
+
+
+def commit_in_words(origin: Origin) -> str:
+    """Return commit and branch: `4f2c81aa03bd (main), with uncommitted changes`."""
+    if not origin.commit:
+        return ""
+    branch = f" ({origin.branch})" if origin.branch else ""
+    changed = ", with uncommitted changes" if origin.dirty else ""
+    return f"{origin.commit[:_COMMIT_LETTERS]}{branch}{changed}"
+
+
+def in_words(origin: Origin) -> list[tuple[str, str]]:
+    """Return the lines of an origin, except its configuration: what each is, and its value."""
+    packages = ", ".join(f"{name} {version}" for name, version in origin.packages.items())
+    lines = [
+        ("command", command_in_words(origin)),
+        ("commit", commit_in_words(origin)),
+        ("versions", f"Python {origin.python}" + (f", {packages}" if packages else "")),
+        ("host", f"{origin.host}, {origin.platform}".strip(", ")),
+        ("tags", ", ".join(origin.tags)),
+        ("note", origin.note),
+    ]
+    return [(name, text) for name, text in lines if text and text != "Python "]
+
+
+def _is_same(first: Any, other: Any, name: str) -> bool:
+    if name not in first or name not in other:
+        return False
+    return bool(first[name] == other[name]) and isinstance(first[name], bool) == isinstance(
+        other[name], bool
+    )
