@@ -53,6 +53,7 @@ ARROWS = {
     },
     "export": {"files", "storage", "numbers", "trials", "runs"},
     "reports": {"files", "storage", "numbers", "trials", "runs", "service", "rules", "diagnosis"},
+    "notebook": {"reports", "runs", "trials", "service.records"},
     "plots": {"numbers", "trials", "runs"},
     "ui": {
         *("runs", "trials", "rules", "diagnosis", "reports", "storage", "numbers", "logger"),

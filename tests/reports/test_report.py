@@ -99,7 +99,8 @@ def test_findings_are_marked_in_the_charts_of_their_tensors():
     data = data_in(page_for(failing_run(), "VanishingGradient"))
     assert data["marks"] == [{"rule": "VanishingGradient", "steps": [40, 50, 60, 70, 80, 90]}]
     marks = {series["name"]: series["marks"] for series in data["series"]}
-    assert marks == {"fc.weight": [], "gradient/fc": [40, 50, 60, 70, 80, 90]}
+    found = [[step, "VanishingGradient"] for step in (40, 50, 60, 70, 80, 90)]
+    assert marks == {"fc.weight": [], "gradient/fc": found}
     assert [chart["name"] for chart in data["distributions"]] == ["gradient/fc"]
 
 

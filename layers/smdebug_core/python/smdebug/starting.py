@@ -94,6 +94,7 @@ def start(
     config: Any = None,
     tags: str | Iterable[str] | None = None,
     note: str | None = None,
+    system_metrics: bool = True,
 ) -> Watched:
     """Watch every training of this process from now on, and save to `out_dir` or a folder of its own.
 
@@ -106,7 +107,8 @@ def start(
     trains, prints problems as they are detected, and sends them to the addresses in `alerts`.
 
     `config` is the training's hyperparameters: a dictionary, a namespace or a dataclass. They are kept with
-    `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`.
+    `tags`, a `note`, the command line, the commit and the versions in the run's `origin.json`. Time per step,
+    CPU, memory and GPUs are measured at saved steps unless `system_metrics` is False.
     """
     global _current, _is_watching
     if out_dir is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -126,6 +128,7 @@ def start(
         config=config,
         tags=tags,
         note=note,
+        system_metrics=system_metrics,
     )
     if _is_watching:
         for watcher in _watchers():

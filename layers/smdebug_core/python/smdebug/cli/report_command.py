@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     help="Set a parameter of a rule.",
 )
 @click.option(
+    "--rule-file",
+    shell_complete=complete_place,
+    metavar="FILE",
+    help="A Python file that defines rules.",
+)
+@click.option(
     "--rules",
     "rules_file",
     shell_complete=complete_place,
@@ -76,6 +82,7 @@ def command(
     output: str | None,
     rules: tuple[str, ...],
     settings: tuple[str, ...],
+    rule_file: str | None,
     rules_file: str | None,
     no_rules: bool,
     other: str | None,
@@ -89,17 +96,18 @@ def command(
 ) -> int:
     """Write RUN as one self-contained page of HTML: verdict, curves, tensors, distributions.
 
-    RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
-    By default, the rules of the run's rules.json are evaluated, or else the default set.
+      RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
+      By default, the rules of the run's rules.json are evaluated, or else the default set.
 
-    \b
-    Examples:
-      smdebug report ./my-run -o report.html --open
-      smdebug report s3://bucket/my-run --rule VanishingGradient
-      smdebug report resnet-50 --deployed
-      smdebug report ./after --compare ./before
+      \b
+      Examples:
+        smdebug report ./my-run -o report.html --open
+        smdebug report s3://bucket/my-run --rule VanishingGradient
+        smdebug report resnet-50 --deployed
+        smdebug report ./my-run --rule-file my_rule.py
+    smdebug report ./after --compare ./before
 
-    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
+      Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
     """
     from smdebug.reports import gather, page_of
     from smdebug.reports.curves import curves_of
@@ -108,9 +116,9 @@ def command(
     from smdebug.rules.rule_sets import default_rules
     from smdebug.runs.comparing import compare
 
-    has_rules = bool(rules or settings or rules_file is not None)
     if deployed and attempt is not None:
         raise click.UsageError("--deployed shows the newest attempt: leave out --attempt")
+    has_rules = bool(rules or settings or rule_file or rules_file is not None)
     if deployed and (has_rules or no_rules):
         raise click.UsageError(
             "--deployed shows existing findings, and cannot be combined with rule options"
@@ -137,14 +145,19 @@ def command(
             trial = open_path(run, attempt)
             if not no_rules:
                 wanted = (
-                    wanted_rules(trial, rules, settings, None, rules_file, ())
+                    wanted_rules(trial, rules, settings, rule_file, rules_file, ())
                     if has_rules
                     else None
                 )
                 most = None if every_step else steps_worth(trial)
                 evaluating = bar("evaluating", looks_of(trial, wanted, most))
                 verdicts = evaluated(
-                    trial, wanted, jobs=jobs, most_steps=most, progress=evaluating.advance
+                    trial,
+                    wanted,
+                    file=rule_file,
+                    jobs=jobs,
+                    most_steps=most,
+                    progress=evaluating.advance,
                 )
                 notes = notes_on(trial, verdicts, most)
         for item in (trial, *(() if against is None else (against,))):

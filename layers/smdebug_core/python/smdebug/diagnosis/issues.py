@@ -63,6 +63,11 @@ class Issue:
         symptoms = (rule for symptom in self.symptoms for rule in symptom.rules)
         return tuple(dict.fromkeys((*self.rules, *symptoms)))
 
+    def _repr_html_(self) -> str:
+        from smdebug.diagnosis.html import issue_html  # which reads issues
+
+        return issue_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON and events have it."""
         return {

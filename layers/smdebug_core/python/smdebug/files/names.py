@@ -19,6 +19,8 @@ from typing import NamedTuple
 OBSERVATIONS = "smdebug/"
 """What the names of tensors begin with that hold observations of others (`files.observations`)."""
 FACTS = f"{OBSERVATIONS}facts"
+SYSTEM = "system"
+"""The fact of a step that holds what the training takes of its machine."""
 END_MARKER = "training_job_end.ts"
 ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.origin`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run

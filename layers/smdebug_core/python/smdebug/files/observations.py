@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from smdebug.exceptions import DamagedFile
 from smdebug.files.names import FACTS as FACTS
 from smdebug.files.names import OBSERVATIONS
+from smdebug.files.names import SYSTEM as SYSTEM
 
 LAYOUT = f"{OBSERVATIONS}layout"
 STATISTICS = f"{OBSERVATIONS}statistics/"

@@ -37,6 +37,7 @@ def chart_data(found: Gathered, others: OtherCurves) -> str:
             }
             for curve in found.curves
         ],
+        "system": [{**_line(curve), "other": _line(None)} for curve in found.system],
         "groups": [
             {"first": first, "count": len(section.series)}
             for first, section in numbered(found.sections)
@@ -72,7 +73,7 @@ def _line(curve: Curve | None) -> dict[str, Any]:
 
 def _series(series: Series, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     marks = {
-        finding.step
+        (finding.step, verdict.name)
         for verdict in verdicts
         for finding in verdict.found
         if series.name in finding.tensors
@@ -80,7 +81,7 @@ def _series(series: Series, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {
         "name": series.name,
         "odd": [list(counts) for counts in series.not_finite],
-        "marks": sorted(marks),
+        "marks": [list(mark) for mark in sorted(marks)],
         **{statistic: _packed(series.numbers[statistic]) for statistic in STATISTICS},
     }
 

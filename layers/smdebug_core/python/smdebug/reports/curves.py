@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,12 @@ class Curve:
 
 def curves_of(trial: Trial, progress: Progress = lambda done: None) -> tuple[Curve, ...]:
     """Return the losses and metrics of a run, in each mode."""
-    curves = []
+    curves = [*_series_curves(trial)]
+    kept = {curve.name for curve in curves}
     for name in scalar_names(trial):
+        if name in kept:  # its series has every step
+            progress(1)
+            continue
         tensor = trial.tensor(name)
         for mode in [*trial.modes(), ModeKeys.GLOBAL]:
             curve = _curve(tensor, mode, trial)
@@ -42,6 +46,34 @@ def curves_of(trial: Trial, progress: Progress = lambda done: None) -> tuple[Cur
                 curves.append(curve)
         progress(1)
     return tuple(curves)
+
+
+def _series_curves(trial: Trial) -> Iterator[Curve]:
+    """Yield what the run keeps of every step: losses first, without scalars of single tensors."""
+    if not trial.observations.exist:
+        return
+    tensors = {name for kind in _kinds_observed(trial) for name in kind}
+    names = [name for name in trial.observations.series_names() if name not in tensors]
+    for name in sorted(names, key=lambda name: ("loss" not in name.lower(), name))[:MOST_SCALARS]:
+        try:
+            series = trial.series(name)
+            modes = [mode for mode in ModeKeys if len(series.of(mode))]
+        except SMDebugError:  # damage is listed elsewhere
+            continue
+        for mode in modes:
+            of_mode = series.of(mode)
+            points = list(zip(of_mode.steps.tolist(), of_mode.values.tolist(), strict=True))
+            kept = with_extremes(points, MOST_POINTS)
+            steps, values = zip(*kept, strict=True)
+            yield Curve(name, mode.name, steps, values, len(points))
+
+
+def _kinds_observed(trial: Trial) -> list[list[str]]:
+    try:
+        layout = trial.observations.layout(trial.observations.steps()[-1])
+    except (SMDebugError, IndexError):
+        return []
+    return [layout.names(kind) for kind in layout.tensors]
 
 
 def scalar_names(trial: Trial) -> list[str]:

@@ -83,7 +83,10 @@ def _value(tensor: Tensor, step: int) -> NDArray[Any] | None:
     try:
         value = tensor.value(step)
     except SMDebugError:
-        return None
+        try:
+            value = tensor.sample(step)  # of a tensor that was measured and not saved
+        except SMDebugError:
+            return None
     if not is_numeric(value) or value.dtype.kind == "c":
         return None
     flat = value.reshape(-1).astype(np.float64)

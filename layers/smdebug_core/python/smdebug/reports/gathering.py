@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smdebug.diagnosis import Issue, fold
+from smdebug.diagnosis.places import layer_of
 from smdebug.mode_keys import ModeKeys
 from smdebug.reports.curves import Curve, Progress, curves_of, scalar_names
 from smdebug.reports.distributions import Distribution, distribution_of
+from smdebug.reports.measured_tensors import measured_sections
+from smdebug.reports.system import system_curves, waiting_share
 from smdebug.reports.tensor_series import (
+    MOST_TENSORS,
     Section,
     Series,
     choose_tensors,
@@ -45,6 +49,9 @@ class Gathered:
     deployed: bool = False  # the verdicts are those of the deployed application
     notes: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()  # of the model, in order, as far as they are known
+    system: tuple[Curve, ...] = ()
+    waiting: float | None = None
+    """The share of its time that the training waited for data."""
 
     @property
     def issues(self) -> list[Issue]:
@@ -79,20 +86,27 @@ def gather(
     drawn, left_out = choose_tensors(overview, members, scalars, named)
     mode, steps = _sampled_steps(trial, verdicts, zoomed)
     series = series_of(trial, drawn, steps, progress)
+    layers = layers_in_order(trial)
+    measured, unmeasured = measured_sections(trial, steps, named, MOST_TENSORS - len(series))
+    every_series = [*series, *(item for section in measured for item in section.series)]
     return Gathered(
         overview=overview,
         verdicts=tuple(verdicts),
         curves=curves,
         steps=tuple(steps),
         mode=mode,
-        sections=sections_of(series, members),
-        distributions=_distributions(trial, series, steps, named, progress),
+        sections=(*sections_of(series, members), *measured),
+        distributions=_distributions(
+            trial, every_series, steps, in_layer_order(named, layers), progress
+        ),
         disagreements=disagreements(trial, [*scalars, *drawn], steps, progress),
-        left_out=left_out,
+        left_out=left_out + unmeasured,
         latency=dict(latency or {}),
         deployed=deployed,
         notes=(*notes, *_zoom_note(zoomed)),
-        layers=layers_in_order(trial) if named else (),
+        layers=layers,
+        system=system_curves(trial),
+        waiting=waiting_share(trial),
     )
 
 
@@ -155,6 +169,12 @@ def _sampled_steps(
     room = MOST_STEPS - min(len(marked), most_marked)
     chosen = {*thinned(sorted(there), room), *thinned(sorted(marked), most_marked)}
     return mode.name, sorted(chosen)
+
+
+def in_layer_order(names: Sequence[str], layers: Sequence[str]) -> list[str]:
+    """Return the names in the order of the model's layers; those of no known layer come last."""
+    place = {layer: at for at, layer in enumerate(layers)}
+    return sorted(names, key=lambda name: place.get(layer_of(name), len(place)))
 
 
 def _distributions(

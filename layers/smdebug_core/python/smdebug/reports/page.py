@@ -20,6 +20,7 @@ from smdebug.reports.curves import Curve
 from smdebug.reports.gathering import Gathered
 from smdebug.reports.verdicts import Verdict
 from smdebug.runs.comparing import Comparison
+from smdebug.runs.origins import in_words, value_in_words
 from smdebug.runs.overview import thinned
 from smdebug.service.costs import PRICED_IN
 
@@ -35,6 +36,7 @@ _FILTERS = (
     *(wording.number, wording.cell, wording.percent, wording.plural, wording.capitalized),
     *(wording.lowered, wording.time, wording.evidence_shown, wording.outcome, wording.spoken),
     *(wording.last_numbers, wording.range_in_words, numbered),
+    value_in_words,
     *(diagnosis.headline, diagnosis.parts, diagnosis.sentence),
 )
 
@@ -69,9 +71,11 @@ def page_of(
         ("verdict", "Verdict", True),
         ("comparison", "Comparison", comparison is not None),
         ("curves", "Loss and metrics", bool(found.curves)),
+        ("system", "System", bool(found.system)),
         ("tensors", "Tensors", bool(found.sections)),
         ("distributions", "Distributions", bool(found.distributions)),
         ("workers", "Workers", run.num_workers > 1),
+        ("origin", "Origin", run.origin is not None),
         ("latency", "Time and cost", has_costs),
         ("notes", "Notes", bool(notes)),
     )
@@ -93,6 +97,9 @@ def page_of(
             comparison=comparison,
             curves=_curves(found.curves, behind),
             others=others,
+            system=_curves(found.system, {}),
+            waiting=found.waiting,
+            origin=[] if run.origin is None else in_words(run.origin),
             drawn_disagreements=found.disagreements[:MOST_WORKER_CHARTS],
             timed=timed,
             has_costs=has_costs,

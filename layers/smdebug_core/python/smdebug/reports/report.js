@@ -9,7 +9,14 @@
   const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? d3.format(".1~e")(x) : d3.format(".3~g")(x));
   const style = { background: "transparent", color: "inherit", fontSize: "12px", overflow: "visible" };
   const span = (steps) => (steps.length ? [d3.min(steps), Math.max(d3.max(steps), d3.min(steps) + 1)] : [0, 1]);
-  const allMarks = data.marks.flatMap((item) => item.steps.map((step) => ({ rule: item.rule, step })));
+  // One triangle per step, in a lane of its own below the curve, with the names of all rules.
+  const marked = (pairs) => Array.from(d3.group(pairs, (p) => p.step), ([step, some]) => ({ step, rules: Array.from(new Set(some.map((p) => p.rule))) }));
+  const allMarks = marked(data.marks.flatMap((item) => item.steps.map((step) => ({ rule: item.rule, step }))));
+  const LANE = 13;
+  const lane = (marks, r) => Plot.dot(marks, { x: "step", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: "var(--bad)", r, title: (m) => `${m.rules.join(", ")}, step ${m.step}` });
+  const rulesAt = (marks, step) => marks.filter((m) => m.step === step).map((m) => `\n▲ ${m.rules.join(", ")}`).join("");
+  // Room for the labels of an axis, whatever their length.
+  const leftOf = (values) => 14 + 6.7 * Math.max(2, ...values.map((v) => short(v).length));
   const ticks = (width) => Math.max(2, Math.floor(width / 75));
 
   // A scale from 1e-30 to 1e30 needs no more than a few labels.
@@ -27,8 +34,11 @@
     return d3.range(first, last + 1, stride).map((e) => 10 ** e);
   }
 
-  function curve(at, width) {
-    const item = data.curves[at];
+  const curve = (at, width) => line(data.curves, at, width, allMarks);
+  const system = (at, width) => line(data.system, at, width, []);
+
+  function line(items, at, width, found) {
+    const item = items[at];
     const points = item.steps.map((step, i) => ({ step, value: item.values[i] }));
     const behind = item.other.steps.map((step, i) => ({ step, value: item.other.values[i] }));
     const known = points.filter((p) => p.value !== null);
@@ -39,18 +49,19 @@
     const odd = points.filter((p) => p.value === null);
     const marks = [
       Plot.gridY({ strokeOpacity: 0.12 }),
-      ...(behind.length ? [Plot.lineY(behind, { x: "step", y: "value", stroke: "var(--second)", strokeDasharray: "4 3", ariaDescription: "the other run" })] : []),
+      ...(behind.length ? [Plot.lineY(behind, { x: "step", y: "value", stroke: "var(--other)", strokeDasharray: "4 3", ariaDescription: "the other run" })] : []),
       Plot.lineY(points, { x: "step", y: "value", stroke: "var(--accent)", strokeWidth: 1.6 }),
-      Plot.dot(allMarks, { x: "step", frameAnchor: "bottom", dy: 5, symbol: "triangle", fill: "var(--bad)", r: 3.5 }),
+      lane(found, 3.5),
       Plot.dot(odd, { x: "step", frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 4 }),
-      Plot.tip(known, Plot.pointerX({ x: "step", y: "value", title: (p) => `step ${p.step}\n${four(p.value)}` })),
+      Plot.tip(known, Plot.pointerX({ x: "step", y: "value", title: (p) => `step ${p.step}\n${four(p.value)}${rulesAt(found, p.step)}` })),
     ];
     if (known.length === 1) marks.push(Plot.dot(known, { x: "step", y: "value", fill: "var(--accent)" }));
+    const domain = low === high ? [low - 0.5 * (Math.abs(low) || 1), high + 0.5 * (Math.abs(high) || 1)] : [low, high];
+    const labels = isLog ? logTicks(domain) : d3.ticks(...d3.nice(...domain, 5), 5);
     return Plot.plot({
-      width, height: 220, style, marginLeft: 52, marginBottom: 36,
-      x: { domain: span(data.curves.flatMap((c) => [c, c.other]).filter((c) => c.steps.length).flatMap((c) => [c.steps[0], c.steps[c.steps.length - 1]])), label: "step", ticks: ticks(width), tickFormat: d3.format("~s") },
-      y: { type: isLog ? "log" : "linear", domain: low === high ? [low - 0.5 * (Math.abs(low) || 1), high + 0.5 * (Math.abs(high) || 1)] : [low, high],
-        label: null, tickFormat: short, ...(isLog ? { ticks: logTicks([low, high]) } : { ticks: 5, nice: true }) },
+      width, height: 220, style, marginLeft: leftOf(labels), marginBottom: 36, insetBottom: found.length ? LANE : 3,
+      x: { domain: span(items.flatMap((c) => [c, c.other]).filter((c) => c.steps.length).flatMap((c) => [c.steps[0], c.steps[c.steps.length - 1]])), label: "step", ticks: ticks(width), tickFormat: d3.format("~s") },
+      y: { type: isLog ? "log" : "linear", domain, label: null, tickFormat: short, ...(isLog ? { ticks: labels } : { ticks: 5, nice: true }) },
       marks,
     });
   }
@@ -74,7 +85,7 @@
     const item = data.series[at], kind = shown();
     let domain = domainOf(groupOf(at), kind);
     if (domain[0] === domain[1]) domain = [domain[0] - 0.5, domain[1] + 0.5];
-    const isLog = kind === "size";
+    const isLog = kind === "size", found = marked(item.marks.map(([step, rule]) => ({ step, rule })));
     const fit = (v) => (Number.isFinite(v) && (!isLog || v > 0) ? v : null);
     const points = data.steps
       .map((step, i) => ({ step, i, main: fit(item[isLog ? "abs_mean" : "mean"][i]), std: fit(item.std[i]), low: fit(item.minimum[i]), high: fit(item.maximum[i]), zero: item.abs_mean[i] === 0 }))
@@ -94,15 +105,15 @@
     }
     if (points.length === 1) marks.push(Plot.dot(points, { x: "step", y: "main", fill: "var(--accent)", r: 3 }));
     marks.push(
-      Plot.dot(item.marks, { x: (s) => s, frameAnchor: "bottom", dy: 3, symbol: "triangle", fill: "var(--bad)", r: 2.6 }),
+      lane(found, 2.6),
       Plot.dot(item.odd, { x: (p) => p[0], frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 3 }),
       Plot.tip(points, Plot.pointerX({ x: "step", y: "main", anchor: "bottom", title: (p) => {
         const i = p.i;
-        return `step ${p.step}\nmean |x| ${four(item.abs_mean[i])}\nstd ${four(item.std[i])}\nmin ${four(item.minimum[i])}\nmax ${four(item.maximum[i])}`;
+        return `step ${p.step}\nmean |x| ${four(item.abs_mean[i])}\nstd ${four(item.std[i])}\nmin ${four(item.minimum[i])}\nmax ${four(item.maximum[i])}${rulesAt(found, p.step)}`;
       } })),
     );
     return Plot.plot({
-      width, height: 115, style, marginLeft: 42, marginRight: 6, marginTop: 8, marginBottom: 22,
+      width, height: 120, style, marginLeft: leftOf(isLog ? logTicks(domain, 3) : d3.ticks(...domain, 4)), marginRight: 14, marginTop: 8, marginBottom: 22, insetBottom: found.length ? 10 : 3,
       x: { domain: span(data.steps), label: null, ticks: 3, tickFormat: d3.format("~s") },
       y: { type: isLog ? "log" : "linear", domain, label: null, tickFormat: short, ...(isLog ? { ticks: logTicks(domain, 3) } : { ticks: 4 }) },
       marks,
@@ -120,7 +131,7 @@
     const cells = positions.flatMap((x) => d3.range(item.bins).map((bin) => ({ x, bin, share: shares[x * item.bins + bin] })));
     const everyFew = Math.max(1, Math.ceil(item.steps.length / ticks(width)));
     return Plot.plot({
-      width, height: 220, style, marginLeft: 56, marginBottom: 32,
+      width, height: 220, style, marginLeft: leftOf(d3.ticks(item.low, item.high, 6).map(value)), marginBottom: 32,
       x: { domain: [-0.5, item.steps.length - 0.5], label: "step", ticks: positions.filter((i) => i % everyFew === 0), tickFormat: (i) => d3.format("~s")(item.steps[i]) },
       y: { domain: [item.low, item.high], label: null, ticks: 6, tickFormat: (t) => short(value(t)) },
       color: { type: "linear", domain: [0, 255], range: dark ? ["#15171b", "#82b1ff"] : ["#ffffff", "#123f8f"], interpolate: "rgb" },
@@ -140,7 +151,7 @@
     const points = item.steps.map((step, i) => ({ step, spread: item.spread[i] }));
     const top = d3.max(data.workers.flatMap((w) => w.spread)) || 1;
     return Plot.plot({
-      width, height: 115, style, marginLeft: 42, marginRight: 6, marginTop: 8, marginBottom: 22,
+      width, height: 115, style, marginLeft: 52, marginRight: 14, marginTop: 8, marginBottom: 22,
       x: { domain: span(data.steps), label: null, ticks: 3, tickFormat: d3.format("~s") },
       y: { domain: [0, top], label: null, ticks: 3, tickFormat: (v) => `${short(100 * v)}%` },
       marks: [
@@ -151,7 +162,7 @@
     });
   }
 
-  const draw = { curve, multiple, distribution, workers };
+  const draw = { curve, system, multiple, distribution, workers };
   const figures = Array.from(document.querySelectorAll("figure.chart"));
   let printing = false;
 
@@ -183,7 +194,10 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => again(figures.filter((f) => f.dataset.kind === "distribution")));
 
   const statistic = document.getElementById("statistic"), filter = document.getElementById("filter");
-  if (statistic) statistic.addEventListener("change", () => again(figures.filter((f) => f.dataset.kind === "multiple")));
+  if (statistic) statistic.addEventListener("change", () => {
+    for (const kind of ["size", "range"]) document.getElementById(`legend-${kind}`).hidden = kind !== statistic.value;
+    again(figures.filter((f) => f.dataset.kind === "multiple"));
+  });
   if (filter) {
     filter.form.addEventListener("submit", (event) => event.preventDefault());
     filter.addEventListener("input", () => {

@@ -81,12 +81,17 @@ def evaluated(
     trial: Trial,
     rules: Sequence[RequestedRule] | None = None,
     *,
+    file: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     most_steps: int | None = None,
     progress: Callable[[int], Any] = lambda done: None,
 ) -> tuple[Verdict, ...]:
-    """Evaluate the rules, by default those of the run's rules.json, or else the default set."""
-    return of_results(evaluate(trial, rules, jobs=jobs, most_steps=most_steps, progress=progress))
+    """Evaluate the rules, by default those of the run's rules.json, or else the default set.
+
+    A rule may be a class in `file`.
+    """
+    results = evaluate(trial, rules, file=file, jobs=jobs, most_steps=most_steps, progress=progress)
+    return of_results(results)
 
 
 def write_page(to: str | os.PathLike[str], page: str) -> None:

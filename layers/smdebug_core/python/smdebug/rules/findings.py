@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from html import escape
 from typing import Any
 
 from smdebug.exceptions import SMDebugTypeError
@@ -34,6 +35,16 @@ class Finding:
 
     def __str__(self) -> str:
         return self.message or _sentence(self)
+
+    def _repr_html_(self) -> str:
+        facts = {name: text for name in _FIELDS if (text := _shown(getattr(self, name)))}
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in facts.items()
+            if name != "message"
+        )
+        return f"<p><b>{escape(str(self))}</b></p><table><tbody>{rows}</tbody></table>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON: numpy numbers as numbers, "NaN" and "Infinity" as text."""
@@ -125,3 +136,10 @@ def number(value: Any) -> str:
     """Return the number as text, with four significant digits."""
     value = plain(value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _shown(value: Any) -> str:
+    """Return a field as text; empty if it was not given."""
+    if value is None or value == "" or (isinstance(value, Mapping) and not value):
+        return ""
+    return str(plain(value))

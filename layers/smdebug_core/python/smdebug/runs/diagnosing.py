@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from smdebug.diagnosis import Issue, as_text, fold
+from smdebug.diagnosis.html import issue_html
 from smdebug.diagnosis.places import layer_of
 from smdebug.diagnosis.wording import summary
 from smdebug.exceptions import SMDebugError
@@ -72,7 +73,12 @@ class Diagnosis:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        lines = [f"! {name} failed: {error}" for name, error in self.failed.items()]
+        if self.passed:
+            lines.append(f"✓ {passed_in_words(self.passed)}")
+        lines += [f"– {text}" for text in not_checked_in_words(self.not_checked)]
+        others = "<br>".join(map(escape, lines)) or escape(summary(self.issues))
+        return "".join(map(issue_html, self.issues)) + f"<p>{others}</p>"
 
 
 def diagnose(

@@ -246,7 +246,8 @@ class ConfigurableHook(singleton.AnyHook):
             self.logger.info("Saving to %s, of the collections: %s", self.out_dir, saved)
         stopping = self._stop_check(writer.attempt if is_chief else None)
         zoom = self._zoom(writer, plan)
-        return PreparedRun(plan, writer, stopping, zoom, notes, dry=self.dry_run)
+        measured = self.options.system_metrics
+        return PreparedRun(plan, writer, stopping, zoom, notes, self.dry_run, measured)
 
     def _zoom(self, writer: RunWriter, plan: SavePlan) -> Zoom | None:
         if self.options.look_for_stop is None:

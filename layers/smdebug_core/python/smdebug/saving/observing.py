@@ -6,7 +6,7 @@ that brings a new tensor writes a new layout; one that lacks a tensor leaves its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -22,6 +22,7 @@ from smdebug.files.observations import (
     SAMPLES,
     SERIES,
     STATISTICS,
+    SYSTEM,
     Layout,
     ObservedTensor,
     json_array,
@@ -81,6 +82,8 @@ class StepObservations:
         self._lasting: dict[str, Any] = {}
         self._carried: dict[str, list[tuple[int, int, int, Any]]] = {}
         self._layout_step: int | None = None
+        self.system: Callable[[], dict[str, Any]] | None = None
+        """Returns what the training takes of its machine, behind the training."""
 
     @property
     def carries_series(self) -> bool:
@@ -133,12 +136,15 @@ class StepObservations:
     def hand_over(self, step: int) -> Iterator[Handed]:
         """The step's tensors, each with what computes it; what was gathered begins anew."""
         series, observed, facts = self._carried, self._rows, self._facts
+        system, self.system = self.system, None
         self._carried, self._rows, self._facts = {}, {}, {}
         self.series_names.update(series)
         for name, values in series.items():
             yield Handed(f"{SERIES}{name}", partial(_series, values))
         if not observed and not facts:
             return
+        if system is not None:
+            facts = {**facts, SYSTEM: system}
         if self._layout_step is None:
             self._layout_step = step
             layout = self._layout()

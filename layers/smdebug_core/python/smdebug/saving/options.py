@@ -64,6 +64,7 @@ class HookOptions:
     config: Any = None
     tags: str | Iterable[str] | None = None
     note: str | None = None
+    system_metrics: bool = True
 
     def __post_init__(self) -> None:
         if self.reduction_config is not None and not isinstance(
@@ -89,7 +90,7 @@ class HookOptions:
         )
         says_nothing = chosen == (None,) * len(chosen) and self.include_collections is None
         object.__setattr__(self, "_chooses_tensors", not says_nothing)
-        for flag in ("export_tensorboard", "dry_run", "save_all"):
+        for flag in ("export_tensorboard", "dry_run", "save_all", "system_metrics"):
             object.__setattr__(self, flag, truth(getattr(self, flag), flag))
         object.__setattr__(self, "save_config", SaveConfig.parse(self.save_config))
         object.__setattr__(self, "include_regex", self._patterns())

@@ -21,6 +21,8 @@ class PreparedRun(NamedTuple):
     zoom: Zoom | None = None
     checkpoints: CheckpointNotes | None = None
     dry: bool = False
+    measures_system: bool = False
+    """Whether to keep what the training takes of its machine, under the default plan."""
 
     @property
     def records(self) -> bool:

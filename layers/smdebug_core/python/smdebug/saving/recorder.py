@@ -21,6 +21,7 @@ from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.recorder_states import TABLE, Offer, State
 from smdebug.saving.save_plan import NOBODY, Members, ModePlan, Wanted
 from smdebug.saving.step_clock import StepClock
+from smdebug.saving.system_metrics import SystemMetrics
 
 Array = np.ndarray[Any, Any]
 NOTHING_DUE = ModePlan(())
@@ -68,6 +69,8 @@ class Recorder:
         self.open: OpenStep | None = None
         self.warn_once = WarnOnce()
         self.capture = Capture(adapter, self.warn_once)
+        self.system: SystemMetrics | None = None
+        """Measures what the training takes of its machine; None where that is not kept."""
         self._prepare = prepare
         self._clock = clock
         self._first = clock.step
@@ -134,6 +137,8 @@ class Recorder:
             return False
         self._idle -= 1
         self._passed += 1
+        if self.system is not None:
+            self.system.begin_step()
         self.state = _ROWS[self.state].begin
         return True
 
@@ -159,6 +164,10 @@ class Recorder:
                 self.due = self.place_due(self.due, clock, is_next_due)
             if self.capture.zoom is not None:
                 self.due = self.capture.zoom.widened(self.due, clock)
+        if self.system is not None:
+            self.system.begin_step()
+            if self.due and self.capture.observer is not None:
+                self.capture.observer.observations.system = self.system.sample()
         if self._waiting:
             self._save_waiting()
         if run is not None and run.checkpoints is not None and self.state < _QUIET:
@@ -170,6 +179,8 @@ class Recorder:
         """End the step and hand it over, marked if it was interrupted."""
         self.state = _ROWS[self.state].end
         self.due = NOBODY
+        if self.system is not None:
+            self.system.end_step()
         if self.open is not None:
             self.open.interrupted = interrupted
             self.hand_over()
@@ -182,6 +193,7 @@ class Recorder:
                 self.capture.zoom = self.run.zoom
                 if isinstance(self.run.plan, DefaultPlan):
                     self.capture.observe(digests_only=self.run.plan.digests_only)
+                    self.system = SystemMetrics() if self.run.measures_system else None
                     self.run.plan.entered(self.clock.mode, self.clock.mode_step + 1)
                 self._mode_plan = self.run.plan.of_mode(self.clock.mode)
             else:

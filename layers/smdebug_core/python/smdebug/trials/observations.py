@@ -137,6 +137,13 @@ class Observations:
         own = self._facts(step, mode, worker)
         return {**self.layout(step, mode, worker).facts, **own}
 
+    def facts_of_step(self, step: int, worker: str | None = None) -> dict[str, Any]:
+        """What was true of the global step alone; empty if this worker kept no facts of it."""
+        try:
+            return self._facts(step, GLOBAL, worker)
+        except TensorUnavailableForStep:
+            return {}
+
     def layout(self, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None) -> Layout:
         """The layout that holds at the step."""
         return self.layout_at(self._facts(step, mode, worker).get("layout"), worker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from smdebug.files.names import SYSTEM
 from smdebug.mode_keys import ModeKeys
 
 if TYPE_CHECKING:
@@ -42,6 +43,18 @@ class Observed:
     ) -> dict[str, Any]:
         """Return what was true of the step: modes of modules, optimizers, the form of the batch, the loss."""
         return self.observations.facts(step, mode, worker)
+
+    def system_metrics(self, worker: str | None = None) -> dict[int, dict[str, Any]]:
+        """Return what the training took of its machine at saved steps: seconds per step, CPU, memory, GPUs.
+
+        Times are averages since the saved step before. Empty if that was not kept.
+        """
+        found = {}
+        for step in self.observations.steps():
+            measured = self.observations.facts_of_step(step, worker).get(SYSTEM)
+            if isinstance(measured, dict):
+                found[step] = measured
+        return found
 
     def series(self, name: str, worker: str | None = None) -> Series:
         """Return a scalar of every step, saved or not: `trial.series("loss")`."""

@@ -17,6 +17,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import compute_reduction
 from smdebug.trials.arguments import as_mode
 from smdebug.trials.progress import StepState
+from smdebug.trials.shown import ShownTensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +67,7 @@ class TensorHome(Protocol):
         """Return the tensor of that name."""
 
 
-class Tensor:
+class Tensor(ShownTensor):
     """A named value across steps, from `trial.tensor(name)`."""
 
     def __init__(self, name: str, trial: TensorHome):

@@ -32,6 +32,7 @@ from smdebug.trials.name_matching import (
 from smdebug.trials.observed import Observed
 from smdebug.trials.progress import StepState
 from smdebug.trials.refresh_switch import RefreshSwitch
+from smdebug.trials.shown import ShownRun
 from smdebug.trials.tensor import NamedTensor, Tensor
 from smdebug.trials.values import MOST_READERS, ValueReader, in_parallel
 from smdebug.trials.waiting import Clock, WaitLimits
@@ -52,7 +53,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Trial(Observed):
+class Trial(Observed, ShownRun):
     """What one run has saved so far.
 
     Queries refresh the trial first, unless `no_refresh` is in force or the run has ended. Steps are counted

@@ -1,0 +1,115 @@
+"""What a training takes of its machine: time per step, waiting for data, CPU, memory, GPUs.
+
+The training itself reads two clocks per step. Memory and GPUs are read behind it, when the step is written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from smdebug.saving.gpu_metrics import gpus
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class SystemMetrics:
+    """Measures between one saved step and the next.
+
+    Time between the end of a step and the beginning of the next is waiting: for data, and for whatever else
+    the script does there. Steps whose end is not known, as of a model's forward alone, wait for nothing.
+    """
+
+    __slots__ = ("_clock", "_cpu_before", "_ended", "_since", "_steps", "_waited")
+
+    def __init__(self, clock: Callable[[], float] = perf_counter):
+        self._clock = clock
+        self._ended: float | None = None
+        self._since: float | None = None
+        self._steps = 0
+        self._waited = 0.0
+        self._cpu_before = 0.0
+
+    def begin_step(self) -> None:
+        """Note that a step begins."""
+        self._steps += 1
+        if self._ended is not None:
+            self._waited += self._clock() - self._ended
+            self._ended = None
+
+    def end_step(self) -> None:
+        """Note that the step has ended, as far as is known so far."""
+        self._ended = self._clock()
+
+    def sample(self) -> Callable[[], dict[str, Any]]:
+        """Return what completes the metrics behind the training; measuring begins anew."""
+        now, cpu = self._clock(), _cpu_seconds()
+        metrics: dict[str, Any] = {}
+        if self._since is not None and self._steps and now > self._since:
+            taken = now - self._since
+            metrics["step_seconds"] = _rounded(taken / self._steps)
+            metrics["waiting_seconds"] = _rounded(self._waited / self._steps)
+            metrics["cpu_percent"] = _rounded(100 * (cpu - self._cpu_before) / taken)
+        self._since, self._cpu_before, self._steps, self._waited = now, cpu, 0, 0.0
+
+        def completed() -> dict[str, Any]:
+            return {**metrics, **_machine()}
+
+        return completed
+
+
+def _machine() -> dict[str, Any]:
+    """Return the memory of this process and of the machine, and the GPUs."""
+    found: dict[str, Any] = {}
+    memory = resident_bytes()
+    if memory is not None:
+        found["memory_bytes"] = memory
+    share = machine_memory_percent()
+    if share is not None:
+        found["machine_memory_percent"] = _rounded(share)
+    try:
+        known = gpus()
+        devices = [] if known is None else known.read()
+    except Exception:  # noqa: BLE001 - a driver may fail in any way
+        devices = []
+    if devices:
+        found["gpus"] = devices
+    return found
+
+
+def resident_bytes() -> int | None:
+    """Return the memory that this process has in RAM; on systems other than Linux, the most it ever had."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - read often
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most if sys.platform == "darwin" else most * 1024)
+
+
+def machine_memory_percent() -> float | None:
+    """Return the share of the machine's memory that is in use; None where Linux does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:  # noqa: PTH123 - read often
+            lines = dict(line.split(":", 1) for line in file.read(4096).splitlines() if ":" in line)
+        total, available = (int(lines[key].split()[0]) for key in ("MemTotal", "MemAvailable"))
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+    return 100 * (total - available) / total if total > 0 else None
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
