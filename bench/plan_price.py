@@ -114,10 +114,10 @@ class Training:
 
 
 @contextmanager
-def the_plan(model: nn.Module) -> Iterator[None]:
-    """A hook with a path and nothing else."""
+def the_plan(model: nn.Module, **options: Any) -> Iterator[None]:
+    """A hook with a path, and these options that are no choice of tensors."""
     folder = tempfile.mkdtemp(dir=FOLDER)
-    hook = smd.Hook(f"{folder}/run")
+    hook = smd.Hook(f"{folder}/run", **options)
     hook.register_module(model)
     hook.set_mode(smd.modes.TRAIN)
     try:
@@ -177,14 +177,14 @@ class Price:
 
 
 def price_of_plan(
-    make: Callable[[], tuple[nn.Module, torch.Tensor]], steps: int, rounds: int
+    make: Callable[[], tuple[nn.Module, torch.Tensor]], steps: int, rounds: int, **options: Any
 ) -> Price:
     """Train so many steps with and without, in turn. The first ten steps do not count."""
     bare, idle, due = [], [], []
     for _ in range(rounds):
         plain = Training(make).steps(0, steps)[10:]
         training = Training(make)
-        with the_plan(training.model):
+        with the_plan(training.model, **options):
             taken = training.steps(0, steps)[10:]
         quiet = [t for step, t in enumerate(taken, 10) if not is_due(step) and not is_due(step - 1)]
         usual = statistics.median(quiet)
@@ -254,6 +254,13 @@ def price_table(rounds: int = 5) -> Table:
     of_step = f"of {small.bare * 1e3:.2f} ms"
     table.row("MLP, a step with nothing due", f"{small.idle * 1e3:.3f} ms", of_step, "<= 0.02 ms")
     table.row("MLP, a due step", f"{small.due * 1e3:.2f} ms", of_step, "<= 0.6 ms")
+    for name, options in (
+        ("without system metrics", {"system_metrics": False}),
+        ('evaluated beside it (evaluate="here")', {"evaluate": "here"}),
+    ):
+        other = price_of_plan(mlp, 400, rounds, **options)
+        table.row(f"  {name}, nothing due", f"{other.idle * 1e3:.3f} ms", of_step, "")
+        table.row(f"  {name}, a due step", f"{other.due * 1e3:.2f} ms", of_step, "")
     for name, peer in (("outputs' .item()", items), ("gradients' histograms", histograms)):
         added = price_of_peer(mlp, peer, 300, rounds)
         table.row(f"  peer: {name}, each step", f"{added * 1e3:.2f} ms")
