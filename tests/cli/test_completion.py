@@ -77,6 +77,20 @@ def test_bash_hands_over_the_line_as_it_stands_since_it_parts_words_at_colons():
     assert completed("smdebug run --out-dir x tr") == ["file,tr"]
 
 
+def test_a_run_alone_completes_folders_and_then_the_options_of_evaluate():
+    assert completed("smdebug ./my") == ["dir,./my"]
+    assert "plain,--all-steps" in completed("smdebug ./my-run --all")
+
+
+def test_tensors_collections_and_workers_of_a_run_are_completed(failing):
+    assert completed(f"smdebug tensor {failing} grad") == ["plain,gradient/fc"]
+    assert completed(f"smdebug compare {failing} other --tensors lo") == ["plain,loss"]
+    assert completed(f"smdebug compare {failing} other --collection los") == ["plain,losses"]
+    assert completed(f"smdebug tensor {failing} loss --worker w") == ["plain,worker_0"]
+    assert completed(f"smdebug tensor {failing}-not-there lo") == []
+    assert completed("smdebug tensor s3://bucket/run lo") == []
+
+
 def test_bash_itself_completes_what_stands_behind_an_equals_sign():
     script = (
         f"smdebug() {{ {sys.executable} -m smdebug; }}; export -f smdebug\n"

@@ -176,6 +176,19 @@ def test_losses_of_every_step_what_is_logged_and_measurements_are_kept(run, tmp_
     assert not trial.tensor_names(regex="^scalar/")
 
 
+def test_the_run_knows_the_arguments_of_the_trainer_and_the_model(run, tmp_path):
+    callback = Callback(str(run), config={"weight_decay": "mine"})
+    train(tmp_path, callback, weight_decay=0.25, hub_token="hidden")
+    callback.close()
+    origin = smd.create_trial(str(run)).origin
+    assert origin.config["weight_decay"] == "mine"  # what a person said first
+    assert origin.config["max_steps"] == 3
+    assert origin.config["model.n_embd"] == 8
+    assert list(origin.config).index("max_steps") < list(origin.config).index("seed")
+    assert "hidden" not in (run / "origin.json").read_text(encoding="utf-8")
+    assert {"torch", "transformers"} <= set(origin.packages)
+
+
 def test_the_arguments_of_a_training_are_a_fact_without_its_secrets(run, tmp_path):
     callback = Callback(str(run))
     train(tmp_path, callback, hub_token="hidden", weight_decay=0.25)

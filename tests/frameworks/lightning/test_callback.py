@@ -208,6 +208,8 @@ def test_the_arguments_of_a_training_are_a_fact_without_its_secrets(run, tmp_pat
     arguments = smd.create_trial(str(run)).facts(5)["arguments"]
     assert (arguments["width"], arguments["api_key"]) == (3, "***")
     assert (arguments["max_epochs"], arguments["precision"]) == (2, "32-true")
+    config = smd.create_trial(str(run)).origin.config
+    assert (config["width"], config["api_key"], config["max_epochs"]) == (3, "***", 2)
 
 
 def test_accumulated_batches_are_one_step_as_in_transformers(run, tmp_path):

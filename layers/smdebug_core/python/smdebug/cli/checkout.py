@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from smdebug.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED
+from smdebug.cli.shipped import shipped_checkout
 
 # Not -m: the package may already have imported the module, and Python would warn. Ctrl-C is blocked until
 # the process can handle it. The lifeline is a pipe that closes when the parent dies, even if it is killed;
@@ -45,7 +46,7 @@ _MARK = Path("local_aws") / "__init__.py"
 
 
 def find_checkout() -> Path | None:
-    """Return the checkout that contains this library, or the current folder."""
+    """Return the checkout that contains this library or the current folder."""
     import smdebug
 
     here = Path(smdebug.__file__).resolve()
@@ -60,11 +61,11 @@ def run_from_checkout(module: str, function: str, *args: Any, **kwargs: Any) -> 
 
     Ctrl-C reaches that process, which cleans up after itself.
     """
-    checkout = find_checkout()
+    checkout = find_checkout() or shipped_checkout()
     if checkout is None:
         raise click.UsageError(
-            "This needs a checkout of the project, because the application runs from its sources. "
-            "Clone it, and run this command inside it (or: make demo)."
+            "This needs the sources of the application, which this installation lacks: install the wheel "
+            "with pip install 'smdebug-serverless[local]', or run the command inside a checkout."
         )
     if not (checkout / Path(*module.split("."))).with_suffix(".py").is_file():
         raise click.UsageError(f"The checkout at {checkout} has no {module}: update it (git pull)")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 try:
     import click
@@ -17,6 +17,9 @@ except ImportError:  # a layer, or a copy of the sources: the library without it
 from smdebug.cli import exit_codes
 from smdebug.cli.error_messages import ErrorMessage, message_for, message_for_usage
 from smdebug.plain_text import escaped
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # In the order of the help. Each is a module of this package, loaded when called.
 COMMANDS = {
@@ -121,6 +124,13 @@ class Commands(click.Group):
             hint = f"Did you mean {close[0]}?" if close else "smdebug --help lists the commands."
             raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        if "/" in incomplete or incomplete.startswith(("~", ".")):  # `smdebug ./my-run`
+            return [CompletionItem(incomplete, type="dir")]
+        return super().shell_complete(ctx, incomplete)
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with _pipe_may_close():

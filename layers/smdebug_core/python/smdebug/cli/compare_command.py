@@ -8,7 +8,7 @@ import click
 
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good, strong
-from smdebug.cli.completers import complete_place
+from smdebug.cli.completers import complete_collection, complete_place, complete_tensor
 from smdebug.cli.inputs import open_path
 from smdebug.cli.output import (
     number,
@@ -34,9 +34,19 @@ _MOST_SETTINGS = 30
 @click.option("--rtol", type=float, default=1e-5, show_default=True, help="Relative tolerance.")
 @click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
 @click.option(
-    "--tensors", "regexes", multiple=True, metavar="REGEX", help="Select tensors by name."
+    "--tensors",
+    "regexes",
+    multiple=True,
+    metavar="REGEX",
+    shell_complete=complete_tensor,
+    help="Select tensors by name.",
 )
-@click.option("--collection", metavar="NAME", help="Select the tensors of a collection.")
+@click.option(
+    "--collection",
+    metavar="NAME",
+    shell_complete=complete_collection,
+    help="Select the tensors of a collection.",
+)
 @click.option("--nan-differs", is_flag=True, help="Treat NaN as different from NaN.")
 @output_options
 def command(

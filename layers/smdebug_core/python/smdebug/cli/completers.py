@@ -1,9 +1,17 @@
-"""Complete paths and the names of rules."""
+"""Complete paths, the names of rules, and what a run in a folder has: tensors, collections, workers."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from smdebug.trials import Trial
+
+_MOST = 500
 
 
 def complete_place(
@@ -47,6 +55,48 @@ def complete_rule_or_file(
         *complete_place(ctx, parameter, incomplete),
         *complete_rule(ctx, parameter, incomplete),
     ]
+
+
+def complete_tensor(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the names of tensors of the run that the command line names."""
+    trial = _run_named(ctx)
+    names = [] if trial is None else trial.tensor_names()
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_MOST]
+
+
+def complete_collection(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the names of collections of the run that the command line names."""
+    trial = _run_named(ctx)
+    names = [] if trial is None else sorted(trial.collections())
+    return [CompletionItem(name) for name in names if _begins(name, incomplete)]
+
+
+def complete_worker(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the workers of the run that the command line names."""
+    trial = _run_named(ctx)
+    names = [] if trial is None else trial.workers()
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_MOST]
+
+
+def _run_named(ctx: click.Context) -> Trial | None:
+    """Return the run, if it is in a folder: of a bucket, each key press would be a request."""
+    given = (ctx.params.get(name) for name in ("path", "run", "first"))
+    place = next((text for text in given if isinstance(text, str)), None)
+    if place is None or not Path(place).expanduser().is_dir():
+        return None
+    from smdebug.exceptions import SMDebugError
+    from smdebug.runs.opening import open_run
+
+    try:
+        return open_run(Path(place).expanduser())
+    except (SMDebugError, OSError):
+        return None
 
 
 def _begins(name: str, incomplete: str) -> bool:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import click
 
 from smdebug.cli import exit_codes
-from smdebug.cli.completers import complete_place
+from smdebug.cli.completers import (
+    complete_collection,
+    complete_place,
+    complete_tensor,
+    complete_worker,
+)
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, plural, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
@@ -26,13 +31,23 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
     help="The output file; for TensorBoard, the folder.",
 )
 @click.option(
-    "--tensors", "regexes", multiple=True, metavar="REGEX", help="Select tensors by name."
+    "--tensors",
+    "regexes",
+    multiple=True,
+    metavar="REGEX",
+    shell_complete=complete_tensor,
+    help="Select tensors by name.",
 )
-@click.option("--collection", metavar="NAME", help="Select the tensors of a collection.")
+@click.option(
+    "--collection",
+    metavar="NAME",
+    shell_complete=complete_collection,
+    help="Select the tensors of a collection.",
+)
 @click.option(
     "--step", "steps", type=int, multiple=True, metavar="N", help="Select a step; can be repeated."
 )
-@click.option("--worker", metavar="NAME", help="Select a worker.")
+@click.option("--worker", metavar="NAME", shell_complete=complete_worker, help="Select a worker.")
 @click.option("--values", is_flag=True, help="parquet: write values as well as statistics.")
 @attempt_option
 @output_options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smdebug.cli import exit_codes
-from smdebug.cli.completers import complete_place
+from smdebug.cli.completers import complete_place, complete_tensor, complete_worker
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
 from smdebug.cli.output import output_options, print_json, print_line, size
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="REGEX",
+    shell_complete=complete_tensor,
     help="Select tensors by name; can be repeated.",
 )
 @click.option(
@@ -64,7 +65,10 @@ if TYPE_CHECKING:
     help="Draw another run beside it.",
 )
 @click.option(
-    "--worker", metavar="NAME", help="Select a worker (default: the first that saved the tensor)."
+    "--worker",
+    metavar="NAME",
+    shell_complete=complete_worker,
+    help="Select a worker (default: the first that saved the tensor).",
 )
 @attempt_option
 @output_options

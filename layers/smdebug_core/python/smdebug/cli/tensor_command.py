@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smdebug.cli.colours import faint, strong
-from smdebug.cli.completers import complete_place
+from smdebug.cli.completers import complete_place, complete_tensor, complete_worker
 from smdebug.cli.inputs import attempt_option, open_path
 from smdebug.cli.output import output_options, print_json, print_line, print_table
 from smdebug.cli.partial_reads import warn_of_unread_files
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command("tensor")
 @click.argument("path", shell_complete=complete_place)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_tensor)
 @click.option("--step", type=int, metavar="N", help="Show the value at one step.")
 @click.option(
     "--mode",
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     help="The mode in which steps are counted.",
 )
 @click.option(
-    "--worker", metavar="NAME", help="Select a worker (default: the first that saved the tensor)."
+    "--worker",
+    metavar="NAME",
+    shell_complete=complete_worker,
+    help="Select a worker (default: the first that saved the tensor).",
 )
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Show only the last N steps.")
 @attempt_option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from smdebug.cli.colours import faint
-from smdebug.cli.completers import complete_folder
+from smdebug.cli.completers import complete_folder, complete_tensor
 from smdebug.cli.output import output_options, plural, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.files.zoom_request import MOST_STEPS, STEPS
@@ -19,6 +19,7 @@ from smdebug.files.zoom_request import MOST_STEPS, STEPS
     multiple=True,
     required=True,
     metavar="REGEX",
+    shell_complete=complete_tensor,
     help="Save the tensors whose names match; can be repeated.",
 )
 @click.option(
