@@ -8,11 +8,13 @@ that wrongly needs an extra.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import venv
 import zipfile
+from itertools import chain
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
@@ -73,6 +75,21 @@ def main(dist: Path) -> None:
         subprocess.run([command, "--help"], check=True, stdout=subprocess.DEVNULL, cwd=place)
         command = place / "venv" / "bin" / "smdebug"
         subprocess.run([command, "rules"], check=True, stdout=subprocess.DEVNULL, cwd=place)
+        check_demo([*pip, "-c", place / "constraints.txt"], wheel, command, place)
+
+
+def check_demo(pip: list[str | Path], wheel: Path, command: Path, place: Path) -> None:
+    """Exit with a message unless the demo names the extra that it needs, and runs with it."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
+    demo = [command, "demo", "--json"]
+    without = subprocess.run(
+        demo, check=False, capture_output=True, text=True, cwd=place, env=environment
+    )
+    if without.returncode != 2 or "smdebug-serverless[local]" not in without.stderr:
+        sys.exit(f"Without its packages the demo ends with {without.returncode}: {without.stderr}")
+    subprocess.run([*pip, f"{wheel}[local]"], check=True)
+    subprocess.run(demo, check=True, stdout=subprocess.DEVNULL, cwd=place, env=environment)
+    print("The installed wheel ran the demo without a checkout.")
 
 
 def check_contents(wheel: Path) -> None:
@@ -85,6 +102,11 @@ def check_contents(wheel: Path) -> None:
         for path in root.rglob("*.py")
         if path.relative_to(root).parts[0] in packages
     }
+    application = chain.from_iterable(
+        (CHECKOUT / name).rglob("*.py") for name in ("functions", "infra", "local_aws")
+    )
+    for path in (*application, CHECKOUT / "examples" / "train_numpy.py"):
+        expected.add(f"smdebug/app/{path.relative_to(CHECKOUT).as_posix()}")
     with zipfile.ZipFile(wheel) as archive:
         modules = {name for name in archive.namelist() if name.endswith(".py")}
     if modules != expected:

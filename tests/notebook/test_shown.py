@@ -22,7 +22,7 @@ def trial(tmp_path):
         for step in range(30):
             with hook.step():
                 hook.record("loss", 1.0 + step * 100)
-                hook.record(f"weight{EVIL}", np.full((2, 3), np.nan if step > 20 else 1.0))
+                hook.record(f"weight{EVIL}", np.full((2, 3), np.nan if step > 5 else 1.0))
     return create_trial(str(tmp_path / "run"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 
@@ -64,9 +65,7 @@ class Issue:
         return tuple(dict.fromkeys((*self.rules, *symptoms)))
 
     def _repr_html_(self) -> str:
-        from smdebug.diagnosis.html import issue_html  # which reads issues
-
-        return issue_html(self)
+        return str(import_module("smdebug.diagnosis.html").issue_html(self))  # which reads issues
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON and events have it."""

@@ -107,5 +107,5 @@ def _hyperparameters(args: Any, model: Any) -> dict[str, Any]:
     defaults = {each.name: each.default for each in fields(args)}
     changed = {name: value for name, value in given.items() if value != defaults.get(name)}
     described = getattr(getattr(unwrapped(model), "config", None), "to_diff_dict", dict)
-    of_model = described()
+    of_model: dict[str, Any] = described()
     return {**changed, "model": of_model, **given}

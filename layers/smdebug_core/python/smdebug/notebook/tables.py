@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.runs.live_run import kept_losses
 from smdebug.runs.origins import in_words, readable_origin, value_in_words
 from smdebug.runs.overview import thinned
-from smdebug.runs.statistics import sparkline, statistics_read
+from smdebug.runs.statistics import TensorSummary, sparkline, statistics_read
 from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 
@@ -35,7 +35,7 @@ def run_html(trial: Trial) -> str:
         kept = kept_losses(trial)
         if kept is not None and kept[1]:
             name, losses = kept
-            rows.append((name, f"{_number(losses[-1])} {sparkline(thinned(losses, _MOST_POINTS))}"))
+            rows.append((name, f"{_number(losses[-1])} {sparkline(losses, _MOST_POINTS)}"))
     except SMDebugError as error:
         rows.append(("damaged", str(error)))
     origin = readable_origin(trial)
@@ -56,7 +56,7 @@ def tensor_html(tensor: Tensor) -> str:
     rows: list[Sequence[Any]] = []
     for step in shown:
         try:
-            found = statistics_read(tensor, step)
+            found = _statistics(tensor, step)
         except SMDebugError as error:
             rows.append((step, str(error)))
             continue
@@ -76,6 +76,25 @@ def tensor_html(tensor: Tensor) -> str:
     if len(shown) < len(steps):
         title += f", {len(shown)} of them shown"
     return f"<p><b>{escape(title)}</b></p>{_table(head, rows)}"
+
+
+def _statistics(tensor: Tensor, step: int) -> TensorSummary | None:
+    """Return the statistics of a saved tensor, or what was measured of one that was not saved."""
+    try:
+        return statistics_read(tensor, step)
+    except TensorUnavailableForStep:
+        matrix = tensor.trial.observations.statistics(step)
+        row = matrix.row(tensor.name)
+        kept = matrix.tensors[matrix.names.index(tensor.name)]
+        return TensorSummary(
+            minimum=row["min"],
+            maximum=row["max"],
+            mean=row["mean"],
+            std=row["std"],
+            nan=int(row["non_finite"]),
+            dtype=kept.dtype,
+            shape=kept.shape,
+        )
 
 
 def _tensors(trial: Trial) -> str:

@@ -10,6 +10,7 @@ from smdebug.diagnosis.places import layer_of
 from smdebug.mode_keys import ModeKeys
 from smdebug.reports.curves import Curve, Progress, curves_of, scalar_names
 from smdebug.reports.distributions import Distribution, distribution_of
+from smdebug.reports.inputs import ShownInput, inputs_shown
 from smdebug.reports.measured_tensors import measured_sections
 from smdebug.reports.system import system_curves, waiting_share
 from smdebug.reports.tensor_series import (
@@ -50,6 +51,9 @@ class Gathered:
     notes: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()  # of the model, in order, as far as they are known
     system: tuple[Curve, ...] = ()
+    inputs: tuple[ShownInput, ...] = ()
+    """The inputs that findings point at, as far as their values were saved."""
+    unsaved_inputs: tuple[str, ...] = ()
     waiting: float | None = None
     """The share of its time that the training waited for data."""
 
@@ -87,6 +91,7 @@ def gather(
     mode, steps = _sampled_steps(trial, verdicts, zoomed)
     series = series_of(trial, drawn, steps, progress)
     layers = layers_in_order(trial)
+    inputs, unsaved_inputs = inputs_shown(trial, verdicts)
     measured, unmeasured = measured_sections(trial, steps, named, MOST_TENSORS - len(series))
     every_series = [*series, *(item for section in measured for item in section.series)]
     return Gathered(
@@ -106,6 +111,8 @@ def gather(
         notes=(*notes, *_zoom_note(zoomed)),
         layers=layers,
         system=system_curves(trial),
+        inputs=inputs,
+        unsaved_inputs=unsaved_inputs,
         waiting=waiting_share(trial),
     )
 

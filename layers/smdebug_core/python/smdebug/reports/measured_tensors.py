@@ -76,8 +76,16 @@ class _Growing:
         if odd:
             self._odd.append((step, odd, 0))
         tensor = matrix.tensors[place]
-        known = {name: _number(values[column]) for name, column in _COLUMNS.items()}
-        self._last = step, TensorSummary(shape=tensor.shape, dtype=tensor.dtype, **known)
+        summary = TensorSummary(
+            minimum=_number(values[COLUMN["min"]]),
+            maximum=_number(values[COLUMN["max"]]),
+            mean=_number(values[COLUMN["mean"]]),
+            std=_number(values[COLUMN["std"]]),
+            abs_mean=_number(values[COLUMN["mean_abs"]]),
+            dtype=tensor.dtype,
+            shape=tensor.shape,
+        )
+        self._last = step, summary
 
     def finished(self, name: str) -> Series:
         step, summary = self._last or (None, None)

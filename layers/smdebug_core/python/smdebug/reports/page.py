@@ -70,6 +70,7 @@ def page_of(
     sections = (
         ("verdict", "Verdict", True),
         ("comparison", "Comparison", comparison is not None),
+        ("inputs", "Inputs", bool(found.inputs or found.unsaved_inputs)),
         ("curves", "Loss and metrics", bool(found.curves)),
         ("system", "System", bool(found.system)),
         ("tensors", "Tensors", bool(found.sections)),

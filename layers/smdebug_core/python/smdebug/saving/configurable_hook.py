@@ -265,8 +265,11 @@ class ConfigurableHook(singleton.AnyHook):
     @property
     def follows_default_plan(self) -> bool:
         """Whether to observe, because nobody says what to save: no option, and no change of a collection."""
-        is_untouched = not self.options.chooses_tensors and self._untouched == _state_of(self)
-        return self.observes and is_untouched
+        return (
+            self.observes
+            and not self.options.chooses_tensors
+            and self._untouched == _state_of(self)
+        )
 
     def _replicas(self, num_workers: int) -> Replicas | None:
         """The workers that save digests beside the chief; None if there are none."""
