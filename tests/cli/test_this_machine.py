@@ -14,14 +14,15 @@ from smdebug.cli import environment_checks
 from tests.cli.processes import PATHS, in_a_shell
 
 
-def test_demo_and_local_need_a_checkout(ask, monkeypatch, tmp_path):
+def test_demo_and_local_need_the_sources_of_the_application(ask, monkeypatch, tmp_path):
     from smdebug.cli import checkout
 
     assert checkout.find_checkout() == Path(__file__).parents[2]
     monkeypatch.setattr(checkout, "_MARK", Path("nowhere"))
     for name in ("demo", "local"):
         answer = ask(name)
-        assert (answer.code, "needs a checkout" in answer.err) == (2, True)
+        assert (answer.code, "needs the sources of the application" in answer.err) == (2, True)
+        assert "smdebug-serverless[local]" in answer.err
 
 
 def test_doctor_reports_what_is_installed_and_what_is_missing(ask):

@@ -86,15 +86,17 @@ def complete_worker(
 
 def _run_named(ctx: click.Context) -> Trial | None:
     """Return the run, if it is in a folder: of a bucket, each key press would be a request."""
-    given = (ctx.params.get(name) for name in ("path", "run", "first"))
-    place = next((text for text in given if isinstance(text, str)), None)
-    if place is None or not Path(place).expanduser().is_dir():
+    # Before an option has its value, click has not yet given the arguments their names.
+    given = (*(ctx.params.get(name) for name in ("path", "run", "first")), *ctx.args)
+    places = (Path(text).expanduser() for text in given if isinstance(text, str))
+    place = next(filter(Path.is_dir, places), None)
+    if place is None:
         return None
     from smdebug.exceptions import SMDebugError
     from smdebug.runs.opening import open_run
 
     try:
-        return open_run(Path(place).expanduser())
+        return open_run(place)
     except (SMDebugError, OSError):
         return None
 

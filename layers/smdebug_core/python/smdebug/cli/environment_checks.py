@@ -32,6 +32,7 @@ _EXTRAS = {
     "plots": ("matplotlib", "smdebug plot"),
     "export": ("pyarrow", "smdebug export parquet"),
     "tensorboard": ("tensorboard", "viewing exports for it"),
+    "local": ("moto", "the application on this machine"),
     "alerts": ("apprise", "alerts to chat and mail"),
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),

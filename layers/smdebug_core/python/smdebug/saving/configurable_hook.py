@@ -43,7 +43,10 @@ from smdebug.saving.zooming import COLLECTION, Zoom
 
 
 class ConfigurableHook(singleton.AnyHook):
-    """What a hook saves, when and where. Collections and rules can be configured until the first step."""
+    """What a hook saves, when and where. Collections and rules can be configured until the first step.
+
+    It is long because every option of every hook arrives here.
+    """
 
     adapter = FrameworkAdapter()
     takes_over = False
