@@ -87,8 +87,8 @@ def test_tensors_collections_and_workers_of_a_run_are_completed(failing):
     assert completed(f"smdebug compare {failing} other --tensors lo") == ["plain,loss"]
     assert completed(f"smdebug compare {failing} other --collection los") == ["plain,losses"]
     assert completed(f"smdebug tensor {failing} loss --worker w") == ["plain,worker_0"]
-    assert completed(f"smdebug tensor {failing}-not-there lo") == []
-    assert completed("smdebug tensor s3://bucket/run lo") == []
+    assert completed(f"smdebug tensor {failing}-not-there lo") == [""]
+    assert completed("smdebug tensor s3://bucket/run lo") == [""]
 
 
 def test_bash_itself_completes_what_stands_behind_an_equals_sign():
