@@ -33,6 +33,7 @@ _EXTRAS = {
     "export": ("pyarrow", "smdebug export parquet"),
     "tensorboard": ("tensorboard", "viewing exports for it"),
     "local": ("moto", "the application on this machine"),
+    "ui": ("starlette", "smdebug ui"),
     "alerts": ("apprise", "alerts to chat and mail"),
     "torch": ("torch", "the hook for PyTorch"),
     "tensorflow": ("tensorflow", "the hooks for TensorFlow and Keras"),
