@@ -11,6 +11,7 @@ from smdebug.numbers.rows import sampled_places
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.boosting import is_boosted
 from smdebug_default_rules.tensors import Modules
 
 LIMIT = 1e-5
@@ -39,7 +40,7 @@ class ConstantOutput(DefaultRule):
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         outputs, inputs = seen.statistics("outputs"), seen.statistics("inputs")
         name = Modules.of(seen).output
-        if outputs is None or inputs is None or name not in outputs:
+        if outputs is None or inputs is None or name not in outputs or is_boosted(seen):
             self.looked = False
             return
         place = outputs.names.index(name)

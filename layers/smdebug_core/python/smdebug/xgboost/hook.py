@@ -102,6 +102,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         self.hyperparameters = options.hyperparameters
         self.train_data = _matrix(options.train_data, "train_data")
         self.validation_data = _matrix(options.validation_data, "validation_data")
+        self.evaluated: dict[str, str] = {}  # which data of `evals` is of training or validation
         self.stopped: TrainingStopped | None = None
         self._observer: BoosterObserver | None = None
         self._round: tuple[int, Any] | None = None  # the round that runs, and its metrics so far

@@ -14,6 +14,7 @@ import xgboost
 
 from smdebug.numbers.batches import distinct_rows, label_facts
 from smdebug.saving.observing import StepObservations
+from smdebug.xgboost.agreement import agreement, explained_by
 
 IMPORTANCES = ("weight", "gain", "cover", "total_gain", "total_cover")
 IMPORTANCE = "importance"
@@ -23,6 +24,8 @@ MAX_PREDICTED = 100_000
 MAX_CELLS = 10_000_000
 """Rows of data with more values are not compared."""
 MOST_FEATURES = 10
+MOST_GAIN = 0.8
+"""A feature with this share of all gain is compared with the label."""
 
 
 class ObservedHook(Protocol):
@@ -30,6 +33,7 @@ class ObservedHook(Protocol):
 
     validation_data: Any
     train_data: Any
+    evaluated: Mapping[str, str]
 
     @property
     def due(self) -> int: ...
@@ -47,6 +51,7 @@ class BoosterObserver:
         self._hook = hook
         self._observations = observations
         self._facts_of: Any = None  # the data whose facts were noted
+        self._explained: dict[str, float | None] = {}  # how far the label explains a feature
 
     def end_round(self, model: Any, metrics: Iterable[tuple[str, Any]]) -> None:
         """Carry the metrics of a round, and at one that is saved measure what the booster is."""
@@ -64,11 +69,17 @@ class BoosterObserver:
 
     def _observe_booster(self, model: Any) -> None:
         settings = json.loads(model.save_config())["learner"]
-        self._observations.note_lasting(arguments=arguments_of(settings))
+        self._observations.note_lasting(
+            arguments=arguments_of(settings),
+            evaluated=dict(self._hook.evaluated),
+            stops_early="best_iteration" in model.attributes(),
+        )
         for name, value in _settings(settings["gradient_booster"]):
             if name == "learning_rate":
                 self._hook.carry("learning_rate/0/0", float(value))
-        self._observe_importance(model)
+        top = self._observe_importance(model)
+        if top is not None:
+            self._hook.guarded(lambda: self._compare_with_label(model, *top))
         data = self._data()
         if data is None or data.num_row() > MAX_PREDICTED:
             return
@@ -79,8 +90,31 @@ class BoosterObserver:
             self._hook.warn_once(f"predictions are not measured: XGBoost reports: {reason}")
             return
         self._hook.record("predictions", predictions)
+        of = "training" if data is self._hook.train_data else "validation"
+        found = agreement(predictions, data.get_label())
+        if found:
+            self._observations.note(predicted={"of": of, **found})
 
-    def _observe_importance(self, model: Any) -> None:
+    def _compare_with_label(self, model: Any, feature: str, share: float) -> None:
+        """Note how far the label explains the feature that has most of the gain."""
+        data = self._hook.train_data
+        if share < MOST_GAIN or data is None or data.num_row() * data.num_col() > MAX_CELLS:
+            return
+        if feature not in self._explained:
+            names = model.feature_names or [f"f{i}" for i in range(model.num_features())]
+            column = data.get_data()[:, [names.index(feature)]]
+            values = np.full(data.num_row(), np.nan)
+            rows = np.repeat(np.arange(data.num_row()), np.diff(column.indptr))
+            values[rows] = column.data
+            self._explained[feature] = explained_by(data.get_label(), values)
+        explained = self._explained[feature]
+        if explained is not None:
+            self._observations.note(
+                top_feature={"name": feature, "share": share, "explained": explained}
+            )
+
+    def _observe_importance(self, model: Any) -> tuple[str, float] | None:
+        """Measure what features give, and return the one with the largest share of all gain."""
         top: dict[str, list[list[Any]]] = {}
         for kind in IMPORTANCES:
             shares = importance(model, kind)
@@ -91,9 +125,11 @@ class BoosterObserver:
             values = np.array([shares.get(feature, 0.0) for feature in features], np.float32)
             self._hook.observe_as(name, IMPORTANCE)
             self._hook.record(name, values)
-            largest = sorted(shares.items(), key=lambda share: -share[1])[:MOST_FEATURES]
-            top[kind] = [list(share) for share in largest]
+            ordered = sorted(shares.items(), key=lambda share: -share[1])[:MOST_FEATURES]
+            top[kind] = [list(share) for share in ordered]
         self._observations.note(top_features=top)
+        largest = top.get("total_gain")
+        return (str(largest[0][0]), float(largest[0][1])) if largest else None
 
     def _observe_data(self) -> None:
         data = self._data()
@@ -103,6 +139,7 @@ class BoosterObserver:
         if train_data is None or train_data is self._facts_of:
             return
         self._facts_of = train_data
+        self._explained.clear()
         self._observations.note_lasting(data=data_facts(train_data))
 
     def _data(self) -> Any:
@@ -119,6 +156,7 @@ def data_facts(data: Any) -> dict[str, Any]:
         "shapes": [[rows, columns]],
         "missing": 1 - data.num_nonmissing() / cells if cells else 0.0,
         "labels": dict(label_facts(np.asarray(data.get_label()))),
+        "weighted": bool(np.asarray(data.get_weight()).size),
     }
     if cells <= MAX_CELLS:
         sparse = data.get_data()

@@ -33,8 +33,12 @@ def watch(make_hook: Callable[[Any], Any]) -> None:
             return train(params, dtrain, *args, **kwargs)
         hook.hyperparameters = dict(params)
         hook.train_data = dtrain
-        if kwargs.get("evals"):
-            hook.validation_data = kwargs["evals"][-1][0]
+        evals = list(kwargs.get("evals") or ())
+        for data, name in evals:
+            hook.evaluated[str(name)] = "training" if data is dtrain else "validation"
+        others = [data for data, _ in evals if data is not dtrain]
+        if evals:
+            hook.validation_data = others[-1] if others else dtrain
         with hook:
             return train(params, dtrain, *args, **{**kwargs, "callbacks": [*callbacks, hook]})
 
