@@ -63,6 +63,16 @@ def has_compiled() -> bool:
     return dynamo is not None and bool(dynamo.counters.get("frames"))
 
 
+def called_from_a_graph() -> bool:
+    """Return whether a function that was compiled calls, between two of its graphs."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch._dynamo.eval_frame":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def is_exporting() -> bool:
     """Return whether the model is called to be exported, not to compute."""
     asked = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7

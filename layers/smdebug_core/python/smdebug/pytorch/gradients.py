@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-Record = Callable[[str, Any], None]
+Record = Callable[[list[tuple[str, Any]]], None]
 Named = tuple[str, nn.Parameter]
 
 
@@ -71,25 +71,29 @@ class Gradients:
     def used_by(self, optimizer: torch.optim.Optimizer) -> None:
         """Record the gradients that the optimizer is about to use."""
         scale = getattr(optimizer, "grad_scale", None)  # fused optimizers divide themselves
+        used = []
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 self.has_optimizer = self.has_optimizer or id(parameter) in self._ours
                 name, _ = self._due.pop(id(parameter), (None, None))
                 if name is not None and parameter.grad is not None:
                     gradient = parameter.grad
-                    self._record(name, gradient if scale is None else gradient / scale)
+                    used.append((name, gradient if scale is None else gradient / scale))
+        self._record(used)
         if not self._due:
             self.forget()
 
     def finish(self) -> None:
         """Record the gradients that no optimizer has used: the step is over."""
+        found: list[tuple[str, Any]] = []
         for key, (name, parameter) in self._due.items():
             if key in self._kept:
-                self._record(name, self._kept[key])
+                found.append((name, self._kept[key]))
             elif key in self._before and parameter.grad is not None:
                 before = self._before[key]
                 if before is None or before.is_past(parameter.grad):
-                    self._record(name, parameter.grad)
+                    found.append((name, parameter.grad))
+        self._record(found)
         self.forget()
 
     def forget(self) -> None:

@@ -11,7 +11,7 @@ forward, inputs and outputs of layers as they occur, gradients when the optimize
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,6 @@ require("PyTorch", "torch", "torch")
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parameter import is_lazy  # noqa: E402
-from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: E402
 
 from smdebug.pytorch.activations import (  # noqa: E402
     activation_tensors,
@@ -60,6 +59,7 @@ from smdebug.pytorch.names import (  # noqa: E402
     unwrapped,
 )
 from smdebug.pytorch.observer import TorchObserver  # noqa: E402
+from smdebug.pytorch.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.process import SkippedSteps  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
 
@@ -119,6 +119,7 @@ class Hook(FrameworkHook):
         self._forward: Any = None  # the handle of the callback that begins steps
         self._by_hand = False  # the user begins the steps
         self._is_in_graph = False  # the models run inside of a compiled graph
+        self._sees_optimizers = True  # which is not so if that contains their steps
         self._modes_by_training = False  # the mode follows model.training
         self._forgot_train = False  # parameters were updated while that said evaluation
         self._optimizers: Any = None  # the handle of the callback before optimizers
@@ -126,7 +127,7 @@ class Hook(FrameworkHook):
         self._output_of: str | None = None  # the layer whose output is recorded
         self._agreement: Agreement | None = None
         self._observer: TorchObserver | None = None
-        self.gradients = Gradients(self.record, self._kept, AfterAccumulation(self))
+        self.gradients = Gradients(self.record_together, self._kept, AfterAccumulation(self))
         self._skipped_steps = SkippedSteps(self)
         self.set_up(options)
 
@@ -273,20 +274,28 @@ class Hook(FrameworkHook):
                 "are steps of training. Call model.train() after each evaluation"
             )
 
-    def register_in_graph(self, module: nn.Module) -> None:
+    def register_in_graph(self, module: nn.Module, *, with_optimizer: bool) -> None:
         """Watch a model that runs inside of a compiled graph, where its forward cannot begin steps.
 
-        Its parameters, gradients and updates are seen, its layers are not. Nothing is added to the model,
-        which would be compiled again. Whoever calls this begins the steps.
+        Its parameters and updates are seen, and its gradients unless the graph contains the optimizer, too.
+        Nothing is added to what was compiled, which would be compiled again. Whoever calls this begins the
+        steps.
         """
         self._by_hand = self._is_in_graph = True
+        self._sees_optimizers = not with_optimizer
         if take_over(self, module):
             root = self._models.add(module)
             name_layers(self._models.layers_of(module, root))
-            self._watch_optimizers()
-            self.stay_with_optimizers()
             self.gradients.of(module.parameters())
             self.gradients.has_optimizer = True
+            if with_optimizer:
+                self.warn_once(
+                    f"Gradients of {root} are not saved: its step is compiled as a whole. Compile the model "
+                    "instead of the whole step"
+                )
+            else:
+                self._watch_optimizers()
+                self.stay_with_optimizers()
 
     def has_a_loss_besides(self, name: str) -> bool:
         """Return whether a loss of another name was recorded at the step that runs."""
@@ -304,7 +313,8 @@ class Hook(FrameworkHook):
         if is_first and self.prepared_collections:
             list_for_readers(self.collection_manager, activation_tensors(self._all_layers()))
         if self._observer is None and self.recorder.capture.observer is not None:
-            self._observer = TorchObserver(self, self.recorder.capture.observer.observations)
+            observations = self.recorder.capture.observer.observations
+            self._observer = TorchObserver(self, observations, self._sees_optimizers)
             self.recorder.place_due = self._place_due
             if self._is_in_graph:
                 self._observer.measure_from_step_to_step()
@@ -345,7 +355,7 @@ class Hook(FrameworkHook):
             yield from parameters_of(unwrapped(model), root)
 
     def _record_parameters(self, parameters: list[Named]) -> None:
-        for name, parameter in parameters:
+        for name, parameter in self.recorder.observe_together(parameters):
             if is_lazy(parameter):
                 self.warn_once(
                     f"{name} is not saved at this step (nor may others be): a lazy module has no values "
@@ -357,7 +367,7 @@ class Hook(FrameworkHook):
 
     def _expect_gradients(self, parameters: list[Named]) -> None:
         # A forward without gradients is followed by none: what changes them is zero_grad().
-        if not (self._by_hand or torch.is_grad_enabled()):
+        if not (self._by_hand or torch.is_grad_enabled()) or not self._sees_optimizers:
             return
         expected = [
             (f"gradient/{name}", parameter)
@@ -381,6 +391,11 @@ class Hook(FrameworkHook):
         self.recorder.is_waiting = self._observer.accumulation.is_waiting
         return placed
 
+    def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None:
+        """Record tensors, each under its name."""
+        for name, tensor in self.recorder.observe_together(tensors):
+            self.record(name, tensor)
+
     def _kept(self, gradient: torch.Tensor) -> Any:
         """Return what the gradient is now, however it changes."""
         if gradient.is_cpu and is_plain(gradient):
@@ -389,7 +404,7 @@ class Hook(FrameworkHook):
 
     def _watch_optimizers(self) -> None:
         if self._optimizers is None:
-            self._optimizers = register_optimizer_step_pre_hook(BeforeOptimizer(self))
+            self._optimizers = before_steps(BeforeOptimizer(self))
 
     def stay_with_optimizers(self) -> None:
         """Keep the callback: an optimizer's step was compiled, and is again whenever callbacks change."""

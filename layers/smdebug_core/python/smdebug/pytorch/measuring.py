@@ -7,10 +7,12 @@ does not wait for the device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from smdebug.pytorch.arrays import is_plain
 from smdebug.pytorch.on_device import DeviceBatch, Ring
 from smdebug.pytorch.rows import measure
 from smdebug.saving.measuring import SMALL, InBatch, Measured, Measurer
@@ -37,6 +39,26 @@ class TorchMeasurer(Measurer):
         if batch is None:
             batch = self._devices[values.device] = DeviceBatch(values.device)
         return batch.add(values, digest=digest)
+
+    def fits(self, value: Any) -> bool:
+        return (
+            isinstance(value, torch.Tensor)
+            and value.dtype is torch.float32
+            and value.is_cpu
+            and 1 < value.numel() <= SMALL
+            and is_plain(value)
+        )
+
+    def measure_together(self, values: Sequence[torch.Tensor], *, digest: bool) -> list[InBatch]:
+        with torch.no_grad():
+            flat = torch.cat([value.detach().reshape(-1) for value in values]).numpy()
+        found, begin, add = [], 0, self._batch.add
+        for value in values:
+            end = begin + value.numel()
+            part = flat[begin:end]
+            found.append(add(part, part if digest else None))
+            begin = end
+        return found
 
     def kept(self, number: Any) -> Any:
         if not isinstance(number, torch.Tensor):

@@ -13,10 +13,6 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import SAMPLE_SIZE
@@ -24,6 +20,7 @@ from smdebug.pytorch import facts
 from smdebug.pytorch.accumulation import Accumulation
 from smdebug.pytorch.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.loss_graph import describe
+from smdebug.pytorch.optimizers import after_steps, before_steps
 from smdebug.pytorch.process import PROCESS, UNSCALED
 from smdebug.pytorch.updates import MIN_BYTES, Updates
 from smdebug.saving.observing import StepObservations
@@ -43,7 +40,7 @@ class ObservedHook(Protocol):
     def mode(self) -> ModeKeys: ...
     @property
     def last_step(self) -> StepClock | None: ...
-    def record(self, tensor_name: str, tensor_value: Any) -> None: ...
+    def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None: ...
     def carry(self, name: str, value: Any) -> None: ...
     def observe_inputs_of(self, layer: str) -> None: ...
     def note_update(self) -> None: ...
@@ -68,25 +65,28 @@ class _OptimizerState:
 class TorchObserver:
     """Observes one hook's training for as long as the hook keeps it."""
 
-    def __init__(self, hook: ObservedHook, observations: StepObservations):
+    def __init__(
+        self, hook: ObservedHook, observations: StepObservations, sees_optimizers: bool = True
+    ):
         self._hook = hook
         self._observations = observations
         self._names: dict[int, str] = {}
         self._roots: set[str] = set()
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
         self._states: list[_OptimizerState] = []
-        self._updates = Updates(hook.record)
+        self._updates = Updates(hook.record_together)
         self._spans_steps = False
         """Whether updates are measured from step to step, because no optimizer has the parameters."""
         self.accumulation = Accumulation()
         self._scaler: ref[Any] | None = None
         self._has_described = False
         self._backwards = 0
-        before, after = _Before(self), _After(self)
-        self._handles = [
-            register_optimizer_step_pre_hook(before),
-            register_optimizer_step_post_hook(after),
-        ]
+        self._handles: list[Any] = []
+        if sees_optimizers:  # a graph that contains their steps would be another one with callbacks
+            self._handles = [
+                before_steps(_Before(self)),
+                after_steps(_After(self)),
+            ]
         PROCESS.add(self)
 
     def close(self) -> None:

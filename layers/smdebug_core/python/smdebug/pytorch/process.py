@@ -64,9 +64,12 @@ class _Process:
         for event in _EVENTS:
             if hasattr(listener, event):
                 self._listeners[event] += (ref(listener),)
-                if event not in self._installed:
-                    self._installed.add(event)
-                    getattr(self, f"_install_{event}")()
+                self._install(event)
+
+    def install(self) -> None:
+        """Replace all functions now: a graph that contains them later would be compiled again."""
+        for event in _EVENTS:
+            self._install(event)
 
     def discard(self, listener: Any) -> None:
         """Do not call the listener any more."""
@@ -79,6 +82,11 @@ class _Process:
             listener = known()
             if listener is not None:
                 yield listener
+
+    def _install(self, event: str) -> None:
+        if event not in self._installed:
+            self._installed.add(event)
+            getattr(self, f"_install_{event}")()
 
     def _install_before_backward(self) -> None:
         torch.autograd.backward = self._backward(torch.autograd.backward)

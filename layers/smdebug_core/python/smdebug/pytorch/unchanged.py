@@ -25,6 +25,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.callbacks import (
     BeforeCompiled,
     Callback,
+    called_from_a_graph,
     has_compiled,
     in_backward,
     is_compiling,
@@ -135,6 +136,7 @@ class _Watcher:
         torch.optim.Optimizer.__init__ = optimizer_made
         nn.Module.compile = module_compiled
         _Loss.__call__ = loss_called
+        PROCESS.install()
         PROCESS.add(self)
 
     def _optimizer_made(self, optimizer: Any) -> None:
@@ -174,7 +176,7 @@ class _Watcher:
                     return
                 self._hook.follow_training_flag()
             if in_graph:
-                self._hook.register_in_graph(module)
+                self._hook.register_in_graph(module, with_optimizer=called_from_a_graph())
                 self._in_graph = True
             else:
                 self._hook.register_module(module)

@@ -9,7 +9,7 @@ import torch
 from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.rows import is_measurable, sampled
 
-Record = Callable[[str, torch.Tensor], None]
+Record = Callable[[list[tuple[str, torch.Tensor]]], None]
 MIN_BYTES = 64 << 20
 SHARE = 0.05
 """Copies of parameters may take 64 MB, or this share of the parameters, whichever is more. Beyond that the
@@ -46,13 +46,15 @@ class Updates:
     def after_step(self) -> None:
         """Record what the step has changed."""
         before, self._before = self._before, []
+        changes = []
         with torch.no_grad():
             for name, values in before:
                 kept = self._kept[name]
                 now = _sample(values) if self.are_sampled else values
                 if now.shape == kept.shape:  # a step may replace a parameter's values
                     torch.sub(now, kept, out=kept)
-                    self._record(f"update/{name}", kept)
+                    changes.append((f"update/{name}", kept))
+        self._record(changes)
 
     def forget(self) -> None:
         """Let go of all copies."""

@@ -39,7 +39,7 @@ INPUTS, OUTPUTS = "inputs", "outputs"
 #: Of these kinds a digest of the content is kept as well.
 DIGESTED = frozenset({PARAMETERS, INPUTS})
 
-_OBSERVED = Wanted(
+OBSERVED = Wanted(
     raw=False,
     reductions=(),
     shape=False,
@@ -122,7 +122,7 @@ class DefaultPlan(SavePlan):
         if found is not None or not due:
             return found
         given = _INPUT.match(tensor_name) if self._inputs_of else None
-        return None if given is not None and given[1] not in self._inputs_of else _OBSERVED
+        return None if given is not None and given[1] not in self._inputs_of else OBSERVED
 
 
 class ReplicaPlan(DefaultPlan):

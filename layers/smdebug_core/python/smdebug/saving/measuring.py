@@ -7,7 +7,7 @@ them, and measured together behind the training.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -118,6 +118,14 @@ class Measurer:
             return measure(array, digest=digest)
         copy = np.array(array, order="C")
         return self._batch.add(copy, copy if digest else None)
+
+    def fits(self, value: Any) -> bool:
+        """Return whether `measure_together` takes that value."""
+        return False
+
+    def measure_together(self, values: Sequence[Any], *, digest: bool) -> Sequence[InBatch]:
+        """Measure values that fit as they are now, which is cheaper than to measure each."""
+        raise NotImplementedError
 
     def kept(self, number: Any) -> Any:
         """Return what `float` makes that number of later, however it changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +79,29 @@ class Observer:
             return False
         self.observations.observe(known.kind, known.tensor, measured)
         return True
+
+    def observe_together(self, tensors: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        """Keep what is measured of those tensors that can be measured together; return the others."""
+        others = []
+        fit: dict[bool, list[tuple[_Known, Any]]] = {False: [], True: []}
+        fits = self._measurer.fits
+        for name, value in tensors:
+            known = self._known.get(name)
+            if not fits(value):
+                others.append((name, value))
+                continue
+            if known is None or not known.is_of(value):
+                known = self._know(name, value)
+            if known.digested or not self.digests_only:
+                fit[known.digested].append((known, value))
+        for digest, pairs in fit.items():
+            if pairs:
+                found = self._measurer.measure_together(
+                    [value for _, value in pairs], digest=digest
+                )
+                for (known, _), measured in zip(pairs, found, strict=True):
+                    self.observations.observe(known.kind, known.tensor, measured)
+        return others
 
     def hand_over(self, clock: StepClock) -> Iterator[Handed]:
         """Return the tensors of a step, each with what computes it; what was gathered begins anew."""

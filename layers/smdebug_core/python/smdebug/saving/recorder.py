@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.capture import Capture, WarnOnce
-from smdebug.saving.default_plan import DefaultPlan
+from smdebug.saving.default_plan import OBSERVED, DefaultPlan
 from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.prepared_run import PreparedRun
@@ -231,6 +231,21 @@ class Recorder:
             self.capture.take(name, value, wanted, self.run.plan, self.open_step)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
             self.fail(error)
+
+    def observe_together(self, tensors: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+        """Observe those of the tensors that can be measured together; return the others, to be recorded."""
+        observer, due = self.capture.observer, self.due
+        if observer is None or not due or self.run is None:
+            return tensors
+        wanted = self.run.plan.wanted
+        observed = [pair for pair in tensors if wanted(pair[0], due) is OBSERVED]
+        if not observed:
+            return tensors
+        self.open_step()
+        others = observer.observe_together(observed)
+        if len(observed) < len(tensors):
+            others += [pair for pair in tensors if wanted(pair[0], due) is not OBSERVED]
+        return others
 
     def save(
         self, name: str, array: Array, timestamp: float | None = None, *, is_scalar: bool = False
