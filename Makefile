@@ -33,8 +33,8 @@ TORCH_FROM ?=# if pip is not configured to find the CPU build: --index-url https
 SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench examples book tools
 PIP_FLAGS := -q --disable-pip-version-check
 # Install pinned packages with checked hashes: $(call install,ENVIRONMENT,PACKAGES). uv needs seconds where pip needs
-# minutes; pip is asked where uv finds nothing, since a mirror may be configured for pip alone.
-install = $(BIN)/uv pip install -q --python $(1)/bin/python --require-hashes $(2) || { \
+# minutes, and shows its progress on a terminal; pip is asked where uv finds nothing, since a mirror may be configured for pip alone.
+install = $(BIN)/uv pip install $$([ -t 2 ] || echo -q) --python $(1)/bin/python --require-hashes $(2) || { \
 	echo "uv could not install these packages; trying pip ..."; \
 	$(1)/bin/python -m pip install $(PIP_FLAGS) --require-hashes $(2); }
 ARGS ?=
@@ -54,7 +54,9 @@ $(READY): requirements/dev.txt pyproject.toml
 		echo "Give another: make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments. Install its venv package (Debian: python3-venv)."; exit 1; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version); once ..."
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about 150 packages, a few hundred MB if none is cached."
+	@echo "That takes half a minute to a few minutes, as fast as the network is."
+	@date +%s > .setup-began
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c '$(IS_SUPPORTED)' || { \
 		echo "$(VENV) has $$($(BIN)/python --version 2>&1), which is not supported. Remove it and try again."; exit 1; }
@@ -62,6 +64,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r $(VENV)/uv.txt
 	@$(call install,$(VENV),-r requirements/dev.txt)
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation --no-deps --no-index -e .
+	@echo "$(VENV) is ready after $$(( $$(date +%s) - $$(cat .setup-began) )) s."
+	@rm -f .setup-began
 	@touch $@
 
 setup: $(READY) ## create .venv with everything that the other targets need

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,10 +23,16 @@ TIMES = ("indexed", "evaluated", "published")
 INTRODUCTION = f"""
 smdebug: find out what is going wrong in a training while it runs
 
-Two networks learn to separate points inside a circle from those outside. One run is failing: its gradients
-vanish before they reach the first layers. A hook saves the loss, and statistics of weights and gradients, to
-a bucket every {SAVE_INTERVAL} steps. Each saved step starts the default rules; a finding sends an alert, and
-can stop the training.
+{
+    " ".join(
+        (
+            "Two networks learn to separate points inside a circle from those outside. One run is failing:",
+            "its gradients vanish before they reach the first layers. A hook saves the loss, and statistics",
+            f"of weights and gradients, to a bucket every {SAVE_INTERVAL} steps. Each saved step starts the",
+            "default rules; a finding sends an alert, and can stop the training. All of it takes a minute.",
+        )
+    )
+}
 """
 
 
@@ -173,8 +182,8 @@ def conclusion(runs: Sequence[Run], summary: Path, keep: Path | None, screen: Sc
     lines = [
         "",
         f"The {screen.bold('failing')} run {stopped} after {last} of {STEPS[FAILING]} steps: "
-        "no gradient reaches its first layers,",
-        "so they never learn. Its loss alone would have shown this much later.",
+        "no gradient reaches its first layers, so they never learn. "
+        "Its loss alone would have shown this much later.",
         *diagnosis_lines(failing, screen),
         f"The {screen.bold('healthy')} run {'was stopped, too' if healthy.was_stopped else 'completed'}.",
         "",
@@ -183,11 +192,19 @@ def conclusion(runs: Sequence[Run], summary: Path, keep: Path | None, screen: Sc
         "To deploy the same template to AWS: docs/deploy.md",
     ]
     if keep:
-        lines.append(
-            f"The runs are in {keep}: "
-            f"python -m smdebug.rules.rule_invoker --trial-dir {keep}/{FAILING}"
-        )
+        lines.append(f"The runs are in {keep}. Look at the failing one again:")
+        lines.append(f"  {_command()} evaluate {shlex.quote(str(keep / FAILING))}")
+    else:
+        lines.append(f"To keep the two runs in a folder: {_command()} demo --keep FOLDER")
     return "\n".join(lines)
+
+
+def _command() -> str:
+    """Return how this shell calls the command of the environment that runs the demo."""
+    beside = Path(sys.executable).with_name("smdebug")
+    if shutil.which("smdebug") or not beside.exists():
+        return "smdebug"
+    return shlex.quote(os.path.relpath(beside))
 
 
 def diagnosis_lines(run: Run, screen: Screen) -> list[str]:

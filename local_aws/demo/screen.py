@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +21,10 @@ class Screen:
         self._began = time.monotonic()
 
     def line(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        """Print lines; break those that are wider than the terminal between words."""
+        width = shutil.get_terminal_size().columns
+        lines = (part for line in text.split("\n") for part in wrapped(line, width))
+        print("\n".join(lines), file=self._out, flush=True)
 
     def event(self, run: str, text: str) -> None:
         """Print an event of a run, with the seconds since `start_clock`."""
@@ -65,3 +70,25 @@ class Screen:
 
     def _styled(self, code: str, text: str) -> str:
         return text if self._plain else f"\033[{code}m{text}\033[0m"
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Break a line that is too wide between words; what follows begins below its last column."""
+    plain = _STYLE.sub("", line)
+    if len(plain) <= width:
+        return [line]
+    columns = _COLUMNS.match(plain)
+    indent = " " * len(columns[0]) if columns and len(columns[0]) <= width // 2 else ""
+    lines, current = [], ""
+    for word in re.findall(r" +|[^ ]+", line):
+        is_text = bool(word.strip())
+        if is_text and current.strip() and len(_STYLE.sub("", current + word)) > width:
+            lines.append(current.rstrip())
+            current = indent
+        current += word
+    return [*lines, current.rstrip()]
+
+
+_STYLE = re.compile(r"\033\[\d+m")
+# Indentation, and words that end in two spaces: the time and run of an event, the label of a line.
+_COLUMNS = re.compile(r" *(?:\S+(?: \S+)*  +)*")
