@@ -69,7 +69,7 @@ TASKS = {
     "compare": "findings.md#compare-with-a-run-that-works",
     "save more": "saving.md#collections-which-tensors",
     "live": "watching.md",
-    "hyperparameters": "saving.md#scalars-and-tensors-of-your-own",
+    "hyperparameters": "saving.md#where-a-run-comes-from",
 }
 
 
