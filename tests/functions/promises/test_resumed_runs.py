@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smdebug.files.names import END_MARKER
 from tests.functions.promises.runs import RUN, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
 
@@ -85,3 +86,40 @@ def test_a_training_that_was_killed_and_resumed_is_not_taken_for_two(small):
         second.save(step, HEALTHY)
         small.settle()
     assert small.index.run(RUN).trouble == ""
+
+
+def test_late_files_of_an_earlier_attempt_are_noted_as_of_that_attempt(small):
+    """Views of the run's history need them."""
+    first = Saver(small.place()).begin()
+    first.save(0, HEALTHY)
+    small.settle()
+    first.save(1, HEALTHY)
+    late = small.bucket.hold_back()
+    small.clock.time += 10
+    Saver(small.place(), training_run=1).begin()
+    small.settle()
+    small.bucket.release(late)
+    small.settle()
+    assert small.index.step(RUN, 0, 1).with_index == {"worker_0"}
+    of_resumed = small.index.step(RUN, 1, 1)
+    assert of_resumed is None or not of_resumed.with_index
+
+
+def test_files_of_another_training_that_has_ended_are_not_taken_for_those_of_the_new_one(small):
+    """Both count their attempts from 0: only the run's id tells them apart."""
+    first = Saver(small.place()).begin()
+    first.save(0, HEALTHY)
+    small.settle()
+    first.save(1, HEALTHY)
+    late = small.bucket.hold_back()
+    small.place().write(END_MARKER, b"")
+    small.settle()
+    small.pass_time(4000)
+    Saver(small.place(), run_id="run-2").begin()
+    small.settle()
+    record = small.index.run(RUN)
+    assert (record.run_id, record.training_run, record.training_base) == ("run-2", 1, 1)
+    small.bucket.release(late)
+    small.settle()
+    of_new = small.index.step(RUN, 1, 1)
+    assert of_new is None or not of_new.with_index
