@@ -152,6 +152,9 @@ bench-hooks: $(FRAMEWORKS_READY) ## measure the hook's overhead in training, and
 bench-cost: $(READY) ## compute the cost of a saved step from the handlers' AWS calls
 	@$(BIN)/python -m bench.cost $(ARGS)
 
+bench-scale: $(READY) ## count what the end of a long run takes: a million steps, 1,024 workers
+	@$(BIN)/python -m bench.scale $(ARGS)
+
 bench-cold: $(READY) ## time the import of each handler with only the layer installed
 	@$(BIN)/python -m bench.cold_start $(ARGS)
 
@@ -234,4 +237,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

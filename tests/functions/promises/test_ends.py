@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import pytest
+
+from functions.lifecycle.upkeep import tend
+from smdebug.exceptions import StorageUnavailable
+from smdebug.files.names import END_MARKER
+from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, cursor, found_steps, report_every_step, summaries
 from tests.functions.saver import FAILING, HEALTHY, Saver
+from tests.functions.small_world import SmallWorld
 
 
 def test_the_end_settles_what_is_missing_and_finishes_the_rules(small):
@@ -171,3 +180,45 @@ def test_a_sagemaker_job_ends_by_its_own_event(small):
     job_ended(small.world, JobEnded("mnist-1", "Completed"))
     small.pass_time(2000)
     assert small.index.run("runs/jobs/mnist-1/debug-output").state.value == "Finished"
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_the_end_of_a_run_is_listed_in_as_many_invocations_as_it_takes(monkeypatch, dies):
+    """Each has time for one page of each listing, and one of them may die."""
+    monkeypatch.setattr("functions.arrivals.listed_files._PAGE", 4)
+    small = SmallWorld(stack_settings(default_rules=("ExplodingTensor",), work=0.0))
+    worker = Saver(small.place()).begin()
+    small.settle()
+    for step in range(20):
+        worker.save(step, FAILING if step == 17 else HEALTHY)
+    small.bucket.hold_back()
+    worker.place.write(END_MARKER, b"")
+    small.settle()
+    small.clock.time += small.settings.end_grace
+    read_by_invocation, listing = [], small.bucket.list
+    deaths = [3] if dies else []
+
+    def counted(bucket, prefix, after=None):
+        for found in listing(bucket, prefix, after):
+            read_by_invocation[-1] += 1
+            yield found
+            if len(read_by_invocation) in deaths:
+                deaths.clear()
+                raise StorageUnavailable("s3://runs", "it died")
+
+    small.bucket.list = counted
+    while small.index.run(RUN).state.value == "Ending":
+        read_by_invocation.append(0)
+        with suppress(StorageUnavailable):
+            tend(small.world, {"finish": RUN})
+    assert len(read_by_invocation) >= 40 // 4
+    assert max(read_by_invocation) <= 2 * 4 + 2  # not all that were listed before
+    small.settle()
+    small.pass_time(4000)
+    (summary,) = summaries(small)
+    assert (summary["steps"], summary["not_evaluated"], summary["verdict"]) == (
+        20,
+        0,
+        "IssuesFound",
+    )
+    assert small.index.run(RUN).listed_through == ""
