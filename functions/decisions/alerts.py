@@ -32,14 +32,12 @@ _VERDICTS: Mapping[str, str] = {
 }
 
 
-ALARM = "CloudWatch Alarm State Change"
-
-
 def is_worth_a_message(detail_type: str, detail: Detail) -> bool:
     """Whether people should get a message: not for good news or what another message reports already."""
     match detail_type:
         case detail_types.CONDITION_MET | detail_types.ISSUE_RESOLVED:
-            return True
+            # The message about the cause names its symptoms.
+            return (detail.get("issue") or {}).get("role") != SYMPTOM
         case detail_types.STATUS_CHANGE:
             return detail.get("status") == "Error"
         case detail_types.RUN_STATE_CHANGE:
@@ -50,7 +48,19 @@ def is_worth_a_message(detail_type: str, detail: Detail) -> bool:
         case detail_types.ACTION_OUTCOME:
             return not detail.get("done")
         case _:
-            return detail_type == ALARM
+            return False
+
+
+def subject_of_message(detail_type: str, detail: Detail) -> str:
+    """Return the id of what a message is about: an issue has one message, however many rules find it."""
+    issue = (detail.get("issue") or {}).get("id")
+    match detail_type:
+        case detail_types.CONDITION_MET if issue:
+            return str(issue)
+        case detail_types.ISSUE_RESOLVED if issue:
+            return f"{issue}-resolved"
+        case _:
+            return str(detail.get("id") or "")
 
 
 def subject(detail_type: str, detail: Detail) -> str:
@@ -119,8 +129,6 @@ def _headline(detail_type: str, detail: Detail) -> str:
             done = "done" if detail.get("done") else "NOT done"
             action = (detail.get("action") or {}).get("name", "")
             return f"Action {action} of {name} {done} for {run}"
-        case _ if detail_type == ALARM:
-            return f"Alarm of the debugger: {detail.get('alarmName')}"
         case _:
             job = detail.get("TrainingJobName") or run
             return f"{detail_type}: {job}"
@@ -270,18 +278,6 @@ def _action_letter(detail: Detail) -> Iterator[str]:
     yield f"Finding:    {detail.get('finding_id')}"
 
 
-def _alarm_letter(detail: Detail) -> Iterator[str]:
-    yield "The debugger itself needs attention."
-    yield ""
-    yield f"Alarm:      {detail.get('alarmName')}"
-    description = (detail.get("configuration") or {}).get("description")
-    if description:
-        yield f"Meaning:    {description}"
-    yield f"Why:        {(detail.get('state') or {}).get('reason')}"
-    yield ""
-    yield "What to do: check the stack's dashboard and the logs of its functions."
-
-
 def _any_letter(detail: Detail) -> Iterator[str]:
     for key, value in detail.items():
         yield f"{key}: {value}"
@@ -293,7 +289,6 @@ _LETTERS: Mapping[str, Callable[[Detail], Iterator[str]]] = {
     detail_types.STATUS_CHANGE: _status_letter,
     detail_types.RUN_STATE_CHANGE: _run_letter,
     detail_types.ACTION_OUTCOME: _action_letter,
-    ALARM: _alarm_letter,
 }
 
 

@@ -98,6 +98,8 @@ def entry_of(
 
 def issue_of(rule: RuleRecord) -> dict[str, Any]:
     return {
+        "id": rule.issue_id or None,
+        "role": rule.issue_role or None,
         "since": rule.issue_since,
         "last_found": rule.last_found,
         "open": rule.has_open_issue,

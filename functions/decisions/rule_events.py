@@ -86,7 +86,7 @@ def issue_resolved(
         {
             **_about_rule(_rule_event_id(configuration, moment, "resolved"), configuration, moment),
             "reason": f"{configuration.rule} passed at step {moment.step}",
-            "issue": {"since": before.issue_since, "last_found": before.last_found, "open": False},
+            "issue": {**issue_of(before), "open": False},
             "late": moment.late,
             "catch_up": moment.catch_up,
         },

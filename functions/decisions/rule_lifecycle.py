@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from functions.decisions.diagnoses import diagnosis_of, evidence_in, kept
+from functions.decisions.diagnoses import CAUSE, diagnosis_of, evidence_in, kept
 from functions.decisions.event_sizes import MAX_STATUS_DETAILS, cut
-from functions.decisions.outbox import Moment, OutboxEntry
+from functions.decisions.outbox import Moment, OutboxEntry, id_of
 from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
 from functions.decisions.rule_events import condition_met, issue_resolved, sentence, status_changed
 from smdebug.diagnosis.evidence import Evidence
@@ -145,6 +145,8 @@ def begin_again(rule: RuleRecord, configuration: RuleConfiguration, moment: Mome
         state=b"",
         state_key="",
         issue_since=moment.step if opened else None,
+        issue_id="",
+        issue_role="",
         evidence=(),
         last_found=None,
         last_good=None,
@@ -194,7 +196,8 @@ def _found(
     reason = sentence(configuration.rule, step)
     if not is_news and configuration.repeat != EVERY_STEP:
         return Transition(seen)
-    seen = replace(seen, unseen=0)
+    diagnosis = diagnosis_of(configuration.name, own, others)
+    seen = _in_issue(replace(seen, unseen=0), configuration, diagnosis, moment, is_news=is_news)
     after, outbox = _with_status(seen, configuration, RuleStatus.ISSUES_FOUND, reason, moment)
     acts = is_news and not is_over and not moment.catch_up
     event = condition_met(
@@ -203,9 +206,29 @@ def _found(
         findings,
         moment,
         actions=configuration.actions if acts else (),
-        diagnosis=diagnosis_of(configuration.name, own, others),
+        diagnosis=diagnosis,
     )
+    if is_over:
+        after = replace(after, issue_id=rule.issue_id, issue_role=rule.issue_role)
     return Transition(after, (event, *outbox))
+
+
+def _in_issue(
+    rule: RuleRecord,
+    configuration: RuleConfiguration,
+    diagnosis: Mapping[str, Any] | None,
+    moment: Moment,
+    *,
+    is_news: bool,
+) -> RuleRecord:
+    """Return the rule with the id of its issue, which rules share whose findings have one cause."""
+    if rule.issue_id and not is_news:
+        return rule
+    cause, since, role = configuration.id, rule.issue_since, CAUSE
+    if diagnosis is not None:
+        cause, since, role = diagnosis["cause"], diagnosis["since"], diagnosis["role"]
+    issue_id = id_of(moment.run, moment.training_run, cause, since, "issue")
+    return replace(rule, issue_id=issue_id, issue_role=role)
 
 
 def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -> Transition:
@@ -217,7 +240,7 @@ def _clear(rule: RuleRecord, configuration: RuleConfiguration, moment: Moment) -
     is_newest = rule.last_found is None or step > rule.last_found
     if not rule.has_open_issue or not is_newest:
         return Transition(after)
-    resolved = replace(after, issue_since=None, evidence=())
+    resolved = replace(after, issue_since=None, issue_id="", issue_role="", evidence=())
     return Transition(resolved, (issue_resolved(configuration, rule, moment),))
 
 

@@ -29,15 +29,16 @@ class NotificationPorts:
 def notify_once(
     ports: NotificationPorts, delivery: str, detail_type: str, detail: Mapping[str, Any]
 ) -> bool:
-    """Send the message unless another delivery of the event does; return whether it was sent.
+    """Send the message unless another delivery or event of the issue does; return whether it was sent.
 
     The first delivery owns the message for good. If it dies before sending, it is repeated with the same
-    id and still owns it: a message may arrive twice, but is never lost. An event without an id, such as an
-    alarm, is sent each time.
+    id and still owns it: a message may arrive twice, but is never lost. An event without an id is
+    sent each time.
     """
-    if detail.get("id") and delivery:
+    about = alerts.subject_of_message(detail_type, detail)
+    if about and delivery:
         item = ports.store.update(
-            f"{SENT}#{detail['id']}",
+            f"{SENT}#{about}",
             SENT,
             set={"expires": int(ports.clock.now() + KEPT_FOR)},
             set_once={"by": delivery},

@@ -14,15 +14,6 @@ from functions.ports import TooMuch
 from tests.functions.decisions.sample_events import every_kind
 
 KINDS = every_kind()
-ALARM = {
-    "source": "aws.cloudwatch",
-    "detail-type": "CloudWatch Alarm State Change",
-    "detail": {
-        "alarmName": "smdebug-DeadLetters",
-        "configuration": {"description": "Messages that nobody could handle"},
-        "state": {"value": "ALARM", "reason": "Threshold Crossed: 1 datapoint [2.0]"},
-    },
-}
 
 
 @pytest.fixture
@@ -159,22 +150,38 @@ def test_a_failed_delivery_is_sent_with_the_redelivered_event(writer):
 
 def test_sent_marks_expire_after_the_last_possible_delivery(writer):
     tell(writer, "found", "first")
-    (note,) = writer.store.query(f"SENT#{KINDS['found'].detail['id']}")
+    (note,) = writer.store.query(f"SENT#{KINDS['found'].detail['issue']['id']}")
     assert note["expires"] == int(writer.clock.now() + KEPT_FOR)
 
 
-def test_an_alarm_is_sent_each_time(inbox):
+def test_rules_that_find_the_same_cause_are_one_message(writer):
+    kind, detail = KINDS["found"].detail_type, KINDS["found"].detail
+    other = {**detail, "id": "of-another-rule", "rule": "AnotherRule"}
+    assert notify_once(writer, "first", kind, detail)
+    assert not notify_once(writer, "second", kind, other)
+    resolved = KINDS["resolved"].detail
+    assert resolved["issue"]["id"] == detail["issue"]["id"]
+    assert notify_once(writer, "third", KINDS["resolved"].detail_type, resolved)
+
+
+def test_a_new_issue_of_the_same_rule_is_another_message(writer):
+    kind, detail = KINDS["found"].detail_type, KINDS["found"].detail
+    later = {**detail, "id": "later", "issue": {**detail["issue"], "id": "another issue"}}
+    assert notify_once(writer, "first", kind, detail)
+    assert notify_once(writer, "second", kind, later)
+
+
+def test_a_symptom_is_in_the_message_of_its_cause_alone():
+    for kind in ("found", "resolved"):
+        entry = KINDS[kind]
+        issue = {**entry.detail["issue"], "role": "symptom"}
+        assert is_worth_a_message(entry.detail_type, entry.detail)
+        assert not is_worth_a_message(entry.detail_type, {**entry.detail, "issue": issue})
+
+
+def test_what_has_no_id_is_sent_each_time(writer):
     for delivery in ("first", "second"):
-        notify.handler({**ALARM, "id": delivery}, None)
-    assert len(inbox()) == 2
-
-
-def test_an_alarm_of_the_stack_itself_is_sent(inbox):
-    notify.handler(ALARM, None)
-    (message,) = inbox()
-    assert message["Subject"] == "Alarm of the debugger: smdebug-DeadLetters"
-    assert "Meaning:    Messages that nobody could handle" in message["Message"]
-    assert "Threshold Crossed" in message["Message"]
+        assert notify_once(writer, delivery, "Run State Change", {"state": "Silent"})
 
 
 def test_a_message_for_one_is_seen_by_that_one_alone(inbox):

@@ -113,6 +113,8 @@ RULE_RECORDS = built(
     catch_up_through=st.integers(-1, 10**12),
     state=st.one_of(st.binary(max_size=40), TEXT.map(str.encode)),
     state_key=TEXT,
+    issue_id=st.text(max_size=32),
+    issue_role=st.sampled_from(["", "cause", "symptom"]),
     outcomes=st.lists(PLAIN, max_size=2).map(tuple),
     evidence=st.lists(PLAIN, max_size=2).map(tuple),
     source_digest=TEXT,

@@ -59,7 +59,13 @@ def test_the_first_finding_opens_an_issue_and_is_published_with_actions():
     detail = events[0].detail
     assert detail["evidence"]["worst"] == [{"tensor": "w", "message": "w is small"}]
     assert detail["actions"] == [STOP]
-    assert detail["issue"] == {"since": 1, "last_found": 1, "open": True}
+    assert {
+        "id": detail["issue"]["id"],
+        "role": "cause",
+        "since": 1,
+        "last_found": 1,
+        "open": True,
+    } == detail["issue"]
     assert detail["last_good_step"] == 0
 
 
@@ -82,7 +88,13 @@ def test_only_a_clear_step_resolves_an_issue():
     assert rule.has_open_issue
     rule, events = after(FOUND, NothingToCheck(), Clear())
     assert types(events) == [CONDITION_MET, STATUS_CHANGE, ISSUE_RESOLVED]
-    assert events[-1].detail["issue"] == {"since": 0, "last_found": 0, "open": False}
+    assert {
+        "id": events[-1].detail["issue"]["id"],
+        "role": "cause",
+        "since": 0,
+        "last_found": 0,
+        "open": False,
+    } == events[-1].detail["issue"]
     assert not rule.has_open_issue
     assert rule.status is RuleStatus.ISSUES_FOUND
 
@@ -131,7 +143,13 @@ def test_a_late_finding_is_published_but_not_acted_upon():
     assert types(events) == [CONDITION_MET, STATUS_CHANGE]
     assert events[0].detail["late"] is True
     assert events[0].detail["actions"] == []
-    assert events[0].detail["issue"] == {"since": None, "last_found": 5, "open": False}
+    assert {
+        "id": events[0].detail["issue"]["id"],
+        "role": "cause",
+        "since": None,
+        "last_found": 5,
+        "open": False,
+    } == events[0].detail["issue"]
     assert not rule.has_open_issue
 
 

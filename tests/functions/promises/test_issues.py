@@ -42,6 +42,12 @@ def test_the_event_of_a_symptom_names_its_cause_also_from_an_earlier_step():
     assert [item["rules"] for item in symptom["symptoms"]] == [["LossNotDecreasing"]]
     assert symptom["try"] == cause["try"] != []
     assert symptom["docs"].endswith("rules.md#vanishinggradient")
+    issues = {
+        detail["rule"]: detail["issue"] for detail in small.details("Rule Evaluation Condition Met")
+    }
+    of_cause, of_symptom = issues["VanishingGradient"], issues["LossNotDecreasing"]
+    assert of_cause["id"] == of_symptom["id"]
+    assert (of_cause["role"], of_symptom["role"]) == ("cause", "symptom")
 
 
 def test_a_step_without_the_tensor_does_not_resolve_an_issue():

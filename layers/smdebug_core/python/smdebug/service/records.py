@@ -211,6 +211,8 @@ class RuleRecord:
     status: RuleStatus = RuleStatus.IN_PROGRESS
     reason: str = ""  # of the status
     issue_since: int | None = None  # the step at which the open issue began; None: none is open
+    issue_id: str = ""  # of the open issue; rules whose findings have one cause share it
+    issue_role: str = ""  # of this rule in it: "cause" or "symptom"
     evidence: tuple[Mapping[str, Any], ...] = ()  # of the open issue: cause, what, since, places
     last_found: int | None = None
     last_good: int | None = None  # the last step without a finding
