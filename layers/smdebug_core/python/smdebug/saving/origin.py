@@ -142,7 +142,12 @@ class RunOrigin:
                 description, storage, attempt = self._description, self._storage, self._attempt
             assert storage is not None
             assert attempt is not None
-            origin = replace(origin_of_process(state), **attempt._asdict(), **description._asdict())
+            origin = replace(
+                origin_of_process(state),
+                run_id=attempt.run_id,
+                training_run=attempt.training_run,
+                **description._asdict(),
+            )
             if not origin.config:
                 origin = replace(origin, config=_job_hyperparameters())
             storage.write(ORIGIN, replace(origin, started=self._started).encode())
