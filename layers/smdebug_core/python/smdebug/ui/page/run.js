@@ -71,6 +71,10 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     zoomLine.textContent = time.isWhole ? "" : `steps ${count(Math.floor(from))} to ${count(Math.ceil(to))}`;
   });
 
+  // For scripts around the page: `document.dispatchEvent(new CustomEvent("show-steps", {detail: [from, to]}))`.
+  const showSteps = (event) => time.show(...event.detail);
+  document.addEventListener("show-steps", showSteps);
+
   function onset(issue) {
     const width = Math.max(20, (time.last - time.first) / 20);
     time.show(issue.since - width, issue.since + width);
@@ -245,6 +249,8 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
       panel.refresh().catch(report);
     },
     close() {
+      document.removeEventListener("show-steps", showSteps);
+      delete document.documentElement.dataset.ready;
       charts.forEach((chart) => chart.close());
       heat.close();
       panel.close();

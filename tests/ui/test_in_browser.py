@@ -1,0 +1,208 @@
+"""The page as Chromium shows it: each screen, live growth, spikes in pixels, accessibility, no complaint."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.reports.browser import Tab
+from tests.ui.written_runs import WrittenRun
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).with_name("vendored") / "axe-4.14.1.min.js"
+READY = "document.documentElement?.dataset.ready === 'yes'"
+
+
+def until(tab, condition):
+    """Wait for the page to reach a state."""
+    for _ in range(1200):
+        found = tab.value(condition)
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{condition}: {tab.value('document.body.innerText')[:2000]}")
+
+
+def failing(step):
+    return 2.0 if step < 30 else float("nan")
+
+
+@pytest.fixture
+def page(serve, tmp_path):
+    """Open the page on the runs of a folder, at an address behind `#`."""
+    tabs = []
+
+    def opened(hash="#/", ready="document.querySelector('tbody tr td a') !== null", **options):
+        client = serve(tmp_path)
+        rows = {row["name"]: row["id"] for row in client.get("/api/runs")["runs"]}
+        address = f"{client.server.address}{hash.format(**rows)}"
+        tab = Tab(address, ready=ready, **options).__enter__()
+        tabs.append(tab)
+        tab.rows = rows
+        return tab
+
+    yield opened
+    for tab in tabs:
+        tab.__exit__()
+
+
+def accessible(tab):
+    """Return what axe finds wrong with the page."""
+    tab.value(AXE.read_text(encoding="utf-8"))
+    return json.loads(
+        tab.value(
+            "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
+        )
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_list_is_clean_and_accessible(page, tmp_path, dark):
+    for name in ("a", "b<img src=x onerror=alert(1)>"):
+        WrittenRun(tmp_path / name).write(20, end=True)
+    tab = page(dark=dark)
+    until(tab, "document.querySelectorAll('tbody a').length === 2")
+    until(tab, "document.body.innerText.includes('ended')")
+    assert "b<img src=x onerror=alert(1)>" in tab.value("document.body.innerText")
+    assert tab.value("document.querySelectorAll('img').length") == 0
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1400), (True, 390), (False, 2560)])
+def test_a_run_shows_first_what_is_wrong(page, tmp_path, dark, width):
+    WrittenRun(tmp_path / "a", loss=failing).write(60, end=True)
+    tab = page("#/run/{a}", READY, dark=dark, width=width)
+    until(tab, "document.querySelector('.heat canvas')?.width > 50")
+    text = tab.value("document.body.innerText")
+    assert "since step 30" in text
+    assert (
+        text.index("since step 30") < text.index("Loss and metrics") < text.index("Layers by steps")
+    )
+    assert tab.value("document.documentElement.scrollWidth") <= width
+    tab.value("document.querySelector('.layers button:not([aria-expanded])').click()")
+    until(tab, "document.body.innerText.includes('worker at step')")
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+def test_a_new_step_comes_to_an_open_page(page, tmp_path):
+    run = WrittenRun(tmp_path / "a").write(10)
+    tab = page("#/run/{a}", READY)
+    until(tab, "document.body.innerText.includes('step 9')")
+    run.write(5)
+    until(tab, "document.body.innerText.includes('step 14')")
+    run.write(1, end=True)
+    until(tab, "document.querySelector('.facts-line').innerText.includes('ended')")
+    assert tab.complaints == []
+
+
+# Counts pixels of a colour, by how far each part of it may be off.
+COUNT = """
+(selector, [r, g, b], first, last) => {
+  const canvas = document.querySelector(selector);
+  const {width, height} = canvas;
+  const copy = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});
+  copy.drawImage(canvas, 0, 0);
+  const data = copy.getImageData(0, 0, width, height).data;
+  let found = 0;
+  for (let y = Math.floor(first * height); y < last * height; y++)
+    for (let x = 0; x < width; x++) {
+      const at = 4 * (y * width + x);
+      const off = Math.abs(data[at] - r) + Math.abs(data[at + 1] - g) + Math.abs(data[at + 2] - b);
+      if (data[at + 3] > 60 && off < 90) found++;
+    }
+  return found;
+}
+"""
+
+
+def test_a_spike_of_one_step_in_100_000_is_seen_in_pixels_at_every_zoom(page, tmp_path):
+    spike = 61_800
+
+    def loss(step):
+        return 40.0 if step == spike else 1.0
+
+    def rms(step):
+        return np.where((np.arange(8) == 3) & (step == spike), 1.0, 1e-3)
+
+    run = WrittenRun(tmp_path / "a", loss=loss, rms=rms, saved=range(0, 100_000, 100))
+    run.write(99_901, end=True)
+    tab = page("#/run/{a}", READY)
+    until(tab, "document.querySelector('.heat canvas')?.width > 50")
+    tab.value(
+        "[...document.querySelectorAll('button')].find(b => b.textContent === 'Unfold all').click()"
+    )
+    count = f"({COUNT})"
+    curve, yellow = [5, 80, 174], [253, 231, 37]
+    width = 100_000
+    seen = 0
+    while width > 300:
+        first = max(0, spike - width // 3)
+        tab.value(
+            f"document.dispatchEvent(new CustomEvent('show-steps', {{detail: [{first}, {first + width}]}}))"
+        )
+        # The top fifth of the chart holds nothing but the spike.
+        until(tab, f"{count}('.u-wrap canvas', {curve}, 0.08, 0.2) > 3")
+        until(tab, f"{count}('.heat canvas', {yellow}, 0, 1) > 3")
+        width //= 3
+        seen += 1
+    assert seen >= 5
+    tab.value("document.dispatchEvent(new CustomEvent('show-steps', {detail: [0, 50000]}))")
+    until(tab, f"{count}('.u-wrap canvas', {curve}, 0.08, 0.2) < 3000")
+    until(tab, f"{count}('.heat canvas', {yellow}, 0, 1) === 0")
+    assert tab.complaints == []
+
+
+def test_runs_are_compared(page, tmp_path):
+    WrittenRun(tmp_path / "a", seed=1).write(30, end=True)
+    WrittenRun(tmp_path / "b", seed=2, loss=failing).write(60, end=True)
+    tab = page("#/compare/{a},{b}", READY)
+    text = until(tab, "document.body.innerText.includes('rms') && document.body.innerText")
+    assert "step 0: gradients of blocks.0.weight" in text
+    assert "since step 30" in text
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+def test_a_rule_is_added_and_a_stop_requested_after_a_question(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(5)
+    tab = page("#/run/{a}", READY)
+    press = "[...document.querySelectorAll('button')].filter(b => b.textContent === {!r}).at(-1).click()"
+    tab.value(press.format("Stop …"))
+    until(
+        tab,
+        "document.querySelector('dialog')?.innerText.includes('Request the training a to stop?')",
+    )
+    assert not (tmp_path / "a" / "control" / "stop").exists()
+    assert accessible(tab) == []
+    tab.value(press.format("Stop the training"))
+    until(tab, "document.querySelector('dialog') === null")
+    assert (tmp_path / "a" / "control" / "stop").exists()
+    tab.value(press.format("Rules …"))
+    until(tab, "document.querySelector('dialog select') !== null")
+    tab.value(press.format("Add to the run"))
+    until(tab, "true")
+    while not (tmp_path / "a" / "rules.json").exists():
+        time.sleep(0.05)
+    assert tab.complaints == []
+
+
+def test_a_thousand_rows_are_drawn_as_few(page, tmp_path):
+    WrittenRun(tmp_path / "first").write(3, end=True)
+    for number in range(1000):
+        folder = tmp_path / f"run-{number}" / "collections" / "000000000"
+        folder.mkdir(parents=True)
+        source = next((tmp_path / "first" / "collections" / "000000000").iterdir())
+        (folder / source.name).write_bytes(source.read_bytes())
+    tab = page()
+    until(tab, "document.body.innerText.includes('1,001 runs')")
+    assert tab.value("document.querySelectorAll('tbody tr').length") < 80
+    tab.value("document.querySelector('input[type=search]').value = 'run-77'")
+    tab.value("document.querySelector('input[type=search]').dispatchEvent(new Event('input'))")
+    until(tab, "document.querySelectorAll('tbody a').length === 11")
+    assert tab.complaints == []
