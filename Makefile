@@ -149,6 +149,9 @@ bench-core: $(READY) ## compare writing, reading and opening with NumPy and the 
 bench-hooks: $(FRAMEWORKS_READY) ## measure the hook's overhead in training, and the old library's
 	@$(FRAMEWORKS)/python -m bench.hooks $(ARGS)
 
+bench-ui: $(READY) ## measure the page of smdebug ui in headless Chromium
+	@$(BIN)/python -m bench.ui $(ARGS)
+
 bench-cost: $(READY) ## compute the cost of a saved step from the handlers' AWS calls
 	@$(BIN)/python -m bench.cost $(ARGS)
 
@@ -237,4 +240,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: bench-ui help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

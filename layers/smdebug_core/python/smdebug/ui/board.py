@@ -19,8 +19,10 @@ from smdebug.runs.opening import refuse_a_file
 from smdebug.runs.watched_places import runs_in
 from smdebug.service.records import RequestedRule
 from smdebug.storage import Storage, open_storage
+from smdebug.storage.folder import FolderStorage
 from smdebug.ui.cache import Cache
 from smdebug.ui.glance import Glance, finite, glance_at
+from smdebug.ui.local_runs import runs_below
 from smdebug.ui.reading import RunReader
 
 MOST_RUNS = 5000
@@ -161,7 +163,9 @@ class Board:
         own_name = escaped(storage.location.rstrip("/").rpartition("/")[2]) or path
         if next(iter(storage.list(COLLECTIONS_FOLDER)), None) is not None:
             return [(path, own_name, storage)]
-        names = list(islice(runs_in(storage), MOST_RUNS))
+        is_local = isinstance(storage, FolderStorage)
+        below = runs_below(storage.location) if is_local else runs_in(storage)
+        names = list(islice(below, MOST_RUNS))
         base = path.rstrip("/")
         several = len(self._paths) > 1
         found = [
@@ -198,6 +202,8 @@ class Board:
 
     def _recall(self, row: Row) -> bool:
         """Take what was kept of an ended run; return whether there was any."""
+        if not self._cache.has("glance", row.path):
+            return False
         try:
             cached = self._cache.get("glance", row.path, mark_of(row.path))
             if cached is None:

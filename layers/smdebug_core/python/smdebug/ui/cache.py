@@ -37,6 +37,11 @@ class Cache:
         self._folder = folder
         self._most_bytes = most_bytes
 
+    def has(self, kind: str, path: str) -> bool:
+        """Return whether anything was put there, whatever its mark."""
+        file = self._file(kind, path)
+        return file is not None and file.is_file()
+
     def get(self, kind: str, path: str, mark: str) -> Any:
         """Return what was put there, or None."""
         file = self._file(kind, path)

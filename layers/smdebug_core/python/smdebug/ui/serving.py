@@ -40,9 +40,8 @@ class UiServer:
         token: str | None = None,
     ):
         self.token = token or secrets.token_urlsafe(24)
-        self.board = Board(
-            paths, rules, rule_file, cache=cache if cache is not None else Cache(default_folder())
-        )
+        self._cache = cache if cache is not None else Cache(default_folder())
+        self.board = Board(paths, rules, rule_file, cache=self._cache)
         self.audience = Audience()
         self._socket = _listening(host, port)
         self._host = host
@@ -109,7 +108,7 @@ class UiServer:
         self._server.run(sockets=[self._socket])
 
     def _read(self) -> None:
-        pause = 0.0
+        self._cache.trim()
         while not self._stopping.is_set():
             if self.audience.is_empty:
                 self.audience.has_come.clear()

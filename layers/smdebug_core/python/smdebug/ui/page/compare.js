@@ -40,12 +40,15 @@ export function compareScreen({ main, crumbs, report }, ids) {
       run.issues.length ? run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)) : h("p", { class: run.checked ? "good" : "quiet", text: run.checked ? "No problem detected." : "Not checked yet." }))));
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
     for (const name of found.series.slice(0, 12)) {
-      if (!charts.has(name)) {
-        const sources = found.runs.map((run) => ({ run: run.id, name, label: run.name }));
-        const chart = new SeriesChart(name, sources, time, { height: 220, report });
-        charts.set(name, chart);
-        curves.append(chart.element);
-      }
+      // A run that is still read may not have the series yet.
+      const sources = found.runs.filter((run) => run.series.includes(name)).map((run) => ({ run: run.id, name, label: run.name }));
+      const known = charts.get(name);
+      if (known?.sources.length === sources.length) continue;
+      const chart = new SeriesChart(name, sources, time, { height: 220, report });
+      charts.set(name, chart);
+      if (known) known.element.replaceWith(chart.element);
+      else curves.append(chart.element);
+      known?.close();
     }
     await Promise.all([...charts.values()].map((chart) => chart.load()));
     const steps = [...charts.values()].flatMap((chart) => chart.found.flatMap((each) => (each?.last.length ? [each.last.at(-1)] : [])));

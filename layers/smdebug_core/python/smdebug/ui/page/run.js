@@ -25,6 +25,7 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   let run = null;
   let at = -1;
   let busy = null;
+  let closed = false;
   const values = address().values;
   const chosen = { kind: values.get("kind") || "", statistic: values.get("statistic") || "rms", extreme: values.get("extreme") || "high" };
   const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
@@ -223,8 +224,10 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
       if (busy) return (busy.again = true), busy;
       const mine = refresh().finally(() => {
         busy = null;
-        if (mine.again) return this.refresh();
-        return null;
+        if (!mine.again) return null;
+        // While a long run is read, most of the time belongs to the reading.
+        const pause = run && run.steps_read < run.steps ? 600 : 0;
+        return new Promise((resolve) => setTimeout(resolve, pause)).then(() => closed ? null : this.refresh());
       });
       busy = mine;
       return mine;
@@ -249,6 +252,7 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
       panel.refresh().catch(report);
     },
     close() {
+      closed = true;
       document.removeEventListener("show-steps", showSteps);
       delete document.documentElement.dataset.ready;
       charts.forEach((chart) => chart.close());

@@ -1,0 +1,143 @@
+"""Which runs are found, what the list shows of them, and what is remembered."""
+
+from __future__ import annotations
+
+import pytest
+
+from smdebug.exceptions import AccessDenied
+from smdebug.runs.watched_places import runs_in
+from smdebug.storage import open_storage
+from smdebug.ui.board import Board
+from smdebug.ui.cache import Cache
+from smdebug.ui.local_runs import runs_below
+from tests.ui.written_runs import WrittenRun
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def listed(board):
+    while board.work([]) == 0:
+        pass
+    return {row.name: row.glance for row in board.rows}
+
+
+def test_the_same_runs_are_found_as_by_listing_keys(tmp_path):
+    for name in ("b", "a", "deep/er/still/run", "too/deep/for/any/run", "with space/ä"):
+        WrittenRun(tmp_path / name).write(1, end=True)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a" / "inside").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "file").write_text("x")
+    found = list(runs_below(str(tmp_path)))
+    assert found == list(runs_in(open_storage(str(tmp_path))))
+    assert found == ["a", "b", "deep/er/still/run", "with space/ä"]
+
+
+def test_a_run_that_begins_later_appears(tmp_path):
+    clock = Clock()
+    WrittenRun(tmp_path / "a").write(2, end=True)
+    board = Board([str(tmp_path)], clock=clock)
+    assert set(listed(board)) == {"a"}
+    WrittenRun(tmp_path / "b").write(2)
+    assert set(listed(board)) == {"a"}  # not listed again at once
+    clock.now += 6
+    found = listed(board)
+    assert {name: each.state for name, each in found.items()} == {"a": "ended", "b": "training"}
+
+
+def test_a_list_that_nobody_looks_at_costs_nothing(tmp_path, monkeypatch):
+    clock = Clock()
+    WrittenRun(tmp_path / "a").write(2)
+    board = Board([str(tmp_path)], clock=clock)
+    listed(board)
+    clock.now += 100
+
+    def refuse(*_):
+        raise AssertionError("the folder was read")
+
+    monkeypatch.setattr(board, "_below", refuse)
+    board.work([], list_is_open=False)
+
+
+def test_what_was_glanced_at_is_remembered_until_another_run_takes_the_place(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    WrittenRun(tmp_path / "runs" / "a").write(4, end=True)
+    listed(Board([str(tmp_path / "runs")], cache=cache))
+    again = Board([str(tmp_path / "runs")], cache=cache)
+    again.find_runs()
+    assert again.rows[0].glance.last_step == 3
+    import shutil
+
+    shutil.rmtree(tmp_path / "runs" / "a")
+    WrittenRun(tmp_path / "runs" / "a").write(9, end=True)
+    other = Board([str(tmp_path / "runs")], cache=cache)
+    other.find_runs()
+    assert other.rows[0].glance.state == "unknown"
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"mark": 1}', b"\xff\xfe"])
+def test_a_damaged_cache_is_no_cache(tmp_path, content):
+    cache = Cache(tmp_path)
+    cache.put("glance", "a", "1", {"x": 1})
+    assert cache.get("glance", "a", "1") == {"x": 1}
+    assert cache.get("glance", "a", "2") is None
+    next(tmp_path.iterdir()).write_bytes(content)
+    assert cache.get("glance", "a", "1") is None
+
+
+def test_a_cache_is_bounded(tmp_path):
+    cache = Cache(tmp_path, most_bytes=1000)
+    for number in range(10):
+        cache.put("glance", str(number), "1", "x" * 200)
+    cache.trim()
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 1000
+
+
+def test_a_place_without_permission_is_named_and_the_others_are_shown(tmp_path, monkeypatch):
+    WrittenRun(tmp_path / "a").write(2, end=True)
+    (tmp_path / "b").mkdir()
+    board = Board([str(tmp_path / "a"), str(tmp_path / "b")])
+    below = board._below
+
+    def denied(path):
+        if path.endswith("b"):
+            raise AccessDenied("s3://bucket/b", "ListBucket is not allowed")
+        return below(path)
+
+    monkeypatch.setattr(board, "_below", denied)
+    found = listed(board)
+    assert found["a"].state == "ended"
+    assert "s3://bucket/b" in next(iter(board.errors.values()))
+
+
+def test_ten_thousand_tensors_are_read_within_the_budget(tmp_path):
+    WrittenRun(tmp_path / "a", tensors=10_000).write(3, end=True)
+    board = Board([str(tmp_path)])
+    board.find_runs()
+    reader = board.reader(board.rows[0].id)
+    while reader.advance(10):
+        pass
+    assert len(reader.kinds["gradients"].names) == 10_000
+    assert reader.nbytes < 200 << 20
+
+
+def test_the_module_is_called_for_a_notebook(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMDEBUG_UI_CACHE", str(tmp_path / "cache"))
+    import smdebug.ui
+
+    WrittenRun(tmp_path / "a").write(2, end=True)
+    shown = smdebug.ui(str(tmp_path), height=300)
+    try:
+        assert smdebug.ui(str(tmp_path)) is shown
+        assert 'height="300"' in shown._repr_html_() or 'height="720"' in shown._repr_html_()
+        assert "&amp;frame=1" in shown._repr_html_()
+    finally:
+        shown.stop()
