@@ -16,6 +16,7 @@ import pytest
 
 import smdebug
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.trials import create_trial
 
 TRAINING = """
 import os, sys, time
@@ -174,3 +175,19 @@ def test_a_run_without_a_step_is_not_called_well(tmp_path, capfd):
     with smdebug.Hook(str(tmp_path / "run"), evaluate=True):
         pass
     assert "nothing was checked in 0 saved steps" in capfd.readouterr().err
+
+
+def test_an_evaluation_that_died_is_reported_once_and_the_training_goes_on(tmp_path, capsys):
+    with smdebug.Hook(str(tmp_path / "run"), evaluate="here") as hook:
+        with hook.step():
+            hook.record("loss", 1.0)
+        process = hook.companion._process
+        process.kill()
+        process.wait()
+        for _ in range(5):
+            with hook.step():
+                hook.record("loss", 1.0)
+    printed = capsys.readouterr().out
+    assert printed.count("has ended early (signal 9); the training goes on") == 1
+    assert f"smdebug evaluate {tmp_path / 'run'}" in printed
+    assert len(create_trial(str(tmp_path / "run")).steps()) == 6

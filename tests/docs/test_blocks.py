@@ -15,6 +15,7 @@ from tests.docs.pages import FRAMEWORK_PAGES, PAGES, ROOT, blocks_of, name_of
 REASONS = {
     "needs an AWS account",
     "needs a checkout and the network",
+    "installs packages",
     "needs a deployed debugger",
     "needs an account of Slack",
     "is part of a CDK app of yours",

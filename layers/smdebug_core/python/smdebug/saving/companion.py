@@ -66,6 +66,8 @@ class Companion:
     def __init__(self, place: str, alerts: Iterable[str] = ()):
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
+        self._place = place
+        self._is_missed = False
         settings = {"place": place, "alerts": list(alerts)}
         try:
             self._process = subprocess.Popen(
@@ -81,6 +83,24 @@ class Companion:
         except OSError as error:
             get_logger().warning("No rules are evaluated beside the training: %s", error)
 
+    def check(self) -> None:
+        """Warn, once, if the process has ended although the training goes on."""
+        process = self._process
+        if process is None or self._is_missed or os.getpid() != self._owner:
+            return
+        code = process.poll()
+        if code is not None:
+            self._warn(code)
+
+    def _warn(self, code: int) -> None:
+        self._is_missed = True
+        reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+        get_logger().warning(
+            "The evaluation beside the training has ended early (%s); the training goes on. "
+            "Evaluate the run yourself: smdebug evaluate %s",
+            *(reason, self._place),
+        )
+
     def finish(self, seconds: float = LAST_WORDS_SECONDS) -> None:
         """Let it evaluate the last steps and end. In a forked child, do nothing."""
         process = self._process
@@ -90,7 +110,9 @@ class Companion:
         try:
             if process.stdin is not None:
                 process.stdin.close()
-            process.wait(seconds)
+            code = process.wait(seconds)
+            if code and not self._is_missed:
+                self._warn(code)
         except subprocess.TimeoutExpired:
             get_logger().info("The evaluation of the last steps goes on in process %s", process.pid)
         except OSError as error:

@@ -241,6 +241,7 @@ class ConfigurableHook(singleton.AnyHook):
             self.origin.begin(self._storage, writer.attempt)
             if self.options.evaluate:
                 self.companion = Companion(self.out_dir, self.options.alerts)
+                writer.after_step = self.companion.check
         notes = None
         if is_chief and self._states.is_active:
             notes = CheckpointNotes(self._states, self.training_run, writer.attempt.run_id)

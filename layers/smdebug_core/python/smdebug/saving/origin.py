@@ -146,7 +146,9 @@ class RunOrigin:
                 origin_of_process(state),
                 run_id=attempt.run_id,
                 training_run=attempt.training_run,
-                **description._asdict(),
+                config=description.config,
+                tags=description.tags,
+                note=description.note,
             )
             if not origin.config:
                 origin = replace(origin, config=_job_hyperparameters())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from smdebug.config.collection_manager import CollectionManager
@@ -52,6 +52,8 @@ class RunWriter:
         self.copies: CopyMemory | None = CopyMemory(queue_bytes, adapter.copy)
         self.last_saved_step: int | None = None
         self.steps_written = 0
+        self.after_step: Callable[[], object] | None = None
+        """Called behind the training when a step is written."""
         self._keeps_colon_index = adapter.keeps_colon_index
         self._checksum: Checksum = checksum
         self._board = _tensorboard(storage, tensorboard_dir)
@@ -146,6 +148,8 @@ class RunWriter:
         self._previous = step
         self.steps_written += 1
         self.access.renew()
+        if self.after_step is not None:
+            self.after_step()
 
     def _collections_file(self) -> str:
         while True:
