@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from functions.arrivals.attempts import is_end_of
@@ -24,7 +25,9 @@ from smdebug.files.names import END_MARKER
 from smdebug.files.replicas import Replicas
 from smdebug.service.items import shard_of
 from smdebug.service.records import RunRecord, RunState
+from smdebug.trials.attempts import Origin
 
+_MOST_STARTS = 100
 _COLLECTIONS_FILE = "collections"
 
 
@@ -99,12 +102,21 @@ def _with_collections(
         training_run=max(record.training_run, base + training_run),
         attempt_began=(arrival.uploaded or now) if is_another else record.attempt_began,
         attempt_noted=now if is_another else record.attempt_noted,
+        attempt_starts=_starts(record, base + training_run, meta),
         state=RunState.RUNNING if is_another else record.state,
         wide=record.wide or shard_of(f"worker_{workers - 1}") > 0,
         collections_version=arrival.sequencer or version_of_listing(record.collections_version),
         collections_uploaded=arrival.uploaded,
         collections_worker=arrival.worker,
     )
+
+
+def _starts(record: RunRecord, attempt: int, meta: Mapping[str, object]) -> Mapping[str, int]:
+    """Return the first steps of the run's last attempts, as far as they name them."""
+    known: dict[str, int | None] = {**record.attempt_starts}
+    known[str(attempt)] = Origin.named_in(meta).resumed_at
+    last = sorted(known, key=int)[-_MOST_STARTS:]
+    return {key: value for key in last if (value := known[key]) is not None}
 
 
 def _announce_existing_end(world: World, record: RunRecord) -> None:

@@ -19,7 +19,8 @@ class IndexedHistory:
     """A `History` (see `smdebug.trials.history`) over the step index.
 
     A resumed training overwrites the steps from its checkpoint on: steps of an earlier attempt count up
-    to the first step of the later one. Steps that have expired in the index are listed.
+    to the first step of the later one, as for trials (`smdebug.trials.attempts`). Steps
+    that have expired in the index are listed.
     """
 
     def __init__(self, index: StepIndex, record: RunRecord, storage: Storage):
@@ -28,6 +29,7 @@ class IndexedHistory:
         self._listed = ListedHistory(storage, _LAST_STEP)
         self._run = record.run
         self._training_run = record.training_run
+        self._starts = record.attempt_starts
         self._layouts: dict[str, Layout] = {}
         self._looked_up = False
 
@@ -57,6 +59,8 @@ class IndexedHistory:
 
     def _newest_first(self, below: int, page: int) -> Iterator[StepSummary]:
         for training_run in range(self._training_run, -1, -1):
+            # The current attempt has saved a step: the one that is evaluated.
+            has_saved = training_run == self._training_run
             last = below - 1
             while last >= 0:
                 found = self._index.steps(
@@ -65,11 +69,13 @@ class IndexedHistory:
                 if not found:
                     break
                 for record in found:
-                    below = min(below, record.step)
+                    has_saved, below = True, min(below, record.step)
                     if record.with_index:
                         yield summary_of(record)
                 last = found[-1].step - 1
                 page = _PAGE
+            if has_saved:
+                below = min(below, self._starts.get(str(training_run), below))
         if below > 0 and self._index.may_lack_steps(self._record):
             yield from self._listed.before(below)
 

@@ -78,6 +78,7 @@ RUN_RECORDS = built(
     training_base=st.integers(0, 9999),
     attempt_began=TIMES,
     attempt_noted=TIMES,
+    attempt_starts=st.dictionaries(st.sampled_from(["0", "1", "17"]), STEPS, max_size=2),
     listed_at=TIMES,
     listed_through=st.text(st.characters(exclude_categories=("Cs",)), max_size=12),
     state=st.sampled_from(RunState),

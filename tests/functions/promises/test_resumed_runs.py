@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from functions.evaluation.run_history import IndexedHistory
 from smdebug.files.names import END_MARKER
+from smdebug.runs.opening import IMPATIENT
+from smdebug.trials import Trial
 from tests.functions.promises.runs import RUN, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
 
@@ -123,3 +128,26 @@ def test_files_of_another_training_that_has_ended_are_not_taken_for_those_of_the
     small.settle()
     of_new = small.index.step(RUN, 1, 1)
     assert of_new is None or not of_new.with_index
+
+
+@pytest.mark.parametrize(
+    ("resumed_at", "earlier"), [(None, [16, 10, 0]), (15, [10, 0]), (10, [0]), (0, [])]
+)
+def test_a_rule_and_a_reader_see_the_same_steps_of_earlier_attempts(small, resumed_at, earlier):
+    report_every_step(small)
+    first = Saver(small.place()).begin()
+    for step in (0, 10, 16):
+        first.save(step, HEALTHY)
+    small.settle()
+    note = {} if resumed_at is None else {"resumed_at": resumed_at}
+    again = Saver(small.place(), training_run=1)
+    again._attempt |= note
+    small.clock.time += 30
+    again.begin()
+    again.save(20, HEALTHY)
+    small.settle()
+    history = IndexedHistory(small.index, small.index.run(RUN), small.place())
+    assert [summary.step for summary in history.before(20)] == earlier
+    assert history.at(16) is None or 16 in earlier
+    trial = Trial("mnist", small.place(), wait_limits=IMPATIENT)
+    assert trial.steps(show_incomplete_steps=True) == [*earlier[::-1], 20]

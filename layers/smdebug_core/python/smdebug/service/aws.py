@@ -246,7 +246,11 @@ class aws_errors:  # noqa: N801 - a context manager: with aws_errors(place, perm
             problem = f"no AWS credentials found ({error}); run `aws configure` or set a role"
             return AccessDenied(self._place, problem)
         if isinstance(error, aws.NoRegionError):
-            problem = "no AWS region is set: set AWS_REGION, or run `aws configure`"
+            problem = (
+                "no AWS region is set: set AWS_REGION, or run `aws configure`. Without AWS: `smdebug "
+                "evaluate RUN` and `smdebug watch RUN` read a run's folder, and `smdebug local` starts the "
+                "application on this machine"
+            )
             return StackUnknown(self._place, problem)
         if isinstance(error, aws.HTTPClientError | aws.ConnectionError):
             return StorageUnavailable(self._place, f"AWS cannot be reached: {error}")

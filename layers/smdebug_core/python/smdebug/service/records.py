@@ -122,6 +122,7 @@ class RunRecord:
     training_base: int = 0  # added to the number in the files, if another run was here before
     attempt_began: float = 0.0  # when that attempt wrote its collections; 0: it is the first
     attempt_noted: float = 0.0  # and when they were recorded here
+    attempt_starts: Mapping[str, int] = field(default_factory=dict)  # first steps, by attempt
     state: RunState = RunState.RUNNING
     groups: tuple[str, ...] = ()  # of rules; each is evaluated separately
     job: str | None = None  # the SageMaker training job, if it is one

@@ -4,7 +4,8 @@ A training that is started again writes to the place of its run. Steps that it s
 earlier files; the others remain. An attempt that resumes at a step keeps what earlier attempts saved below
 it. One that starts at its initial step hides all of it. Until an attempt has saved a step, it hides nothing.
 
-The application follows the same rule (`functions/evaluation/run_history.py`), by `hidden_from`.
+The application follows the same rule in `functions/evaluation/run_history.py`, which reads the step index
+backwards, and takes the step at which an attempt resumed from here (`Origin.named_in`).
 """
 
 from __future__ import annotations
