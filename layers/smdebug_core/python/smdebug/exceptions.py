@@ -117,8 +117,7 @@ class RunEnded(SMDebugRuntimeError):
     def __str__(self) -> str:
         return (
             f"{self.path} holds a run that has ended (training_job_end.ts). "
-            f"Save to another place, for example {self.path.rstrip('/')}-2, or remove the old run first: "
-            f"{'aws s3 rm --recursive' if self.path.startswith('s3://') else 'rm -r'} {self.path}"
+            f"Save to another place, for example {self.path.rstrip('/')}-2, or remove the old run first."
         )
 
 
