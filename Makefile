@@ -154,6 +154,7 @@ bench-ui: $(READY) ## measure the page of smdebug ui in headless Chromium
 
 bench-cost: $(READY) ## compute the cost of a saved step from the handlers' AWS calls
 	@$(BIN)/python -m bench.cost $(ARGS)
+	@$(BIN)/python -m bench.sweeps
 
 bench-scale: $(READY) ## count what the end of a long run takes: a million steps, 1,024 workers
 	@$(BIN)/python -m bench.scale $(ARGS)

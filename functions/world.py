@@ -38,6 +38,7 @@ class Settings:
     lease: float = 130.0
     work: float = 45.0  # no new step is begun after this much work
     check_delay: int = 300
+    swept_at_once: int = 8  # runs; most of a sweep is waiting for answers
     checks_in_vain: int = 24  # of an ended run, before rules without progress are given up
     largest_outbox: int = 100_000
     longest_backlog: int = 50  # steps read at a time

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from functions.arrivals.attempts import is_end_of
@@ -37,19 +38,23 @@ def sweep(world: World, *, seconds: float = 240.0) -> int:
 
     A run that cannot be swept holds up no other. If the time is over, the next sweep begins elsewhere.
     """
-    missed, oldest, problems, now = 0, 0.0, 0, world.clock.now()
+    now = world.clock.now()
     runs = world.index.watched_runs()
     begin = int(now // 300) * _STRIDE % len(runs) if runs else 0
-    for watched in (*runs[begin:], *runs[:begin]):
+
+    def swept(watched: Watched) -> Swept:
         if world.clock.now() - now >= seconds:
-            break
+            return Swept()
         try:
-            swept = _sweep(world, watched)
-            missed += swept.missed
-            oldest = max(oldest, swept.oldest)
+            return _sweep(world, watched)
         except Exception as problem:  # noqa: BLE001 - no run may affect another
-            problems += 1
             log_problem("A run could not be swept", problem, run=watched.run)
+            return Swept(failed=True)
+
+    results = _each(swept, [*runs[begin:], *runs[:begin]], world.settings.swept_at_once)
+    missed = sum(result.missed for result in results)
+    oldest = max((result.oldest for result in results), default=0.0)
+    problems = sum(result.failed for result in results)
     metrics(
         {
             "MissedNotifications": (missed, "Count"),
@@ -71,6 +76,17 @@ class Swept(NamedTuple):
     """How many files no notification had reported."""
     oldest: float = 0.0
     """How long ago its first complete step was recorded that no rule has evaluated, in seconds."""
+    failed: bool = False
+
+
+def _each(
+    work: Callable[[Watched], Swept], runs: Sequence[Watched], at_once: int
+) -> Sequence[Swept]:
+    """Do the work for each run, for several at a time."""
+    if at_once == 1 or len(runs) < 2:
+        return [work(watched) for watched in runs]
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(work, runs))
 
 
 def _sweep(world: World, watched: Watched) -> Swept:

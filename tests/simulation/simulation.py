@@ -208,7 +208,7 @@ class Simulation(Scheduler):
             clock=ports.Clock(self),
             open_run=place,
             lender=MemoryLender(),
-            settings=settings(default_rules=(), sandbox="RunCustomRule"),
+            settings=settings(default_rules=(), sandbox="RunCustomRule", swept_at_once=1),
         )
 
     def _checks_of(self, function: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -90,6 +91,37 @@ def test_files_of_a_step_that_was_given_up_are_found_while_the_run_continues(sma
     assert small.sweep() == 1
     group = small.index.groups.get(RUN, "builtin")
     assert (group.evaluated, group.not_evaluated, group.late_done) == (4, 0, {0})
+
+
+def test_runs_are_swept_at_once_and_one_that_fails_holds_up_no_other(small):
+    """Each waits in the table until all others are there, too: one after the other would never end."""
+    names = [f"run-{number}" for number in range(small.settings.swept_at_once)]
+    for name in names:
+        Saver(small.place(name)).begin().save(0, FAILING)
+        small.settle()
+        small.bucket.hold_back()
+    together, read = Barrier(len(names), timeout=20), small.index.run
+
+    def run_together(run):
+        if run not in met:
+            met.add(run)
+            together.wait()
+            if run == "runs/run-3":
+                raise StorageUnavailable("s3://runs", "of this run alone")
+        return read(run)
+
+    met: set[str] = set()
+    for name in names:
+        Saver(small.place(name)).begin().save(1, FAILING)
+    small.bucket.hold_back()
+    small.clock.time += 300
+    small.index.run = run_together
+    missed = small.sweep()
+    small.index.run = read
+    assert met == {f"runs/{name}" for name in names}
+    assert missed >= 2 * (len(names) - 1)
+    unseen = small.index.step("runs/run-3", 0, 1)
+    assert unseen is None
 
 
 def test_steps_that_never_come_are_listed_more_and_more_rarely(small):
