@@ -1,6 +1,6 @@
-"""One training on one of Keras's backends: `python -m tests.frameworks.tensorflow.backend BACKEND [RUN]`.
+"""One training on a backend of Keras: `python -m tests.frameworks.tensorflow.backend NAME [RUN [plan]]`.
 
-Prints the weights that come out, as JSON.
+Prints the weights that come out, as JSON. With `plan` the hook gets a path and nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 
 
-def main(backend: str, run: str = "") -> None:
+def main(backend: str, run: str = "", plan: str = "") -> None:
     os.environ["KERAS_BACKEND"] = backend
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import keras
@@ -32,7 +32,9 @@ def main(backend: str, run: str = "") -> None:
     inputs = np.random.default_rng(0).random((20, 4)).astype("float32")
     labels = (inputs[:, 0] > 0.5).astype(int)
     callbacks = []
-    if run:
+    if plan:
+        callbacks.append(smd.KerasHook(run))
+    elif run:
         every = smd.SaveConfig(save_interval=1)
         callbacks.append(smd.KerasHook(run, save_config=every, save_all=True))
     model.fit(inputs, labels, batch_size=5, epochs=2, verbose=0, callbacks=callbacks)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import smdebug.tensorflow as smd
+from smdebug.runs.diagnosing import diagnose
 from tests.frameworks.tensorflow.training import (
     INPUTS,
     LABELS,
@@ -311,6 +312,25 @@ def test_other_backends_have_losses_metrics_and_weights(run, backend):
     )
     first = trial.tensor("dense/weights/dense/kernel:0").value(0)
     assert not np.array_equal(first, np.float32(watched[0]))
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
+def test_on_pytorch_the_default_plan_sees_the_inside_of_a_step(run):
+    assert in_a_process("torch", run, "plan") == in_a_process("torch")
+    trial = trial_of(run)
+    statistics = trial.statistics(1, smd.modes.TRAIN)
+    kernel = "dense/weights/dense/kernel:0"
+    gradient = "gradients/dense/kernelGrad"
+    assert {kernel, gradient, f"update/{kernel}", "dense/outputs", "inputs"} <= set(
+        statistics.names
+    )
+    assert statistics.row(gradient)["rms"] > 0
+    assert len(trial.series("loss")) == 8
+    facts = trial.facts(1, smd.modes.TRAIN)
+    assert "loss_is_mean_of_epoch" not in facts
+    assert facts["loss"]["terms"][0]["criterion"] == "cross entropy"
+    assert facts["activations"] == {"dense": "relu", "out": "linear"}
+    assert diagnose(run).failed == {}
 
 
 def test_replicas_on_two_devices_make_one_worker(run):

@@ -52,7 +52,8 @@ class Collector:
             numbered = name if len(found) == 1 and not first else f"{name}_{number}"
             if self._wants(numbered, collection):
                 if _graph_of(value) is self._graph:
-                    self.tensors[numbered] = value
+                    # With PyTorch, a tensor would keep what it was computed from.
+                    self.tensors[numbered] = value.detach() if hasattr(value, "detach") else value
                 else:
                     self.hidden = self.hidden or numbered
 

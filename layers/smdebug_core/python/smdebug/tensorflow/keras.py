@@ -4,7 +4,7 @@
     model.fit(x, y, callbacks=[hook])
 
 It works with each backend of Keras; the inside of a step (gradients, inputs and outputs of layers) is seen
-with TensorFlow only.
+with TensorFlow and PyTorch.
 """
 
 from __future__ import annotations

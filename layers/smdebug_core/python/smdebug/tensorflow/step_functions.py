@@ -7,6 +7,7 @@ model's own function runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 import keras
@@ -121,37 +122,54 @@ class StepFunctions:
                 # A loss is then saved as Keras logs it: the mean since the epoch began.
                 self.compiled[key] = function
             else:
-                self.compiled[key] = self._capturing(kind)
+                self.compiled[key] = self._capturing(kind, function)
         capturing = self.compiled[key]
         if capturing is function:
             return function(*arguments)
         logs, self.captured = capturing(*arguments)
         return logs
 
-    def _capturing(self, kind: str) -> Callable[..., Any]:
+    def _capturing(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Compile a step that returns its logs, and everything wanted of its inside.
 
-        Under the default plan that is the batch's loss, also where nothing is due.
+        Under the default plan that is the batch's loss, also where nothing is due. With PyTorch as Keras's
+        backend the model's own step runs, which is not compiled, and is watched.
         """
         model, hook = self._model, self._hook
         plain_step = getattr(model, f"{kind}_step")
         layers = layers_of(model)
+        if keras.backend.backend() == "torch":
+            return partial(self._watched, function, layers)
 
         def step(data: Any) -> Any:
-            observes = hook.is_observing
-            wants = hook.wants_as if hook.due else _is_a_loss
-            collector = Collector(wants, layers, model, observes=observes)
-            x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
-            collector.offer("inputs", CollectionKeys.INPUTS, x)
-            if y is not None:
-                collector.offer("labels", CollectionKeys.OUTPUTS, y)
+            collector = self._collector(layers, data)
             with collecting(collector):
                 logs = plain_step(data)
             warn_of_hidden(hook, collector)
             return logs, collector.tensors
 
-        function: Callable[..., Any] = model._make_function(step)
-        return function
+        compiled: Callable[..., Any] = model._make_function(step)
+        return compiled
+
+    def _watched(
+        self, function: Callable[..., Any], layers: dict[int, str], batches: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """Run a step that is not compiled; return its logs, and everything wanted of its inside."""
+        collector = self._collector(layers, batches[0])
+        with collecting(collector):
+            logs = function(batches)
+        return logs, collector.tensors
+
+    def _collector(self, layers: dict[int, str], data: Any) -> Collector:
+        """Return a collector for a batch, which has its inputs and labels."""
+        hook = self._hook
+        wants = hook.wants_as if hook.due else _is_a_loss
+        collector = Collector(wants, layers, self._model, observes=hook.is_observing)
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+        collector.offer("inputs", CollectionKeys.INPUTS, x)
+        if y is not None:
+            collector.offer("labels", CollectionKeys.OUTPUTS, y)
+        return collector
 
 
 def _is_a_loss(name: str, collection: str) -> bool:
@@ -184,8 +202,11 @@ def layers_of(model: Any) -> dict[int, str]:
 
 def _obstacle(model: Any, kind: str) -> str | None:
     """Return what keeps the inside of this model's steps from being seen."""
-    if keras.backend.backend() != "tensorflow":
-        return f"Keras runs on {keras.backend.backend()}; they are seen with TensorFlow only"
+    backend = keras.backend.backend()
+    if backend not in ("tensorflow", "torch"):
+        return f"Keras runs on {backend}; they are seen with TensorFlow and PyTorch only"
+    if backend == "torch" and model.jit_compile is True:
+        return "torch.compile compiles the step (jit_compile)"
     if model.steps_per_execution != 1:
         return "several steps run as one (steps_per_execution)"
     make = f"make_{kind}_function"
