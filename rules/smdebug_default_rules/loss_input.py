@@ -68,7 +68,10 @@ class LossInput(DefaultRule):
             )
 
     def _place(self, seen: ObservedStep) -> str:
-        return Modules.of(seen).output
+        """The model's output; of Keras's, the layer that returns the predictions."""
+        outputs = seen.statistics("outputs")
+        layers = [name for name in outputs.names if name.endswith("/outputs")] if outputs else []
+        return layers[-1] if layers else Modules.of(seen).output
 
 
 def _problems(loss: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -210,8 +210,11 @@ def _alignment(seen: ObservedStep, matrix: StatisticsMatrix) -> _Alignment:
         np.array(
             [RESOLUTIONS.get(tensor.dtype, 2.0**-23) for tensor in matrix.tensors], np.float32
         ),
-        _places(names, "gradient/", [] if layout is None else layout.names("gradients")),
-        _places(names, "update/", [] if layout is None else layout.names("updates")),
+        _places(_gradient_names(seen, names), [] if layout is None else layout.names("gradients")),
+        _places(
+            [f"update/{name}" for name in names],
+            [] if layout is None else layout.names("updates"),
+        ),
     )
 
 
@@ -221,9 +224,15 @@ def _units(name: str, shape: Sequence[int]) -> int:
     return shape[-1] if _LAST_AXIS.search(name) else shape[0]
 
 
-def _places(names: Sequence[str], prefix: str, rows: Sequence[str]) -> NDArray[np.int64]:
+def _gradient_names(seen: ObservedStep, names: Sequence[str]) -> list[str]:
+    """The gradient of each parameter: Keras names them by paths of their own."""
+    known = seen.facts.get("gradient_names") or {}
+    return [str(known.get(name) or f"gradient/{name}") for name in names]
+
+
+def _places(names: Sequence[str], rows: Sequence[str]) -> NDArray[np.int64]:
     places = {name: place for place, name in enumerate(rows)}
-    return np.array([places.get(prefix + name, -1) for name in names], np.int64)
+    return np.array([places.get(name, -1) for name in names], np.int64)
 
 
 def _placed(matrix: StatisticsMatrix | None, places: NDArray[np.int64]) -> Floats:

@@ -99,6 +99,28 @@ def test_a_constant_output_is_found_in_the_predictions(keras_run):
     assert found.tensor == "predictions"
 
 
+def test_the_layer_that_returns_the_predictions_is_named_for_a_wrong_input_of_the_loss(keras_run):
+    term = {**keras_run.facts["loss"]["terms"][0], "expects": "probabilities", "given": "logits"}
+    keras_run.facts["loss"]["terms"] = [term]
+    keras_run.write()
+    ((_, found),) = keras_run.evaluate("LossInput")
+    assert found.tensor == "last/outputs"
+
+
+def test_gradients_of_keras_belong_to_their_parameters_by_a_fact(keras_run):
+    names = list(keras_run.kinds["parameters"])
+    own = {name: f"gradients/{name.partition('/')[0]}/kernelGrad" for name in names}
+    keras_run.lasting["gradient_names"] = own
+    keras_run.write()
+    for _ in range(2):
+        gradients = keras_run.kinds["gradients"]
+        keras_run.kinds["gradients"] = {own[n]: gradients[f"gradient/{n}"] for n in names}
+        keras_run.kinds["updates"][f"update/{names[0]}"][:] = 0
+        keras_run.write()
+    found = keras_run.evaluate("LostUpdates")
+    assert [(step, finding.tensor) for step, finding in found] == [(1, names[0]), (2, names[0])]
+
+
 def test_the_bounds_of_an_activation_do_not_hide_the_scale_of_its_input(keras_run):
     keras_run.lasting["activations"] = {"hidden": "tanh", "last": "linear"}
     for _ in range(2):
