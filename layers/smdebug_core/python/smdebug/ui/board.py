@@ -21,7 +21,7 @@ from smdebug.service.records import RequestedRule
 from smdebug.storage import Storage, open_storage
 from smdebug.storage.folder import FolderStorage
 from smdebug.ui.cache import Cache
-from smdebug.ui.glance import Glance, finite, glance_at
+from smdebug.ui.glance import Glance, configuration_of, finite, glance_at
 from smdebug.ui.local_runs import runs_below
 from smdebug.ui.reading import RunReader
 
@@ -235,6 +235,7 @@ class Board:
             if reader.error:
                 self._set(row, replace(row.glance, error=reader.error))
             return
+        trial = reader.trial
         checked = reader.following is not None and reader.steps_checked > 0
         first = reader.issues[0] if reader.issues else None
         steps = reader.steps
@@ -245,6 +246,10 @@ class Board:
             error=reader.error,
             steps=len(steps),
             last_step=steps[-1] if steps else None,
+            first_saved=trial.saved_at(steps[0]) if steps else None,
+            last_saved=trial.saved_at(steps[-1]) if steps else None,
+            workers=trial.num_workers,
+            configuration=configuration_of(trial.collection_manager.meta),
             issues=len(reader.issues) if checked else None,
             issue="" if first is None else escaped(in_a_line(first)),
             since=None if first is None else first.since,

@@ -113,7 +113,7 @@ export class SeriesChart {
       this.logButton.setAttribute("aria-pressed", String(this.log));
       this.rebuild();
     }, { "aria-pressed": String(log), title: "Logarithmic scale" });
-    this.element = h("figure", { class: "chart", role: "group", "aria-label": title },
+    this.element = h("figure", { class: "chart pairs", role: "group", "aria-label": title },
       h("header", {}, h("span", { text: title, title }), this.note, this.logButton,
         button("PNG", () => this.picture(), { title: "Save as a picture" }),
         button("SVG", () => this.drawing(), { title: "Save as a drawing" }),

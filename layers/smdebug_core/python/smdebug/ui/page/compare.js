@@ -35,7 +35,7 @@ export function compareScreen({ main, crumbs, report }, ids) {
       h("tbody", {}, ...found.runs.map((run, place) => h("tr", {},
         h("th", { scope: "row" }, h("a", { href: `#/run/${run.id}`, text: run.name })), h("td", { text: count(run.steps) }),
         h("td", { class: "wide", text: divergence(run, place), title: divergence(run, place) }),
-        h("td", { class: run.issues.length ? "bad" : run.checked ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked ? `✓ no problem up to step ${count(run.checked)}` : "not checked yet" }))))));
+        h("td", { class: run.issues.length ? "bad" : run.checked ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked ? `✓ no problem in ${plural(run.checked, "saved step")}` : "not checked yet" }))))));
     replace(verdicts, ...found.runs.map((run) => h("div", {}, h("h3", { text: run.name }),
       run.issues.length ? run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)) : h("p", { class: run.checked ? "good" : "quiet", text: run.checked ? "No problem detected." : "Not checked yet." }))));
     const last = Math.max(1, ...found.runs.map((run) => run.steps));

@@ -21,14 +21,6 @@ function duration_of(run) {
   return run.first_saved && run.last_saved ? run.last_saved - run.first_saved : null;
 }
 
-function tags() {
-  try {
-    return JSON.parse(localStorage.getItem("smdebug-tags")) || {};
-  } catch {
-    return {};
-  }
-}
-
 export function sparkline(canvas, values, width = 120, height = 24) {
   const context = sized(canvas, width, height);
   context.clearRect(0, 0, width, height);
@@ -73,7 +65,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     group: values.get("group") || "",
   };
   const search = h("input", {
-    type: "search", placeholder: "Search names, tags, configuration ( / )", "aria-label": "Search runs", value: chosen.search,
+    type: "search", placeholder: "Search names, verdicts, configuration ( / )", "aria-label": "Search runs", value: chosen.search,
     oninput: () => choose({ search: search.value }),
   });
   const compare = button("Compare", () => openComparison(), { disabled: true });
@@ -106,11 +98,10 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
   }
 
   function arrange() {
-    const known = tags();
     const words = chosen.search.toLowerCase().split(/\s+/).filter(Boolean);
     rows = runs.filter((run) => {
       if (chosen.state === "with problems" ? !run.issues : chosen.state !== "all" && run.state !== chosen.state) return false;
-      const text = `${run.name} ${run.issue} ${known[run.path] || ""} ${JSON.stringify(run.configuration)}`.toLowerCase();
+      const text = `${run.name} ${run.issue} ${JSON.stringify(run.configuration)}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     const key = SORTS[chosen.sort] || SORTS.saved;
@@ -154,10 +145,9 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     canvas.values = run.curve;
     const check = h("input", { type: "checkbox", "aria-label": `Select ${run.name}`, onchange: () => pick(run) });
     check.checked = picked.has(run.id);
-    const tag = tags()[run.path];
     return h("tr", { class: `${picked.has(run.id) ? "picked" : ""} ${place === at ? "at" : ""}`, "aria-rowindex": place + 2 },
       h("td", {}, check),
-      h("td", { title: run.path }, h("a", { href: `#/run/${run.id}`, text: run.name }), tag ? h("span", { class: "quiet", text: ` · ${tag}` }) : null),
+      h("td", { title: run.path }, h("a", { href: `#/run/${run.id}`, text: run.name })),
       h("td", { text: run.error ? `${run.state}: ${run.error}` : run.state, title: run.error || null, class: run.error ? "bad" : "" }),
       h("td", { text: count(run.last_step) }),
       h("td", {}, canvas),
