@@ -21,7 +21,7 @@ SEARCHED = {
     "compare": "findings",
     "GPU": "install",
     "Slack": "subscribe",
-    "hyperparameters": "index",
+    "hyperparameters": "saving",
 }
 # Types the words into the search field and resolves with the addresses of the results.
 SEARCH = """new Promise((resolve) => {
