@@ -149,7 +149,7 @@ def keras_autoencoder(seed: int) -> None:
 
 @fault(
     "loss input",
-    r"loss|softmax|head|output",
+    r"loss|softmax|head|output|predictions",
     source="from_logits forgotten",
     held_out=False,
     framework="keras",

@@ -125,8 +125,10 @@ class LostUpdates(DefaultRule):
     ) -> bool:
         """Whether no parameter has moved at the last saved steps, although no rate is 0."""
         facts = seen.facts
-        # Without any gradient there has to have been a backward pass, whose gradients were cleared.
-        which = with_gradient if with_gradient.any() or not facts.get("backward_passes") else owned
+        which = with_gradient
+        if not which.any() and facts.get("backward_passes"):  # whose gradients were cleared
+            count = table.gradient("count")
+            which = owned if not np.nan_to_num(count[owned]).any() else which
         update = table.update("rms")[which]
         is_known = (
             len(update) and np.isfinite(update).all() and not facts.get("updates_are_sampled")

@@ -14,7 +14,8 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 
-LEAST_LOSSES = 150
+LEAST_LOSSES, LEAST_OF_TWO_CLASSES = 150, 300
+"""Two classes may have to be told apart by a bend that takes long to find; of more, some pair is easy."""
 MOST_BLOCKS = 64
 CHANCE = 0.95
 """A cross entropy above this share of ln(classes) is that of guessing."""
@@ -59,7 +60,8 @@ class StuckLoss(DefaultRule):
         if len(terms) != 1 or len(facts.get("optimizers") or ()) != 1:
             self.looked = False
             return
-        if self.losses["count"] < LEAST_LOSSES:
+        least = LEAST_OF_TWO_CLASSES if self.classes == 2 else LEAST_LOSSES
+        if self.losses["count"] < least:
             return
         start = level(self.losses["first"])
         now = level(self.losses["last"])

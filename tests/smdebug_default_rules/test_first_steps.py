@@ -112,6 +112,14 @@ def test_gradients_that_are_cleared_before_the_step_are_found(run):
     assert "cleared between" in finding.message
 
 
+def test_gradients_of_zero_were_not_cleared(run):
+    for _ in range(3):
+        for gradient in run.kinds["gradients"].values():
+            gradient[:] = 0
+        standing_still(run, 1)
+    assert run.evaluate("LostUpdates") == []
+
+
 def test_a_training_that_moves_again_has_lost_nothing(run):
     standing_still(run, 2).write()
     assert standing_still(run, 2).evaluate("LostUpdates") == []

@@ -105,6 +105,13 @@ def test_a_loss_at_chance_is_found_after_enough_steps(run):
     assert {finding.since for _, finding in found} == {0}
 
 
+def test_two_classes_may_stay_at_chance_for_longer(run):
+    run.facts["loss"]["terms"] = [{**TERM, "classes": 2}]
+    noise = np.random.default_rng(1).normal(0, 0.02, 230)
+    run.losses(*(0.7 + noise), *np.linspace(0.69, 0.2, 100))
+    assert run.evaluate("StuckLoss") == []
+
+
 def test_a_loss_that_falls_slowly_passes(run):
     run.losses(*(2.30 - 0.0003 * np.arange(160) + run.random.normal(0, 0.01, 160)))
     assert run.evaluate("StuckLoss") == []
