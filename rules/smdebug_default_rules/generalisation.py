@@ -20,7 +20,7 @@ NEVER_BETTER = 0.12
 LEARNT = 0.4
 MOST_KEPT = 200
 
-LEAST_OF_FALL = 0.03
+LEAST_OF_FALL = 0.05
 """Validation has to lose this share of all that was won since the start."""
 
 
