@@ -20,8 +20,8 @@ NEVER_BETTER = 0.12
 LEARNT = 0.4
 MOST_KEPT = 200
 
-LEAST_OF_FALL = 0.05
-"""Validation has to lose this share of all that was won since the start."""
+LEAST_OF_FALL = 0.03
+"""Validation has to lose this share of all that was won since the first losses."""
 
 
 class Generalisation(DefaultRule):
@@ -97,8 +97,8 @@ class Generalisation(DefaultRule):
         fell = training[-1] < at_best and training[-1] < 0.9 * float(np.median(self.first_training))
         if last < WORSE * best.value or not fell or validation[-1] < 1.3 * training[-1]:
             return
-        start = float(np.median(self.first_training))
-        if last - best.value < LEAST_OF_FALL * (max(validation[0], start) - best.value):
+        untrained = max(validation[0], self.first_training[0])
+        if last - best.value < LEAST_OF_FALL * (untrained - best.value):
             return  # near its floor, a small validation set wobbles by more than its best
         start = float(np.median(self.first_training))
         never = best.value > (1 - NEVER_BETTER) * min(validation[0], start)
