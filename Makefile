@@ -56,16 +56,16 @@ $(READY): requirements/dev.txt pyproject.toml
 		echo "$(PYTHON) cannot create virtual environments. Install its venv package (Debian: python3-venv)."; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about 150 packages, a few hundred MB if none is cached."
 	@echo "That takes half a minute to a few minutes, as fast as the network is."
-	@date +%s > .setup-began
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c '$(IS_SUPPORTED)' || { \
 		echo "$(VENV) has $$($(BIN)/python --version 2>&1), which is not supported. Remove it and try again."; exit 1; }
+	@date +%s > $(VENV)/.setup-began
 	@awk '/^[^ ]/ {ours = /^uv==/} ours' requirements/dev.txt > $(VENV)/uv.txt
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r $(VENV)/uv.txt
 	@$(call install,$(VENV),-r requirements/dev.txt)
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation --no-deps --no-index -e .
-	@echo "$(VENV) is ready after $$(( $$(date +%s) - $$(cat .setup-began) )) s."
-	@rm -f .setup-began
+	@echo "$(VENV) is ready after $$(( $$(date +%s) - $$(cat $(VENV)/.setup-began) )) s."
+	@rm -f $(VENV)/.setup-began
 	@touch $@
 
 setup: $(READY) ## create .venv with everything that the other targets need
