@@ -9,6 +9,9 @@ from smdebug.pytorch.loss_graph import describe
 
 SCORES = torch.randn(8, 5, requires_grad=True)
 LABELS = torch.tensor([0, 1, 2, 3, 4, 0, 0, 0])
+needs_shapes = pytest.mark.skipif(
+    not hasattr(SCORES.sum().grad_fn, "_input_metadata"), reason="PyTorch 2.1 keeps no shapes"
+)
 
 
 def term_of(loss):
@@ -91,9 +94,7 @@ def test_several_criteria_are_all_named():
     ]
 
 
-@pytest.mark.skipif(
-    not hasattr(SCORES.sum().grad_fn, "_input_metadata"), reason="PyTorch 2.1 keeps no shapes"
-)
+@needs_shapes
 def test_a_difference_of_a_column_and_a_row_is_noticed():
     output = nn.Linear(5, 1)(SCORES)
     assert describe((output - torch.zeros(8)).square().mean()).broadcast == (8, 8)
@@ -103,6 +104,7 @@ def test_a_difference_of_a_column_and_a_row_is_noticed():
     )
 
 
+@needs_shapes
 @pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("criterion", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
 def test_a_criterion_that_compares_each_output_with_all_targets_is_seen(criterion):

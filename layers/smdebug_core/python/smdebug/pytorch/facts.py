@@ -62,8 +62,13 @@ def mode_facts(model: nn.Module, name_of: Name) -> dict[str, Any]:
 def autocast_facts(device: str) -> dict[str, Any]:
     """The type that autocast declares for this device; nothing if it is off."""
     try:
-        declared = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
-    except (AttributeError, TypeError, RuntimeError):  # before PyTorch 2.4 both took no device
+        if hasattr(torch, "get_autocast_dtype"):
+            declared = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
+        elif device == "cpu":  # before PyTorch 2.4 each device had functions of its own
+            declared = torch.is_autocast_cpu_enabled() and torch.get_autocast_cpu_dtype()
+        else:
+            declared = torch.is_autocast_enabled() and torch.get_autocast_gpu_dtype()
+    except (AttributeError, TypeError, RuntimeError):  # a device without autocast
         return {}
     return {"autocast": str(declared).removeprefix("torch.")} if declared else {}
 

@@ -180,5 +180,5 @@ def _expanded(node: Any) -> tuple[int, ...] | None:
 def _shape(node: Any) -> tuple[int, ...] | None:
     try:
         return tuple(int(length) for length in node._input_metadata[0].shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):  # PyTorch before 2.1 lacks it
+    except (AttributeError, IndexError, TypeError, RuntimeError):  # PyTorch 2.1 lacks it
         return None
