@@ -156,7 +156,7 @@ bench-cost: $(READY) ## compute the cost of a saved step from the handlers' AWS 
 	@$(BIN)/python -m bench.cost $(ARGS)
 	@$(BIN)/python -m bench.sweeps
 
-bench-scale: $(READY) ## count what the end of a long run takes: a million steps, 1,024 workers
+bench-scale: $(READY) ## count the cost of ending a long run: a million steps, 1,024 workers
 	@$(BIN)/python -m bench.scale $(ARGS)
 
 bench-cold: $(READY) ## time the import of each handler with only the layer installed

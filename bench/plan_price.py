@@ -115,7 +115,7 @@ class Training:
 
 @contextmanager
 def the_plan(model: nn.Module, **options: Any) -> Iterator[None]:
-    """A hook with a path, and these options that are no choice of tensors."""
+    """A hook with a path, and options that select no tensors."""
     folder = tempfile.mkdtemp(dir=FOLDER)
     hook = smd.Hook(f"{folder}/run", **options)
     hook.register_module(model)

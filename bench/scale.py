@@ -1,4 +1,4 @@
-"""`make bench-scale`: what the end of a long run takes, whose workers left no closing notes.
+"""`make bench-scale`: the cost of ending a long run whose workers left no closing notes.
 
 The functions of the deployed application list and check a run in memory. Their processor time is measured,
 that of boto3 too; the duration of AWS's own calls is assumed. The clock of the functions advances by both, so
@@ -50,7 +50,7 @@ _BEGIN = 1_700_000_000.0
 
 @dataclass
 class Spent:
-    """What the calls of one invocation take."""
+    """The time and memory that one invocation uses."""
 
     calls: Counter[str] = field(default_factory=Counter)
     waiting: float = 0.0  # for AWS
@@ -77,7 +77,7 @@ class Meter:
         return (own + self.spent.processor) / (CPU_OF_A_GB * GIGABYTES) + self.spent.waiting
 
     def call(self, what: str, *, waiting: float, objects: int = 0, of: str = "") -> None:
-        """Count a call that waits so long and has so many objects parsed by boto3."""
+        """Count a call with its waiting time and the number of objects that boto3 parses."""
         self.spent.calls[what] += 1
         self.spent.waiting += waiting
         self.spent.processor += self.boto["call"] + objects * self.boto.get(of, 0.0)
@@ -232,7 +232,7 @@ def _end_of(workers: int, steps: int, boto: dict[str, float], *, traced: bool) -
 
 
 def _fill(table: MemoryItems, workers: int, steps: int) -> None:
-    """Put a run of which all is noted and evaluated into the table, and which waits for its end."""
+    """Put a fully evaluated run that waits for its end into the table."""
     names = [f"worker_{number}" for number in range(workers)]
     shards: dict[int, frozenset[str]] = {}
     for name in names:
@@ -296,7 +296,7 @@ def main() -> int:
     arguments = parser.parse_args()
     boto = boto_times()
     print(
-        "\nThe end of a run without closing notes whose first step was lost: all is listed.\n\n"
+        "\nThe end of a run without closing notes whose first step was lost: all files are listed.\n\n"
         "Counted, per million files:\n"
     )
     columns = ("workers", "steps", "files", "LISTs", "table calls", "seconds", "MB", "longest")

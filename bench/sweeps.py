@@ -1,4 +1,4 @@
-"""What sweeping costs: each live run is looked after every five minutes."""
+"""The cost of sweeping, which checks each live run every five minutes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _BilledObjects:
 
 
 def dollars_a_day() -> float:
-    """Return what sweeping 1,000 runs costs that save a step a minute and lack nothing."""
+    """Return the cost of sweeping 1,000 complete runs that save a step a minute."""
     world = BilledWorld()
     places: list[MemoryStorage] = [world.place(f"run-{number}") for number in range(RUNS)]
     for place in places:

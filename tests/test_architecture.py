@@ -227,6 +227,10 @@ def test_frameworks_are_imported_by_their_own_package_alone():
         "tensorflow": "tensorflow",
         "mxnet": "mxnet",
         "xgboost": "xgboost",
+        "jax": "jax",
+        "transformers": "huggingface",
+        "lightning": "lightning",
+        "pytorch_lightning": "lightning",
     }
     wrong = [
         f"{path.relative_to(LAYER)} -> {name}"

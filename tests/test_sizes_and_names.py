@@ -22,6 +22,7 @@ PLACES = (
     "examples",
     "book",
     "tests",
+    "tools",
 )
 MODULE_LINES = 400
 CLASS_LINES = 300

@@ -164,7 +164,7 @@ def _record_missed(world: World, record: RunRecord) -> Swept:
 def _record_lost(
     world: World, record: RunRecord, steps: Sequence[int], attempt: str
 ) -> list[Arrival]:
-    """Record the files of steps that were given up, and are there: no later step will ask for them."""
+    """Record files that exist of steps that were given up: no later step requests them."""
     now = world.clock.now()
     found = unknown_files_of_steps(world, record, steps, settled=now - NOTIFIED_WITHIN)
     if found:  # these may name other lost steps

@@ -221,7 +221,7 @@ def _in_issue(
     *,
     is_news: bool,
 ) -> RuleRecord:
-    """Return the rule with the id of its issue, which rules share whose findings have one cause."""
+    """Return the rule with its issue's id. Rules whose findings have one cause share an issue."""
     if rule.issue_id and not is_news:
         return rule
     cause, since, role = configuration.id, rule.issue_since, CAUSE

@@ -231,7 +231,7 @@ class StepWalk:
         self.leased.group = with_lost(self.leased.group, incomplete)
 
     def _find_skipped(self, page: list[StepRecord]) -> None:
-        """Take steps off the lost ones that were only skipped: all their files came, but too late."""
+        """Take skipped steps off the lost ones: all their files came, but too late."""
         leased, record = self.leased, self.leased.record
         for step in page:
             if step.step not in leased.group.lost or record.is_whole(step):

@@ -1,4 +1,4 @@
-"""The metrics of a boosted model as rules follow them: which data each is of, and what has become of it."""
+"""The metrics of a boosted model: the data that each is computed on, and its history."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ LEARNT = 0.4
 MOST_KEPT = 200
 
 LEAST_OF_FALL = 0.03
-"""Validation has to lose this share of all that was won since the first losses."""
+"""Validation must lose this share of its improvement since the first losses."""
 
 
 class Generalisation(DefaultRule):

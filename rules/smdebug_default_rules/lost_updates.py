@@ -21,7 +21,7 @@ LEAST_RATIO = 1e-5
 LEAST_SPACINGS = 8
 """An expected update of fewer spacings of the parameter's type at its largest value may be rounded away."""
 STILL_STEPS = 3
-"""At so many saved steps of the optimizer in a row nothing moves before it is said."""
+"""After this many saved optimizer steps in a row without a change, one is reported."""
 
 
 class LostUpdates(DefaultRule):
@@ -70,7 +70,7 @@ class LostUpdates(DefaultRule):
         still = {}
         lost = self._lost(table, owned & has_gradient, rates)
         if seen.facts.get("updates_are_differences"):
-            # Nothing says what is frozen: most of a model is on purpose, for fine-tuning.
+            # What is frozen is unknown: fine-tuning freezes most of a model on purpose.
             lost &= 2 * table.sizes[lost].sum() < table.sizes[owned].sum()
         for place in where(lost):
             name = table.names[place]

@@ -23,7 +23,7 @@ DIVERGED = 100.0
 STEPS_DIVERGED = 5
 OF_THE_INPUT = "times the rms of the input"
 GROWN_AT_START = "bad initialisation"
-"""What the cause is of outputs that explode before anything was trained."""
+"""The cause of outputs that explode before anything was trained."""
 RISEN = 100.0
 """Weights of a usual size at the first saved step that are so many times as large later."""
 

@@ -15,7 +15,7 @@ from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 
 LEAST_LOSSES, LEAST_OF_TWO_CLASSES = 150, 300
-"""Two classes may have to be told apart by a bend that takes long to find; of more, some pair is easy."""
+"""Two classes may need a boundary that takes long to find; of more classes, some pair is easy."""
 MOST_BLOCKS = 64
 CHANCE = 0.95
 """A cross entropy above this share of ln(classes) is that of guessing."""

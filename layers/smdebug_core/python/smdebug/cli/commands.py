@@ -73,7 +73,7 @@ Usage: smdebug RUN              what is wrong with a run (folder or s3://…)
   compare A B      configuration and values of two runs
   report RUN       the run as one page of HTML
   run train.py     watch an unchanged script
-  demo             see everything at work on this machine
+  demo             run the whole debugger on this machine
 
 smdebug --help lists all commands, smdebug doctor checks the installation."""
 _EXAMPLES = """
@@ -147,7 +147,7 @@ class Commands(click.Group):
 
 
 def _is_a_place(name: str) -> bool:
-    """Return whether the first word is a run and no command: `smdebug ./my-run`."""
+    """Return whether the first word is a run, not a command: `smdebug ./my-run`."""
     if name.startswith("-"):
         return False
     return "/" in name or os.sep in name or Path(name).is_dir()

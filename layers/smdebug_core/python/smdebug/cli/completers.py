@@ -1,4 +1,4 @@
-"""Complete paths, the names of rules, and what a run in a folder has: tensors, collections, workers."""
+"""Complete paths, rule names, and the tensors, collections and workers of a run in a folder."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def complete_worker(
 
 
 def _run_named(ctx: click.Context) -> Trial | None:
-    """Return the run, if it is in a folder: of a bucket, each key press would be a request."""
+    """Return the run if it is in a folder. In a bucket, each key press would be a request."""
     # Before an option has its value, click has not yet given the arguments their names.
     given = (*(ctx.params.get(name) for name in ("path", "run", "first")), *ctx.args)
     places = (Path(text).expanduser() for text in given if isinstance(text, str))

@@ -78,7 +78,9 @@ _MOST_STEPS = 10
     "--all-steps", is_flag=True, help=f"Show every step, not only the first {_MOST_STEPS}."
 )
 @attempt_option
-@click.option("--short", is_flag=True, help="Show problems alone, by all rules that suit the run.")
+@click.option(
+    "--short", is_flag=True, help="Show only problems, found by all rules that suit the run."
+)
 @output_options
 def command(
     path: str,
@@ -99,7 +101,7 @@ def command(
 
     Findings are folded into problems: causes with their symptoms, what to try, and where to read more.
     Without options, the rules are those of the run's rules.json, or else the default set. Other sets:
-    `usual`, five rules of the original's that suit any training, and `all`, every one without required
+    `usual`, five rules of the old library that suit any training, and `all`, every one without required
     parameters. Actions are not run. `smdebug PATH` is `smdebug evaluate PATH --short`.
 
     \b

@@ -35,12 +35,10 @@ _MOST_COLUMNS = 5
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help='Only runs whose configuration satisfies it: "lr<1e-3", "tags=baseline"; can be repeated.',
+    help='List only runs with this configuration: "lr<1e-3", "tags=baseline"; can be repeated.',
 )
-@click.option("--failing", is_flag=True, help="Evaluate each run; only those with problems.")
-@click.option(
-    "--watched", is_flag=True, help="Deployed debugger: only runs that have not finished."
-)
+@click.option("--failing", is_flag=True, help="Evaluate each run, and list those with problems.")
+@click.option("--watched", is_flag=True, help="List only unfinished runs of the deployed debugger.")
 @stack_option
 @output_options
 def command(
@@ -54,7 +52,7 @@ def command(
     """List the runs at and below PLACE; without PLACE, those of the deployed debugger, newest first.
 
     PLACE is a folder or s3://bucket/prefix. The columns are the hyperparameters in which the runs differ. A
-    CONDITION is a name, one of < <= > >= = != ~ and a value; ~ is for parts of a text. Names are those of the
+    CONDITION is a name, one of < <= > >= = != ~ and a value; ~ matches part of a text. Names are those of the
     configuration (`lr` is also `optimizer.lr`), and tags, note, commit, branch, dirty, command, host, python,
     torch and other packages, loss, steps, state and name.
 

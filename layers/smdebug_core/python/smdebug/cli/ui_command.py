@@ -21,26 +21,29 @@ from smdebug.cli.service_options import debugger_at, stack_option
     multiple=True,
     metavar="NAME",
     shell_complete=complete_rule_or_all,
-    help="A built-in rule; can be repeated. Default: the rules beside the run, or else the default set.",
+    help="Evaluate this built-in rule; can be repeated. Default: the rules of the run, or the default set.",
 )
 @click.option(
     "--rule-file",
     shell_complete=complete_place,
     metavar="FILE",
-    help="A Python file with rules that the page may evaluate.",
+    help="Let the page evaluate the rules in this Python file.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="The port (default: a free one)."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Listen on this port (default: a free one).",
 )
 @click.option(
     "--allow-host",
     "allowed_hosts",
     multiple=True,
     metavar="NAME",
-    help="A name of this machine that a proxy uses; can be repeated.",
+    help="Accept requests under this host name, such as that of a proxy; can be repeated.",
 )
-@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
 @stack_option
 @output_options
 def command(

@@ -43,7 +43,7 @@ _KEYS_OF = frozenset(
         ),
     }
 )
-# Of a vocabulary, and numbers of them; `pad_token` is text, too.
+# Tokens of a vocabulary, and counts of tokens; `pad_token` is text, too.
 _TOKENS_OF_TEXT = frozenset(
     {
         *(

@@ -20,7 +20,7 @@ OBSERVATIONS = "smdebug/"
 """What the names of tensors begin with that hold observations of others (`files.observations`)."""
 FACTS = f"{OBSERVATIONS}facts"
 SYSTEM = "system"
-"""The fact of a step that holds what the training takes of its machine."""
+"""The fact of a step that holds the system metrics."""
 END_MARKER = "training_job_end.ts"
 ORIGIN = "origin.json"  # command, versions, commit and hyperparameters (`files.origin`)
 STOP_KEY = "control/stop"  # a request to stop the training, written beside the run

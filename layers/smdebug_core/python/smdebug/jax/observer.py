@@ -1,4 +1,4 @@
-"""What the default plan observes of a loop in JAX beside the trees that it records: updates, and facts."""
+"""What the default plan observes of a JAX loop besides the recorded trees: updates and facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATES = frozenset({"learning_rate", "lr"})
 
 
 class ObservedHook(Protocol):
-    """What is asked of the hook."""
+    """The part of the hook that the observer uses."""
 
     @property
     def due(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What a loop in JAX changes of its parameters from one step to the next.
+"""The updates of parameters in a JAX loop, from one step to the next.
 
 Nothing sees the update of a step before the parameters of the next one are recorded. So the parameters of
 the step before a saved one are kept, on their device, and the difference is that step's update.
@@ -21,17 +21,17 @@ Array = NDArray[Any]
 
 
 class TreeUpdates:
-    """Keeps the leaves of one step, and returns what has changed of them at the next."""
+    """Keeps the leaves of one step, and returns their changes at the next."""
 
     def __init__(self, to_array: Callable[[Any], Array]):
         self.are_sampled = False
-        """Whether updates are computed of sampled values, for want of memory."""
+        """Whether updates are computed from sampled values, to save memory."""
         self._to_array = to_array
         self._step = -2
         self._kept: dict[str, Any] = {}
 
     def keep(self, step: int, leaves: Mapping[str, Any]) -> None:
-        """Keep copies of these leaves: a training may give their memory away."""
+        """Keep copies of these leaves: a training may donate their buffers."""
         if step != self._step:
             self._kept, self._step = {}, step
         floats = {name: _here(leaf) for name, leaf in leaves.items() if is_float(leaf)}

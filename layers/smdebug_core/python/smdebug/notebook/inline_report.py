@@ -1,4 +1,4 @@
-"""A report inside of a notebook: the page in a frame of its own, where its scripts and styles stay."""
+"""A report inside a notebook: the page in a frame that isolates its scripts and styles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Places the saved steps of a training that accumulates gradients at those that update parameters.
+"""Moves saved steps to those that update parameters, where gradients are accumulated.
 
-A step is a forward. If the optimizer steps after every fourth, every tenth forward may never be one of them:
-no update would be seen, and gradients only as far as they were summed.
+A step is a forward pass. If the optimizer steps after every fourth, every tenth may never be one
+of them: no update would be seen, and gradients only as far as they were summed.
 """
 
 from __future__ import annotations

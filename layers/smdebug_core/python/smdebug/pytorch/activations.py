@@ -20,7 +20,7 @@ CLASSES: dict[str, tuple[type[nn.Module], ...]] = {
     "tanh": (nn.Tanh,),
     "sigmoid": (nn.Sigmoid,),
 }
-"""The activations that rules distinguish. ReLU6 is none of PyTorch's subclasses of ReLU."""
+"""The activations that rules distinguish. PyTorch's ReLU6 is not a subclass of ReLU."""
 
 
 class ActivationTensor(NamedTuple):

@@ -261,7 +261,7 @@ class Hook(FrameworkHook):
     def follow_training_flag(self) -> None:
         """Count steps as TRAIN while `model.training` is true and gradients are enabled, else as EVAL.
 
-        If an optimizer updates parameters all the same, somebody has forgotten `model.train()`.
+        If an optimizer updates parameters in evaluation mode, `model.train()` was forgotten.
         """
         self._modes_by_training = True
 
@@ -278,7 +278,7 @@ class Hook(FrameworkHook):
         """Watch a model that runs inside of a compiled graph, where its forward cannot begin steps.
 
         Its parameters and updates are seen, and its gradients unless the graph contains the optimizer, too.
-        Nothing is added to what was compiled, which would be compiled again. Whoever calls this begins the
+        Nothing is added to what was compiled, which would be compiled again. The caller begins the
         steps.
         """
         self._by_hand = self._is_in_graph = True

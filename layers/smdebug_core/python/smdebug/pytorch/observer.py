@@ -82,7 +82,7 @@ class TorchObserver:
         self._has_described = False
         self._backwards = 0
         self._handles: list[Any] = []
-        if sees_optimizers:  # a graph that contains their steps would be another one with callbacks
+        if sees_optimizers:  # callbacks would change a graph that contains their steps
             self._handles = [
                 before_steps(_Before(self)),
                 after_steps(_After(self)),

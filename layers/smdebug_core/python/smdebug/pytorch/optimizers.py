@@ -1,4 +1,4 @@
-"""Callbacks around the steps of optimizers, of every one in the process.
+"""Callbacks around the steps of every optimizer in the process.
 
 Before PyTorch 2.3 a first compilation takes the callbacks off all optimizers. There they are put back.
 """
@@ -18,13 +18,13 @@ _LOSES_CALLBACKS = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 3)
 
 
 def before_steps(callback: Callable[..., Any]) -> Any:
-    """Call back with every optimizer before its step; return the handle that ends this."""
+    """Call back with every optimizer before its step; return the handle that removes the callback."""
     _keep_callbacks()
     return register_optimizer_step_pre_hook(callback)
 
 
 def after_steps(callback: Callable[..., Any]) -> Any:
-    """Call back with every optimizer after its step; return the handle that ends this."""
+    """Call back with every optimizer after its step; return the handle that removes the callback."""
     _keep_callbacks()
     return register_optimizer_step_post_hook(callback)
 

@@ -41,7 +41,7 @@ turns between two calls of its generator."""
 
 
 _MOST_CALLED = 64
-"""Of so many modules without parameters of an optimizer it is remembered that they were called."""
+"""How many called modules to remember whose parameters no optimizer has."""
 
 _watchers: list[_Watcher] = []
 
@@ -72,7 +72,7 @@ class _Watcher:
         self._trained: set[int] = set()  # parameters of optimizers that belong to no known model
         self._others: WeakSet[nn.Module] = WeakSet()  # modules that have none of them
         self._called: list[ref[nn.Module]] = []  # the first of those, in the order of their calls
-        self._is_sought = False  # a model that no call has shown was looked for
+        self._is_sought = False  # a model that no call has shown was searched for
         self._in_graph = (
             False  # backward passes begin steps: the model's forward is part of a graph
         )
@@ -292,7 +292,7 @@ class _Watcher:
 
 
 def _trainable_numbers(module: nn.Module) -> int:
-    """How many numbers of the module are trained."""
+    """The number of trained values in the module."""
     return sum(p.numel() for p in module.parameters() if p.requires_grad and not is_lazy(p))
 
 

@@ -1,4 +1,4 @@
-"""What the training took of its machine, as curves."""
+"""The system metrics of a run, as curves."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class StepObservations:
         self._carried: dict[str, list[tuple[int, int, int, Any]]] = {}
         self._layout_step: int | None = None
         self.system: Callable[[], dict[str, Any]] | None = None
-        """Returns what the training takes of its machine, behind the training."""
+        """Returns the system metrics of a step, behind the training."""
 
     @property
     def carries_series(self) -> bool:

@@ -67,7 +67,7 @@ class GitState(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a person says of a run: hyperparameters, tags and a note."""
+    """What the user says about a run: hyperparameters, tags and a note."""
 
     config: Mapping[str, Any] = {}
     tags: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ def git_state(folder: Path) -> GitState:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git answers; None if it fails, is missing or takes too long."""
+    """Return the output of git; None if it fails, is missing or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - arguments of our own
             ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments],  # noqa: S607

@@ -22,7 +22,7 @@ class PreparedRun(NamedTuple):
     checkpoints: CheckpointNotes | None = None
     dry: bool = False
     measures_system: bool = False
-    """Whether to keep what the training takes of its machine, under the default plan."""
+    """Whether to keep system metrics, under the default plan."""
 
     @property
     def records(self) -> bool:

@@ -70,7 +70,7 @@ class Recorder:
         self.warn_once = WarnOnce()
         self.capture = Capture(adapter, self.warn_once)
         self.system: SystemMetrics | None = None
-        """Measures what the training takes of its machine; None where that is not kept."""
+        """Measures the system metrics; None where they are not kept."""
         self._prepare = prepare
         self._clock = clock
         self._first = clock.step

@@ -1,4 +1,4 @@
-"""What a training takes of its machine: time per step, waiting for data, CPU, memory, GPUs.
+"""System metrics of a training: time per step, waiting for data, CPU, memory, GPUs.
 
 The training itself reads two clocks per step. Memory and GPUs are read behind it, when the step is written.
 """

@@ -130,7 +130,7 @@ class StepFunctions:
         return logs
 
     def _capturing(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Compile a step that returns its logs, and everything wanted of its inside.
+        """Compile a step that returns its logs and the requested intermediate values.
 
         Under the default plan that is the batch's loss, also where nothing is due. With PyTorch as Keras's
         backend the model's own step runs, which is not compiled, and is watched.
@@ -154,7 +154,7 @@ class StepFunctions:
     def _watched(
         self, function: Callable[..., Any], layers: dict[int, str], batches: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """Run a step that is not compiled; return its logs, and everything wanted of its inside."""
+        """Run a step that is not compiled; return its logs and the requested intermediate values."""
         collector = self._collector(layers, batches[0])
         with collecting(collector):
             logs = function(batches)

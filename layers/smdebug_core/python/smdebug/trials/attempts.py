@@ -39,7 +39,7 @@ class Origin(NamedTuple):
 
 
 class SavedStep(Protocol):
-    """What is asked of a worker's files of one step."""
+    """What decides about a worker's files of one step."""
 
     @property
     def step(self) -> int: ...

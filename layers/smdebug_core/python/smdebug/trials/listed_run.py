@@ -66,7 +66,7 @@ class ListedRun:
         self._select()
 
     def _begin(self) -> None:
-        """Know nothing of the run but its collections."""
+        """Forget everything about the run except its collections."""
         self.collections: CollectionManager = self._opened.collections
         self.announced_workers = self._opened.workers
         # Which steps of earlier attempts are hidden depends on later steps, and on earlier ones.

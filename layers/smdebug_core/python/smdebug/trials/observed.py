@@ -45,7 +45,7 @@ class Observed:
         return self.observations.facts(step, mode, worker)
 
     def system_metrics(self, worker: str | None = None) -> dict[int, dict[str, Any]]:
-        """Return what the training took of its machine at saved steps: seconds per step, CPU, memory, GPUs.
+        """Return the system metrics at saved steps: seconds per step, CPU, memory, GPUs.
 
         Times are averages since the saved step before. Empty if that was not kept.
         """

@@ -1,4 +1,4 @@
-"""Who may use the server: only pages that it served itself, to somebody who has its address with the token.
+"""Access to the server: only for pages that it served itself, opened with the token in its address.
 
 - The `Host` header must be one of the names of this server, so that a foreign name that is made to point
   here (DNS rebinding) gets nothing.

@@ -1,4 +1,4 @@
-"""Who has a page open, and on which run: nothing is polled for anybody else."""
+"""The open pages, and the runs that they show: no other run is polled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Audience:
         self.has_come = threading.Event()
         """Set when a page is opened."""
         self.is_over = False
-        """Whether the server ends, so that no page is kept waiting."""
+        """Whether the server is ending, so that no page waits for it."""
 
     @contextmanager
     def page(self, shown: tuple[str, ...]) -> Iterator[None]:

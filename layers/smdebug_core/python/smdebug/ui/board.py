@@ -1,4 +1,4 @@
-"""The runs in the places that were given: found, glanced at, and read while somebody looks at them."""
+"""The runs in the given places: listed, summarised, and read in full while a page shows them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Board:
     def work(self, open_runs: Sequence[str], *, list_is_open: bool = True) -> float:
         """Do a slice of what is due; return the seconds until more is due, 0 if it is now.
 
-        `open_runs` are those that somebody looks at; others, and the list if nobody does, cost nothing.
+        `open_runs` are those that a page shows; others, and a list that no page shows, cost nothing.
         """
         now = self._clock()
         if self._listed_at is None or (list_is_open and now - self._listed_at >= self._list_every):
@@ -188,7 +188,7 @@ class Board:
             self.version += 1
 
     def _glance_at_some(self, now: float) -> bool:
-        """Glance at a few runs that were not yet, or that go on; return whether others wait."""
+        """Summarise a few runs that are new or have not ended; return whether others wait."""
         waiting = [row for row in self.rows if self._is_due(row, now)]
         for row in waiting[:_GLANCES_AT_A_TIME]:
             if row.glanced_at is None and row.is_remote and self._recall(row):
@@ -286,7 +286,7 @@ def loss_name(reader: RunReader) -> str:
 
 
 def id_of(path: str) -> str:
-    """Return the run's name in addresses: it does not change, and says nothing of the path."""
+    """Return the run's id in addresses, which does not change and does not reveal the path."""
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

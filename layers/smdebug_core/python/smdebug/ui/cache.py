@@ -1,4 +1,4 @@
-"""What was worked out of ended runs, in a folder that may be deleted at any time.
+"""Results about ended runs, in a folder that may be deleted at any time.
 
 It is bounded: the files used longest ago are removed first. A file that cannot be read or written is
 treated as missing.

@@ -1,4 +1,4 @@
-"""What can be taken from a run: numbers as CSV, the report, and which workers differ."""
+"""Exports of a run: numbers as CSV, the report, and which workers differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Exports:
-    """The handlers of requests that take something away."""
+    """The handlers of exports."""
 
     def __init__(self, board: Board):
         self._board = board

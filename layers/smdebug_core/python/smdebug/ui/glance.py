@@ -1,4 +1,4 @@
-"""What the list of runs says of one run, from a few of its files."""
+"""The entry of one run in the list of runs, from a few of its files."""
 
 from __future__ import annotations
 

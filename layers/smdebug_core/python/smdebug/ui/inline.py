@@ -1,4 +1,4 @@
-"""The page inside of a notebook."""
+"""The page inside a notebook."""
 
 from __future__ import annotations
 

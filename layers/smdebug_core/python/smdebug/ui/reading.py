@@ -4,7 +4,7 @@
     while reader.advance(seconds=0.05):
         ...
 
-Each file is read once, apart from those that the rules come to later than the charts. One thread advances;
+Each file is read once, except those that the rules reach later than the charts. One thread advances;
 others may hold `lock` and query.
 """
 
@@ -107,7 +107,7 @@ class RunReader:
     # Reading
 
     def advance(self, seconds: float) -> bool:
-        """Read what is new for about so many seconds; return whether there is more."""
+        """Read new steps for about `seconds`; return whether there is more."""
         try:
             if self.trial is None:
                 self._open()

@@ -1,4 +1,4 @@
-"""What a request asks for: numbers, names and runs, checked."""
+"""The checked values of a request: numbers, names and runs."""
 
 from __future__ import annotations
 

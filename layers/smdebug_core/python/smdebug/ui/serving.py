@@ -112,7 +112,7 @@ class UiServer:
         while not self._stopping.is_set():
             if self.audience.is_empty:
                 self.audience.has_come.clear()
-                if self.audience.is_empty:  # nobody came in between
+                if self.audience.is_empty:  # no page was opened meanwhile
                     self._first_listing()
                     self.audience.has_come.wait(_IDLE)
                 continue

@@ -18,7 +18,7 @@ def agreement(predictions: Any, labels: Any) -> Mapping[str, Any]:
     """Return the skill of predictions, from 0 for chance to 1, and how many standard errors it is from 0.
 
     For two classes that is twice the area under the curve less one, for several the accuracy beyond that
-    of the same classes in another order, else the correlation of ranks. Empty if the shapes tell nothing.
+    of the same classes in another order, else the correlation of ranks. Empty if the shapes do not fit.
     """
     predicted, labels = np.asarray(predictions, np.float64), np.asarray(labels, np.float64).ravel()
     rows = labels.size
@@ -95,7 +95,7 @@ def _correlation(first: Floats, second: Floats) -> float:
 
 
 def _ranks(values: Floats) -> Floats:
-    """The places of the values in their order, from 0; equal values share the mean of theirs."""
+    """The ranks of the values, from 0; equal values share their mean rank."""
     _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     found: Floats = (ends - (counts + 1) / 2)[where.ravel()]

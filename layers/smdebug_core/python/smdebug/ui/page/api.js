@@ -16,7 +16,7 @@ async function asked(path, options = {}) {
     try {
       text = (await answer.json()).error || text;
     } catch {
-      // not JSON: the status has to do
+      // not JSON: the status is the message
     }
     const problem = new Error(text);
     problem.status = answer.status;
