@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from smdebug.exceptions import DamagedFile
 from smdebug.service.item_reader import Item, ItemReader
 
 
@@ -106,17 +107,27 @@ class Listed(Protocol):
     def modified(self) -> float: ...
 
 
+LARGEST_OBJECT = 12 << 20  # bytes: parsed, it takes up to 24 times as much of 512 MB
+
+
 class Objects(Protocol):
     """The objects of a bucket, by full key."""
 
     def read(self, bucket: str, key: str) -> bytes:
-        """The object. `ObjectMissing`, `AccessDenied`, `StorageUnavailable`."""
+        """The object. `ObjectMissing`, `AccessDenied`, `StorageUnavailable`; `DamagedFile` if too large."""
 
     def modified(self, bucket: str, key: str) -> float | None:
         """Return when the object was written; None if there is none."""
 
     def list(self, bucket: str, prefix: str, after: str | None = None) -> Iterable[Listed]:
         """The objects below a prefix whose keys sort after `after`, in order."""
+
+
+def too_large(place: str, size: int) -> DamagedFile:
+    """The error of an object that is not read, as it could use up the memory of all runs in a batch."""
+    return DamagedFile(
+        place, f"it has {size} bytes, and the functions read at most {LARGEST_OBJECT}"
+    )
 
 
 class Lender(Protocol):

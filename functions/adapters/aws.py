@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from functions.ports import LARGEST_OBJECT, too_large
 from smdebug.exceptions import AccessDenied, ObjectMissing, StorageUnavailable
 
 Client = Callable[[], Any]
@@ -139,10 +140,14 @@ class ObjectsInS3:
     def read(self, bucket: str, key: str) -> bytes:
         place = f"s3://{bucket}/{key}"
         try:
-            body: bytes = self._client().get_object(Bucket=bucket, Key=key)["Body"].read()
-            return body
+            found = self._client().get_object(Bucket=bucket, Key=key)
+            if found["ContentLength"] <= LARGEST_OBJECT:
+                body: bytes = found["Body"].read()
+                return body
+            found["Body"].close()
         except Exception as error:
             raise _spoken(error, place) from error
+        raise too_large(place, found["ContentLength"])
 
     def modified(self, bucket: str, key: str) -> float | None:
         place = f"s3://{bucket}/{key}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from functions.ports import ALWAYS, Change, Only, Refused
+from functions.ports import ALWAYS, LARGEST_OBJECT, Change, Only, Refused, too_large
 from smdebug.exceptions import ObjectMissing
 from smdebug.service.item_reader import Item, ItemReader, KeyRange
 
@@ -173,6 +173,8 @@ class MemoryObjects:
         known = self.buckets.get(bucket, {}).get(key)
         if known is None:
             raise ObjectMissing(f"s3://{bucket}/{key}")
+        if len(known.content) > LARGEST_OBJECT:
+            raise too_large(f"s3://{bucket}/{key}", len(known.content))
         return known.content
 
     def modified(self, bucket: str, key: str) -> float | None:

@@ -18,7 +18,7 @@ from functions.lifecycle.silence import wake_in_time
 from functions.run_record import change, in_trouble, list_again
 from functions.workflow_start import start_evaluation
 from functions.world import World
-from smdebug.exceptions import ObjectMissing, RulesFileError
+from smdebug.exceptions import DamagedFile, ObjectMissing, RulesFileError
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import (
     BUILT_IN,
@@ -87,7 +87,7 @@ def requested_rules(world: World, run: str) -> tuple[tuple[RuleConfiguration, ..
         read = read_rules(world.objects.read(bucket, key), file=f"s3://{bucket}/{key}")
     except ObjectMissing:
         return None, ""
-    except RulesFileError as problem:
+    except (RulesFileError, DamagedFile) as problem:
         return None, str(problem)
     return read.rules, read.trouble
 

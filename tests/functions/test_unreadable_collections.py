@@ -1,4 +1,4 @@
-"""A collections file that cannot be read now is read later; one that is damaged is a trouble of the run."""
+"""A file that cannot be read now is read later; one that is damaged or too large is a trouble of the run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from functions.arrivals.collections_file import record_collections
+from functions.arrivals.rules_file import requested_rules
 from functions.decisions.messages import Arrival, Kind
+from functions.ports import too_large
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import collections_key
 from smdebug.service.records import RunRecord
@@ -45,3 +47,14 @@ def test_a_storage_that_is_unavailable_for_a_moment_is_asked_again():
 
 def test_a_damaged_file_is_a_trouble_of_the_run():
     assert recorded(b"{").troubles
+
+
+def test_a_file_that_is_too_large_is_a_trouble_of_the_run():
+    assert "has 99 bytes" in recorded(too_large("s3://runs/mnist", 99)).troubles["collections"]
+
+
+def test_a_rules_file_that_is_too_large_is_reported():
+    world = replace(SmallWorld().world, objects=Storage(too_large("s3://runs/rules.json", 99)))
+    rules, problem = requested_rules(world, RUN)
+    assert rules is None
+    assert "s3://runs/rules.json" in problem

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from functions.adapters.aws import ObjectsInS3
 from functions.adapters.in_memory import MemoryObjects
-from functions.ports import Objects
-from smdebug.exceptions import ObjectMissing
+from functions.ports import LARGEST_OBJECT, Objects
+from smdebug.exceptions import DamagedFile, ObjectMissing
 
 Write = Callable[[str, str, bytes], None]
 _buckets = (f"bucket-{number}" for number in range(10**9))
@@ -77,6 +77,28 @@ def test_what_is_not_there_is_missing_and_in_no_listing(place):
     with pytest.raises(ObjectMissing, match=f"s3://{bucket}/not there"):
         objects.read(bucket, "not there")
     assert keys(objects, bucket, "not") == []
+
+
+def test_an_object_that_would_fill_the_memory_is_not_read(place):
+    objects, write, bucket = place
+    write(bucket, "largest", bytes(LARGEST_OBJECT))
+    write(bucket, "larger", bytes(LARGEST_OBJECT + 1))
+    assert len(objects.read(bucket, "largest")) == LARGEST_OBJECT
+    with pytest.raises(DamagedFile, match=f"{bucket}/larger.* at most {LARGEST_OBJECT}"):
+        objects.read(bucket, "larger")
+
+
+def test_the_body_of_a_larger_object_is_not_fetched():
+    class Body:
+        def close(self) -> None:
+            pass
+
+    class Client:
+        def get_object(self, **request: Any) -> dict[str, Any]:
+            return {"ContentLength": 1 << 40, "Body": Body()}
+
+    with pytest.raises(DamagedFile):
+        ObjectsInS3(Client).read("runs", "mnist/rules.json")
 
 
 def test_a_listing_is_in_the_order_of_the_keys_bytes(place):
