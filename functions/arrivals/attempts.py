@@ -10,6 +10,8 @@ from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.index import parse_index
 from smdebug.service.records import RunRecord
 
+MOST_ATTEMPTS = 9999  # of a run: a key of the table has four digits for its attempt
+
 
 def is_end_of(record: RunRecord, arrival: Arrival) -> bool:
     """Whether the end marker is of the current attempt; an earlier one remains until it is replaced."""

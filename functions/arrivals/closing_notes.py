@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from functions.arrivals.attempts import MOST_ATTEMPTS
 from functions.decisions.messages import Arrival, Kind, bucket_and_prefix
 from functions.world import World
 from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
@@ -35,7 +36,8 @@ def _record_note(world: World, record: RunRecord, arrival: Arrival) -> bool:
     number, last = meta.get("training_run"), meta.get("last_step")
     is_step = last is None or (type(last) is int and 0 <= last < 10**12)
     is_note = meta.get("closed") is True and "last_step" in meta and is_step
-    if not is_note or type(number) is not int or meta.get("run_id") != record.run_id:
+    is_of_run = meta.get("run_id") == record.run_id
+    if not is_note or not is_of_run or type(number) is not int or not 0 <= number < MOST_ATTEMPTS:
         return False
     attempt = record.training_base + number
     world.index.note_closing(record.run, attempt, arrival.worker, last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from functions.arrivals.attempts import is_end_of
+from functions.arrivals.attempts import MOST_ATTEMPTS, is_end_of
 from functions.arrivals.steps import start_complete_steps
 from functions.decisions.messages import (
     Arrival,
@@ -78,7 +78,7 @@ def _with_collections(
     value = meta.get("run_id")
     run_id = value if isinstance(value, str) else None
     number = meta.get("training_run", 0)
-    training_run = number if type(number) is int and 0 <= number < 9999 else 0
+    training_run = number if type(number) is int and 0 <= number < MOST_ATTEMPTS else 0
     workers = meta["num_workers"]
     assert isinstance(workers, int)
     replicas = Replicas.of_run(meta)

@@ -56,6 +56,27 @@ def test_only_plain_data_is_written():
         encode_collections({"collections": {"x": object()}})
 
 
+@pytest.mark.parametrize(
+    ("meta", "problem"),
+    [
+        ({"run_id": "x" * 1025}, "run_id has 1025 characters"),
+        ({"replicas": {"chief": "x" * 2000, "workers": 2}}, "replicas.chief has 2000 characters"),
+        ({"training_run": 10**12}, "training_run is 1000000000000, and must be below"),
+        ({"resumed_at": 10**400}, "resumed_at is an enormous number, and must be below"),
+        ({"last_step": -(10**12)}, "last_step is -1000000000000, and must be below"),
+    ],
+)
+def test_a_name_or_number_that_would_fill_the_records_of_a_run_is_refused(meta, problem):
+    with pytest.raises(DamagedFile, match=f"^w is damaged: _meta.{problem}"):
+        parse_collections(json.dumps({"collections": {}, "_meta": meta}).encode(), file="w")
+
+
+def test_the_largest_names_and_numbers_of_an_attempt_are_kept():
+    meta = {"run_id": "x" * 1024, "training_run": 10**12 - 1, "last_step": None, "resumed_at": 0}
+    content = parse_collections(json.dumps({"collections": {}, "_meta": meta}).encode(), file="w")
+    assert content["_meta"] == {**meta, "num_workers": 1}
+
+
 def test_a_number_of_workers_that_nobody_has_is_refused():
     """A list of all their names would take more memory than a function has."""
     with pytest.raises(DamagedFile, match="5000000, and at most 100000 can save a run"):

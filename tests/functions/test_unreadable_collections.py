@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from functions.arrivals.closing_notes import record_closing_notes
 from functions.arrivals.collections_file import record_collections
 from functions.arrivals.rules_file import requested_rules
 from functions.decisions.messages import Arrival, Kind
@@ -51,6 +53,15 @@ def test_a_damaged_file_is_a_trouble_of_the_run():
 
 def test_a_file_that_is_too_large_is_a_trouble_of_the_run():
     assert "has 99 bytes" in recorded(too_large("s3://runs/mnist", 99)).troubles["collections"]
+
+
+@pytest.mark.parametrize(("attempt", "is_noted"), [(0, True), (-1, False), (10**11, False)])
+def test_a_closing_note_of_an_attempt_that_cannot_be_is_none(attempt, is_noted):
+    meta = {"run_id": "r", "training_run": attempt, "closed": True, "last_step": 7}
+    note = json.dumps({"collections": {}, "_meta": meta}).encode()
+    world = replace(SmallWorld().world, objects=Storage(note))
+    assert record_closing_notes(world, RunRecord(RUN, run_id="r"), [ARRIVAL]) == is_noted
+    assert world.index.closing_notes(RUN, attempt) == ({"worker_0": 7} if is_noted else {})
 
 
 def test_a_rules_file_that_is_too_large_is_reported():

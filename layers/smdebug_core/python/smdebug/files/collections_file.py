@@ -18,6 +18,9 @@ from smdebug.mode_keys import ModeKeys
 
 LARGEST_FILE: Final = 256 * 1024 * 1024
 MOST_WORKERS: Final = 100_000
+_LONGEST_NAME: Final = 1024  # characters, as many as a key of S3 has at most
+_STEPS: Final = 10**12  # a file's name has twelve digits for its step
+_COUNTED: Final = ("training_run", "resumed_at", "last_step")
 _MODES: Final = frozenset(mode.name for mode in ModeKeys)
 
 
@@ -66,7 +69,25 @@ def _parse(data: bytes) -> dict[str, Any]:
         raise _Wrong(
             f"_meta.num_workers is {_shown(workers)}, and at most {MOST_WORKERS} can save a run"
         )
+    _check_attempt(meta)
     return {**content, "_meta": {**meta, "num_workers": workers}}
+
+
+def _check_attempt(meta: dict[str, Any]) -> None:
+    """Raise if a name or number of the attempt is too large; one of another type counts as absent."""
+    replicas = meta.get("replicas")
+    named = {"run_id": meta.get("run_id")}
+    if type(replicas) is dict:
+        named["replicas.chief"] = replicas.get("chief")
+    for key, name in named.items():
+        if type(name) is str and len(name) > _LONGEST_NAME:
+            raise _Wrong(
+                f"_meta.{key} has {len(name)} characters, and at most {_LONGEST_NAME} are allowed"
+            )
+    for key in _COUNTED:
+        number = meta.get(key)
+        if type(number) is int and abs(number) >= _STEPS:
+            raise _Wrong(f"_meta.{key} is {_shown(number)}, and must be below {_STEPS}")
 
 
 def _check_collection(collection: Any, where: str, name: str) -> None:

@@ -122,7 +122,7 @@ class WorkerStep:
 
 
 def _whole_number(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value < 10**12 else None
 
 
 def seconds(value: object) -> float | None:
