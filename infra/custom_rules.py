@@ -27,7 +27,9 @@ from infra.run_bucket import RULE_SOURCES as OWN_SOURCES
 from infra.run_bucket import STATE, RunBucket
 from infra.settings import Architecture, Settings, SettingsError
 
-MOST_FILES = 25  # their names must fit into a function's environment of 4 KB
+MOST_FILES = 25
+MOST_NAMES = 2400  # bytes of a function's environment of 4 KB for the rules and their functions
+_FUNCTION_NAME = 64  # characters, the longest that Lambda accepts
 TIMEOUT = 120
 NARROWED = (
     "The upper limit of what a claim lends; its session policy allows one run and one state key."
@@ -80,6 +82,12 @@ def rule_files(folder: Path) -> list[RuleFile]:
                     f"{rule} is defined in {defined_in[rule]} and in {file.path}: rename one."
                 )
             defined_in[rule] = file.path
+    size = sum(len(f'"{rule}":"",') + _FUNCTION_NAME for rule in defined_in)
+    if size > MOST_NAMES:
+        raise SettingsError(
+            f"{folder} defines {len(defined_in)} rules, whose names and functions take up to {size} "
+            f"bytes, and {MOST_NAMES} fit into a function's environment: load some of them from S3."
+        )
     return files
 
 

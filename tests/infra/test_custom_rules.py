@@ -53,6 +53,10 @@ def test_a_lock_file_beside_a_rule_file_is_used(tmp_path: Path):
             {f"r{n}.py": RULE for n in range(26)},
             "has 26 rule files, and at most 25 can be deployed",
         ),
+        (
+            {"a.py": "".join(f"class Rule{n:02}(Rule): pass\n" for n in range(32))},
+            "defines 32 rules, whose names and functions take up to 2432 bytes, and 2400 fit",
+        ),
     ],
 )
 def test_a_folder_that_cannot_be_deployed_is_refused(
