@@ -18,6 +18,7 @@ from infra.python_function import PythonFunction
 OLDEST = "OldestUnevaluatedStep"  # seconds; told by the sweeper, which does not need the queue
 RULE_ERRORS = "RuleErrors"
 MISSED = "MissedNotifications"
+NOT_SWEPT = "RunsNotSwept"
 RUNBOOK = "docs/operations.md"
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 _GOOD = cloudwatch.TreatMissingData.NOT_BREACHING
@@ -118,8 +119,11 @@ class Alarms(Construct):
                 ],
             ),
             _graph(
-                "Rules that raised; notifications that S3 lost",
-                [_ours(name, watched.deployment, "Sum") for name in (RULE_ERRORS, MISSED)],
+                "Rules that raised; notifications that S3 lost; runs that could not be swept",
+                [
+                    _ours(name, watched.deployment, "Sum")
+                    for name in (RULE_ERRORS, MISSED, NOT_SWEPT)
+                ],
             ),
             _graph(
                 "Recursive calls that were dropped",

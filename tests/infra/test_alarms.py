@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from bench.idle import OWN_METRICS
 from infra import names
 from infra.assets import ROOT
 from tests.infra.conftest import Stack, environment
@@ -142,6 +143,16 @@ def test_the_dashboard_shows_the_alarms_and_every_metric_that_they_watch(default
         assert f"DebuggerAlarms{name}" in text
         for metric in metrics(alarm):
             assert metric["MetricName"] in text, name
+
+
+def test_the_dashboard_shows_every_metric_of_the_functions(default_stack: Stack):
+    text = json.dumps(default_stack.single("AWS::CloudWatch::Dashboard")["DashboardBody"])
+    source = "".join(path.read_text(encoding="utf-8") for path in FUNCTIONS.rglob("*.py"))
+    emitted = set(
+        re.findall(r'"(\w+)": \([^()]*(?:\([^()]*\))?[^()]*, "(?:Count|Seconds)"\)', source)
+    )
+    assert len(emitted) == OWN_METRICS
+    assert all(metric in text for metric in emitted)
 
 
 def test_the_runbook_has_a_section_for_every_alarm_and_no_other(default_stack: Stack):
