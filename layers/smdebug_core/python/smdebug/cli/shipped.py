@@ -10,7 +10,6 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +58,8 @@ def refuse_missing_packages(needed: Iterable[str]) -> None:
 
 def _lay_out(app: Path, site: Path, place: Path) -> None:
     """Copy everything, and let it appear at once: two commands may begin together."""
+    import tempfile  # not for every command: loading it takes time
+
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="new-", dir=place.parent) as scratch:
         tree = Path(scratch) / "tree"
