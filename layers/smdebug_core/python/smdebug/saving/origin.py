@@ -155,7 +155,7 @@ class RunOrigin:
             storage.write(ORIGIN, replace(origin, started=self._started).encode())
         except StorageError as error:
             get_logger().warning("The origin of the run could not be written: %s", error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the training goes on
             get_logger().warning(
                 "The origin of the run is not kept: %s: %s", type(error).__name__, error
             )
