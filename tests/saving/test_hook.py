@@ -234,7 +234,7 @@ def test_sagemaker_marks_the_end_itself(out_dir, monkeypatch):
 
 def test_a_place_with_a_finished_run_is_refused(out_dir):
     smdebug.Hook(out_dir).close()
-    with pytest.raises(RunEnded, match="Choose another out_dir"):
+    with pytest.raises(RunEnded, match=r"Save to another place, for example .*run-2"):
         smdebug.Hook(out_dir)
 
 
