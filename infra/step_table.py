@@ -1,4 +1,4 @@
-"""The table of the step index: who has written what, and how far each rule is."""
+"""The table of the step index: which workers have written which steps, and how far each rule is."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def session_policy(
     policy = {"Version": "2012-10-17", "Statement": statements}
     if len(as_text(policy)) > LONGEST_POLICY:
         raise TooManyRuns(
-            f"The rule looks at {len(runs)} runs, and credentials cannot be narrowed to so many: name "
+            f"The rule reads {len(runs)} runs, and credentials cannot be restricted to so many: name "
             "fewer in other_trials, or runs with shorter prefixes."
         )
     return policy

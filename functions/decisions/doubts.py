@@ -21,7 +21,7 @@ def doubt_of(
             return "no collections file has arrived"
         return f"step {waiting.step} waits"
     silent_for = now - max(record.first_seen, newest.indexed if newest else 0.0)
-    # The longer nothing comes, the more rarely is it looked for.
+    # The longer nothing arrives, the more rarely files are listed.
     if silent_for >= SILENT_AFTER and now - record.listed_at >= silent_for / 2:
         return f"nothing has arrived for {silent_for:.0f} s"
     return ""
@@ -30,6 +30,6 @@ def doubt_of(
 def may_be_found(record: RunRecord, since_lost: StepRecord, *, now: float) -> bool:
     """Whether to list the files of lost steps again: more and more rarely, as most never come.
 
-    `since_lost` is the first step from the first lost one on of which anything has arrived.
+    `since_lost` is the first step, counted from the first lost one, with a file that has arrived.
     """
     return now - record.listed_at >= (now - since_lost.indexed) / 4

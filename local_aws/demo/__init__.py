@@ -1,1 +1,1 @@
-"""`make demo`: the whole debugger at work on this machine, told in a terminal or as JSON."""
+"""`make demo`: the whole debugger at work on this machine, shown in a terminal or as JSON."""

@@ -1,4 +1,4 @@
-"""What happens to the runs, told while it happens."""
+"""The lines that the demo prints about its runs, as things happen."""
 
 from __future__ import annotations
 

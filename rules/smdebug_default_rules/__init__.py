@@ -1,4 +1,4 @@
-"""The default rules: they look at a run when nobody says which rules should.
+"""The default rules: they evaluate a run for which no rules are named.
 
 They read what the default plan saves: statistics, facts and the loss of every step. The catalog lists them
 in order and can be read without loading one.

@@ -196,7 +196,7 @@ def test_a_run_without_observations_raises_an_error_with_the_reason(tmp_path):
         hook.record("loss", 1.0)
     reader = Observations(create_trial(str(tmp_path / "run")))
     assert not reader.exist
-    with pytest.raises(ObservationsUnavailable, match="was told which tensors to save"):
+    with pytest.raises(ObservationsUnavailable, match="was configured to save chosen tensors"):
         reader.statistics(0)
 
 

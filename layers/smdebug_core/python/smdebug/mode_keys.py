@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ModeKeys(Enum):
-    """Training, evaluating, predicting, or, where nobody said, just running (GLOBAL)."""
+    """Training, evaluation, prediction, or no mode in particular (GLOBAL)."""
 
     TRAIN = 1
     EVAL = 2

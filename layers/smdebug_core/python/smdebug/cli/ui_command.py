@@ -61,7 +61,7 @@ def command(
     """Show the runs at and below each PATH in the browser, live: what is wrong, and since when.
 
     PATH is a folder or an S3 prefix, of a run or of many; without one, the current folder. The address
-    that is printed contains a token; nobody without it can read anything. Stop it with Ctrl-C.
+    that is printed contains a token, without which nothing can be read. Stop it with Ctrl-C.
 
     \b
     Examples:

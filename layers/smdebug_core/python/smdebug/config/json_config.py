@@ -257,7 +257,7 @@ def _parameters(given: Any, what: str) -> dict[str, Any]:
 def _reduction_config(given: Parameters, of_hook: ReductionConfig | None) -> ReductionConfig | None:
     """Return the requested reductions, or None if the parameters do not mention any.
 
-    Who names reductions wants those and no more; who names only flags keeps the rest as it was.
+    Named reductions replace all others; flags alone leave the rest unchanged.
     """
     flags = {key: given[key] for key in ("save_raw_tensor", "save_shape") if key in given}
     if given.get("reductions"):

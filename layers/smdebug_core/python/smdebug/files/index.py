@@ -9,7 +9,7 @@ keys they do not know. What a file says is checked here, once, so that nobody ha
 an offset is a number or a path leaves the run.
 
 Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
-in order, and whoever looks a name up takes the last.
+in order, and a lookup of a name takes the last.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _TWO_TO_THE_64: Final = 1 << 64
 
 
 class Malformed(ValueError):
-    """These bytes are no such message. Callers who know the file make a `DamagedFile` of it."""
+    """The bytes are not such a message. Callers that know the file raise `DamagedFile` from it."""
 
 
 def varint(number: int) -> bytes:

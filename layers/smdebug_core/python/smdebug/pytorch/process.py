@@ -59,7 +59,7 @@ class _Process:
         self._installed: set[str] = set()
 
     def add(self, listener: Any) -> None:
-        """Call the listener's methods from now on, for as long as somebody keeps it."""
+        """Call the listener's methods from now on, for as long as it is referenced."""
         self.discard(listener)
         for event in _EVENTS:
             if hasattr(listener, event):

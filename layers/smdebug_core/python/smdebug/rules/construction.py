@@ -11,7 +11,7 @@ from smdebug.exceptions import SMDebugError, SMDebugValueError
 if TYPE_CHECKING:
     from smdebug.rules.rule import Rule
 
-# Passed by whoever constructs the rule, and so not among its parameters.
+# Passed by the code that constructs the rule, and so not among its parameters.
 TRIAL_PARAMETERS = frozenset(("self", "base_trial", "other_trials", "other_trial"))
 
 

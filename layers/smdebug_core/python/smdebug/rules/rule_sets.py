@@ -1,4 +1,4 @@
-"""The built-in rules as sets: those that evaluate a run when nobody names rules, and those of before."""
+"""The built-in rules as sets: those that evaluate a run without named rules, and those of the old library."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a training tells of its tensors, written where readers and rules find it."""
+"""Hooks: they save the tensors of a training for readers and rules."""

@@ -160,7 +160,7 @@ def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:
     num_workers = writer.collections.get_num_workers()
     replicas = Replicas.of_run(writer.collections.meta)
     has_others = num_workers > 1 or replicas is not None
-    # From these notes, whoever evaluates the run can tell that all of its steps have arrived.
+    # From these notes, an evaluation can tell that all steps of the run have arrived.
     writer.collections.update_meta({CLOSED: True, LAST_STEP: writer.last_step})
     last: list[Callable[[], object]] = [writer.export_collections]
     if ended and is_chief and not is_sagemaker_job():

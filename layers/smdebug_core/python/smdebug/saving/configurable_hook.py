@@ -52,7 +52,7 @@ class ConfigurableHook(singleton.AnyHook):
     takes_over = False
     """Whether it closes another of its kind that saves to the same place: a notebook's cell runs again."""
     observes = False
-    """Whether it follows the default plan (`saving.default_plan`) if nobody says what to save."""
+    """Whether it follows the default plan (`saving.default_plan`) if no option chooses tensors."""
     if_no_step = "begin each step of the training with `with hook.step(modes.TRAIN):`"
     """What to do if a run has ended without a step."""
     if_no_loss = 'record it at every step: hook.record("loss", loss)'
@@ -268,7 +268,7 @@ class ConfigurableHook(singleton.AnyHook):
 
     @property
     def follows_default_plan(self) -> bool:
-        """Whether to observe, because nobody says what to save: no option, and no change of a collection."""
+        """Whether to observe, because nothing chooses tensors: no option, and no changed collection."""
         return (
             self.observes
             and not self.options.chooses_tensors

@@ -38,7 +38,7 @@ class WriteAccess:
         self._claim: claim.Claim | None = None
 
     def acquire(self, num_workers: int) -> bool:
-        """Take the right. If somebody else has it, log an error and return False."""
+        """Take the right. If another writer has it, log an error and return False."""
         if not self._is_free_in_this_process():
             return False
         # A bucket has no claims: no processes of one machine share it by accident.

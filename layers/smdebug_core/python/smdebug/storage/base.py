@@ -24,7 +24,7 @@ class ByteSpan(NamedTuple):
 
 
 class Sink(Protocol):
-    """An object on its way: nobody sees it before `commit`, and after `abort` nobody ever will."""
+    """An object being written: it appears at `commit`, and never after `abort`."""
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         """Append the pieces, one behind the other. The caller may reuse them afterwards."""
@@ -77,7 +77,7 @@ class Storage(Protocol):
         """Begin an object that is written piece by piece."""
 
     def claim(self, key: str) -> bool:
-        """Create an empty object if there is none; False if somebody was first. Always True on S3."""
+        """Create an empty object if there is none; False if another writer was first. Always True on S3."""
 
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""

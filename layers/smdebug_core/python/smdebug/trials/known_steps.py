@@ -58,7 +58,7 @@ class KnownSteps(Protocol):
         """Return what was written at a step, by worker; None if the step is not known."""
 
     def written(self, name: str, step: int, mode: ModeKeys, worker: str | None = None) -> Written:
-        """Return who wrote a tensor at a step, in order of the workers; `worker` alone, if it did."""
+        """Return the workers that wrote a tensor at a step, in order; of a given `worker`, only that one."""
 
     def steps_of(self, name: str, mode: ModeKeys) -> Iterator[tuple[int, int]]:
         """Yield the steps at which a tensor was written, in order, each with its global number."""

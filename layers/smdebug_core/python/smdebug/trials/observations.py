@@ -73,7 +73,7 @@ class ObservationsUnavailable(TensorUnavailable):
     def __str__(self) -> str:
         return (
             f"{self.path} holds no {self.args[0]}. They are saved when a hook is given a path and nothing "
-            "else; this run's hook was told which tensors to save"
+            "else; this run's hook was configured to save chosen tensors"
         )
 
 

@@ -77,7 +77,7 @@ class RunIndex:
         return first.mode, first.mode_step
 
     def written(self, name: str, step: int, mode: ModeKeys, worker: str | None = None) -> Written:
-        """Return who wrote a tensor at a step, in order of the workers; `worker` alone, if it did."""
+        """Return the workers that wrote a tensor at a step, in order; of a given `worker`, only that one."""
         return written_by(self.workers_at(step, mode) or {}, name, worker)
 
     def steps_of(self, name: str, mode: ModeKeys) -> Iterator[tuple[int, int]]:
