@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import smdebug
 from smdebug.exceptions import AccessDenied
 from smdebug.runs.watched_places import runs_in
 from smdebug.storage import open_storage
@@ -141,3 +142,17 @@ def test_the_module_is_called_for_a_notebook(tmp_path, monkeypatch):
         assert "&amp;frame=1" in shown._repr_html_()
     finally:
         shown.stop()
+
+
+def test_the_list_shows_what_a_run_was_started_with(tmp_path):
+    for name, rate in (("a", 0.1), ("b", 0.2)):
+        place = str(tmp_path / name)
+        options = {"config": {"lr": rate}, "tags": ["first"], "save_all": True}
+        with smdebug.Hook(place, **options) as hook, hook.step():
+            hook.record("loss", 1.0)
+    (tmp_path / "b" / "origin.json").write_text("{")
+    found = listed(Board([str(tmp_path)]))
+    assert found["a"].configuration["lr"] == 0.1
+    assert found["a"].configuration["tags"] == "first"
+    assert found["b"].configuration == {}  # a damaged file costs no row
+    assert found["b"].steps == 1

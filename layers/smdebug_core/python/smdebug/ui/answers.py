@@ -128,7 +128,7 @@ def run_answer(row: Row, reader: RunReader) -> RunAnswer:
         "statistics": list(COLUMNS),
         "modes": [list(stretch) for stretch in reader.modes[:1000]],
         "damaged": [[escaped(a), escaped(b)] for a, b in list(reader.damaged.items())[:100]],
-        "configuration": {} if trial is None else configuration_of(trial.collection_manager.meta),
+        "configuration": {} if trial is None else configuration_of(trial),
     }
 
 

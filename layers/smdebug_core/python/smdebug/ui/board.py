@@ -249,7 +249,7 @@ class Board:
             first_saved=trial.saved_at(steps[0]) if steps else None,
             last_saved=trial.saved_at(steps[-1]) if steps else None,
             workers=trial.num_workers,
-            configuration=configuration_of(trial.collection_manager.meta),
+            configuration=configuration_of(trial),
             issues=len(reader.issues) if checked else None,
             issue="" if first is None else escaped(in_a_line(first)),
             since=None if first is None else first.since,

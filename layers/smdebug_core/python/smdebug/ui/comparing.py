@@ -67,9 +67,7 @@ def _part(row: Row, reader: RunReader) -> dict[str, Any]:
             "issues": [issue_answer(issue) for issue in reader.issues],
             "checked": reader.steps_checked,
             "series": [escaped(name) for name in reader.series],
-            "configuration": {}
-            if trial is None
-            else configuration_of(trial.collection_manager.meta),
+            "configuration": {} if trial is None else configuration_of(trial),
             "divergence": None,
         }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.plain_text import escaped
@@ -17,6 +18,10 @@ from smdebug.trials import Trial
 CURVE = 48
 """Values of the loss in the list."""
 _SAMPLED_STEPS = 48
+_MOST_PARAMETERS = 200
+_LONGEST = 200
+_COMMIT = 12
+_CONFIGURATIONS: WeakKeyDictionary[Trial, dict[str, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def _of(trial: Trial) -> Glance:
         loss_name=name,
         loss=finite(losses[-1]) if losses else None,
         curve=curve_of(losses),
-        configuration=configuration_of(trial.collection_manager.meta),
+        configuration=configuration_of(trial),
     )
 
 
@@ -123,19 +128,37 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def configuration_of(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a run that its provenance names, one level deep."""
-    found: dict[str, Any] = {}
-    provenance = meta.get("provenance")
-    for name, value in (provenance if isinstance(provenance, Mapping) else {}).items():
-        if isinstance(value, Mapping):
-            found.update({f"{name}.{key}": _plain(each) for key, each in value.items()})
-        else:
-            found[str(name)] = _plain(value)
-    return dict(list(found.items())[:200])
+def configuration_of(trial: Trial) -> dict[str, Any]:
+    """Return the hyperparameters, tags and commit that a run was started with, as far as they are known.
+
+    They are read once for each trial that has them: what a training adds later shows when its run is opened
+    again.
+    """
+    known = _CONFIGURATIONS.get(trial)
+    if known is None:
+        known = _configuration_in(trial)
+        if known:
+            _CONFIGURATIONS[trial] = known
+    return dict(known)
+
+
+def _configuration_in(trial: Trial) -> dict[str, Any]:
+    try:
+        origin = trial.origin
+    except SMDebugError:  # a damaged file costs no row of the list
+        return {}
+    if origin is None:
+        return {}
+    about = {
+        "tags": ", ".join(origin.tags),
+        "note": origin.note,
+        "commit": origin.commit[:_COMMIT] + (", changed" if origin.dirty else ""),
+    }
+    parts = [*origin.config.items(), *((name, text) for name, text in about.items() if text)]
+    return {escaped(name)[:_LONGEST]: _plain(value) for name, value in parts[:_MOST_PARAMETERS]}
 
 
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
-        return value if not isinstance(value, str) else escaped(value)[:200]
-    return finite(value) if isinstance(value, float) else escaped(str(value))[:200]
+        return value if not isinstance(value, str) else escaped(value)[:_LONGEST]
+    return finite(value) if isinstance(value, float) else escaped(str(value))[:_LONGEST]
