@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from smdebug.files.names import step_file
+from smdebug.saving import background
 from smdebug.saving.background import BackgroundWriter
 from smdebug.saving.write_outcome import Outcome
 from tests.saving.background_jobs import QUICKLY, levels, steps_in, submit
@@ -83,6 +85,27 @@ def test_a_storage_that_keeps_failing_is_given_up_and_reported_once(said):
     assert len(levels(said)) == 3  # the first step that was lost, giving up, and the sum at the end
     assert len(failures) == 1
     assert failures[0].written == 2
+
+
+@pytest.mark.parametrize(
+    ("failing_steps", "is_given_up"), [({1, 3}, False), ({1, 2, 3}, True), ({2, 3}, False)]
+)
+def test_only_failures_without_a_success_between_them_use_up_the_patience(
+    failing_steps, is_given_up, monkeypatch, said
+):
+    moment = [0.0]
+    monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    failed = {f"{step:07}_" for step in failing_steps}
+    storage = FaultyStorage(
+        lambda number, call, key: failing() if any(name in key for name in failed) else None
+    )
+    writer = BackgroundWriter(storage, patience=30)
+    for step in (1, 2, 3):
+        submit(writer, step)
+        assert writer.drain()
+        moment[0] += 20
+    assert writer.failed == is_given_up
+    writer.close()
 
 
 def test_a_failing_callback_does_not_stop_the_writer():
