@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from smdebug.files.names import step_file
 from smdebug.saving import background
 from smdebug.saving.background import BackgroundWriter
+from smdebug.saving.step_recording import StepJob
 from smdebug.saving.write_outcome import Outcome
+from smdebug.storage.memory import MemoryStorage
 from tests.saving.background_jobs import QUICKLY, levels, steps_in, submit
 from tests.support.faulty_storage import FULL, FaultyStorage, failing, tearing
 
@@ -106,6 +110,23 @@ def test_only_failures_without_a_success_between_them_use_up_the_patience(
         moment[0] += 20
     assert writer.failed == is_given_up
     writer.close()
+
+
+def test_a_step_is_aborted_after_either_half_failed_and_never_after_a_success():
+    def fails() -> None:
+        raise OSError("the disk is full")
+
+    def succeeds() -> None:
+        pass
+
+    aborted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    halves = {1: (fails, succeeds), 2: (succeeds, fails), 3: (succeeds, succeeds)}
+    writer = BackgroundWriter(MemoryStorage())
+    for step, (write, commit) in halves.items():
+        assert writer.submit(StepJob(step, 0, write, commit, partial(aborted.put, step)))
+    assert {aborted.get(timeout=60), aborted.get(timeout=60)} == {1, 2}
+    assert writer.close().written == 1
+    assert aborted.empty()
 
 
 def test_a_failing_callback_does_not_stop_the_writer():
