@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import functions.world
 from infra.arrivals_queue import PATTERNS, SUFFIXES
 from infra.assets import ROOT
 from infra.settings import Settings
@@ -48,6 +49,12 @@ def test_the_visibility_timeout_is_six_times_the_function_timeout(stack: Stack):
     assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 5
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_the_last_files_of_a_run_are_waited_for_while_their_messages_may_come_back(stack: Stack):
+    mapping = stack.single("AWS::Lambda::EventSourceMapping")
+    queue = stack.of("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
+    assert functions.world.Settings.end_grace == 5 * queue["VisibilityTimeout"]
 
 
 def test_polling_of_an_idle_stack_is_within_the_free_tier(stack: Stack):
