@@ -75,10 +75,10 @@ demo: $(READY) ## run the whole debugger on this machine: it detects a failing t
 
 test: $(READY) ## run the tests (ARGS="-k trial" for some of them)
 	@$(if $(BROWSER),,echo "Chromium was not found: tests that open reports in a browser are skipped.")
-	@$(BIN)/python -m pytest -q -n auto $(if $(BROWSER),,-m "not browser") $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(if $(BROWSER),,-m "not browser") $(ARGS)
 
 test-version: $(READY) ## run the tests whose result may depend on the version of Python
-	@$(BIN)/python -m pytest -q -n auto -m "not browser" $(ONE_VERSION:%=--ignore=tests/%) $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not browser" $(ONE_VERSION:%=--ignore=tests/%) $(ARGS)
 
 $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
 	@echo "Setting up $(FRAMEWORKS_VENV); once, a minute ..."

@@ -1,7 +1,8 @@
-"""Settings of every test: Hypothesis has no deadlines, and no log message counts as repeated."""
+"""Settings of every test: no deadlines for Hypothesis, each log message is new, and slow tests begin first."""
 
 import logging
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,22 @@ with suppress(ImportError):  # the framework environments do not have it
         "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("untimed")
+
+# Rooms with tests that take many seconds each. A process that began one of them at the end of a run would keep the
+# others waiting; begun first, they leave the many quick tests to fill the gaps.
+SLOW_ROOMS = ("e2e", "local_aws", "docs", "smoke", "infra", "faults", "ui")
+TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the slow rooms; tests of one room keep their order, and share their fixtures."""
+    items.sort(key=lambda item: room_order(item.path))
+
+
+def room_order(path):
+    """The place of a test's room among the slow ones, or the place after them all."""
+    room = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+    return SLOW_ROOMS.index(room) if room in SLOW_ROOMS else len(SLOW_ROOMS)
 
 
 @pytest.fixture(autouse=True)
