@@ -38,6 +38,8 @@ install = $(BIN)/uv pip install $$([ -t 2 ] || echo -q) --python $(1)/bin/python
 	echo "uv could not install these packages; trying pip ..."; \
 	$(1)/bin/python -m pip install $(PIP_FLAGS) --require-hashes $(2); }
 ARGS ?=
+# Keep bytecode: the tests and the local stack start many hundred processes, and compiling takes each 0.1 s and more.
+unexport PYTHONDONTWRITEBYTECODE
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 CDK_CLI := 2.1148.1# the version that reads the output of our pinned aws-cdk-lib
 

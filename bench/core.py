@@ -320,8 +320,14 @@ def refreshing(table: Table, work: Path, old: dict[str, float] | None) -> None:
 
 
 def importing(table: Table, old: dict[str, float] | None) -> None:
+    # With bytecode, as an installed package has it: PYTHONDONTWRITEBYTECODE would have our modules
+    # compiled at each start, and numpy's not.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
     def start(statement: str) -> Any:
-        return lambda: subprocess.run([sys.executable, "-c", statement], check=True)
+        return lambda: subprocess.run(
+            [sys.executable, "-c", statement], check=True, env=environment
+        )
 
     taken = in_turn(
         {
@@ -336,7 +342,7 @@ def importing(table: Table, old: dict[str, float] | None) -> None:
         "import smdebug.trials, smdebug.rules",
         milliseconds(ours),
         f"import numpy {milliseconds(numpy)}",
-        f"{ours / numpy:.2f} x (<= 2)",
+        f"{ours / numpy:.2f} x (<= 1.8)",
     )
     if old:
         table.row("", "", f"old library {milliseconds(old['import'])} with its Python's start", "")

@@ -1,4 +1,4 @@
-"""Settings of every test: no deadlines for Hypothesis, each log message is new, and slow tests begin first."""
+"""Settings of every test: no deadlines in Hypothesis, no repeated log messages, slow tests first."""
 
 import logging
 from contextlib import suppress
@@ -17,8 +17,8 @@ with suppress(ImportError):  # the framework environments do not have it
     )
     settings.load_profile("untimed")
 
-# Rooms with tests that take many seconds each. A process that began one of them at the end of a run would keep the
-# others waiting; begun first, they leave the many quick tests to fill the gaps.
+# Rooms with tests that take many seconds each. A process that began one of them at the end of a run
+# would keep the others waiting; begun first, they leave the many quick tests to fill the gaps.
 SLOW_ROOMS = ("e2e", "local_aws", "docs", "smoke", "infra", "faults", "ui")
 TESTS = Path(__file__).parent
 
