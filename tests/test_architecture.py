@@ -81,7 +81,7 @@ ARROWS = {
         "run_checks",
     },  # it looks for the frameworks by name, when they are there
     "run_checks": {"saving", "config", "rules.generic", "service.rules_file"},
-    "starting": {"run", "run_checks", "logger"},
+    "starting": {"run", "saving.places", "logger"},
 }
 PURE = [
     "files",

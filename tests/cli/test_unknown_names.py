@@ -7,7 +7,7 @@ import json
 import pytest
 
 from smdebug.config.unknown_names import COLLECTIONS, unknown_names
-from smdebug.run_checks import unused
+from smdebug.saving.places import unused
 from tests.cli.processes import in_a_shell
 
 SCRIPT = "print('the script runs')\n"
@@ -95,7 +95,7 @@ def test_a_place_that_is_used_is_refused_before_the_script_runs(script, tmp_path
     (tmp_path / "run" / "training_job_end.ts").touch()
     result = in_a_shell("run", "--out-dir", str(tmp_path / "run"), script)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "holds a run that has ended" in result.stderr
+    assert "holds a finished run" in result.stderr
 
 
 def test_a_default_place_that_is_used_gets_a_number(tmp_path):

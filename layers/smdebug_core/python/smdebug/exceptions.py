@@ -108,16 +108,17 @@ class DamagedFile(SMDebugRuntimeError):
 
 
 class RunEnded(SMDebugRuntimeError):
-    """The place holds the end marker of a finished run: save to another place."""
+    """The place holds a finished run: save to another place. Uncaught, it ends a script with its message."""
 
-    def __init__(self, path: str):
-        super().__init__(path)
+    def __init__(self, path: str, free_place: str | None = None):
+        super().__init__(path, free_place)
         self.path = path
+        self.free_place = free_place or f"{path.rstrip('/')}-2"
 
     def __str__(self) -> str:
         return (
-            f"{self.path} holds a run that has ended (training_job_end.ts). "
-            f"Save to another place, for example {self.path.rstrip('/')}-2, or remove the old run first."
+            f"{self.path} holds a finished run, which is never overwritten. "
+            f"Save to another place, for example {self.free_place}, or remove the finished run first."
         )
 
 

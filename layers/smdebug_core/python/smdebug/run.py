@@ -33,7 +33,8 @@ from smdebug.config.environment import config_file_path
 from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
-from smdebug.run_checks import check_configuration, check_place, unused
+from smdebug.run_checks import check_configuration
+from smdebug.saving.places import place_for_a_run, unused
 
 #: The modules that watch a framework, by the framework's module.
 WATCHERS = {
@@ -148,7 +149,7 @@ def description(
         out_dir = unused(Path(DEFAULT_FOLDER) / f"{Path(asked['script']).stem}-{moment}")
     described["LocalPath"] = str(out_dir)
     check_configuration(described)  # before the script runs
-    check_place(str(out_dir))
+    place_for_a_run(str(out_dir))
     return described
 
 

@@ -1,16 +1,14 @@
-"""Problems of a configuration that show before a script runs: unknown names, a place that is used."""
+"""Problems of a configuration that show before a script runs: unknown names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from smdebug.config import json_config
 from smdebug.config.constants import CONFIG_RULES_KEY
 from smdebug.config.unknown_names import did_you_mean, unknown_names
-from smdebug.exceptions import RunEnded, SMDebugValueError
-from smdebug.saving.places import place_for_a_run
+from smdebug.exceptions import SMDebugValueError
 
 
 def check_configuration(described: Mapping[str, Any]) -> None:
@@ -24,23 +22,6 @@ def check_configuration(described: Mapping[str, Any]) -> None:
 def check_file(path: str) -> None:
     """Raise `SMDebugError`, or `OSError`, if that JSON file is no configuration of a hook."""
     check_configuration(json_config.get_json_config_as_dict(path))
-
-
-def check_place(out_dir: str) -> None:
-    """Raise `SMDebugValueError` if the place holds a run that has ended."""
-    try:
-        place_for_a_run(out_dir)
-    except RunEnded as ended:
-        raise SMDebugValueError(str(ended)) from None
-
-
-def unused(folder: Path) -> Path:
-    """Return the folder, or else the first of `folder-2`, `folder-3` … that does not exist."""
-    number, candidate = 2, folder
-    while candidate.exists():
-        candidate = folder.with_name(f"{folder.name}-{number}")
-        number += 1
-    return candidate
 
 
 def _unknown_rules(described: Mapping[str, Any]) -> list[str]:

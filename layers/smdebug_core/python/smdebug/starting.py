@@ -22,7 +22,7 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.run import DEFAULT_FOLDER, framework_of, no_training_in, watch_imports
-from smdebug.run_checks import check_place, unused
+from smdebug.saving.places import place_for_a_run, unused
 
 _current: Watched | None = None
 _is_watching = False
@@ -118,7 +118,7 @@ def start(
     if _current is not None:
         _current.stop()
     place = _own_folder() if out_dir is None else os.fspath(out_dir)
-    check_place(str(place))
+    place_for_a_run(str(place))
     _current = Watched(
         str(place).rstrip("/"),
         rules,

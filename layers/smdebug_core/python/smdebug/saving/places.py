@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from smdebug.config.environment import is_sagemaker_job
 from smdebug.config.json_config import get_tensorboard_dir_from_json_config
-from smdebug.exceptions import RunEnded, StorageError
+from smdebug.exceptions import StorageError
 from smdebug.files.names import END_MARKER
 from smdebug.logger import get_logger
 from smdebug.saving.deadline import within
+from smdebug.saving.process_end import run_ended
 from smdebug.storage import Storage, open_storage
 
 TENSORBOARD_FOLDER = "tensorboard"
@@ -37,8 +39,18 @@ def place_for_a_run(out_dir: Place | None) -> Storage:
         get_logger().warning("It is unknown whether %s holds a finished run: %s", out_dir, error)
         ended = False
     if ended:
-        raise RunEnded(storage.location)
+        location = storage.location
+        raise run_ended(location, None if "://" in location else str(unused(Path(location))))
     return storage
+
+
+def unused(folder: Path) -> Path:
+    """Return the folder, or else the first of `folder-2`, `folder-3` … that does not exist."""
+    number, candidate = 2, folder
+    while candidate.exists():
+        candidate = folder.with_name(f"{folder.name}-{number}")
+        number += 1
+    return candidate
 
 
 def get_tensorboard_dir(

@@ -9,9 +9,10 @@ end; the code of an exit that was caught is read by Python code or not at all. W
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any, NoReturn
 
-from smdebug.exceptions import TrainingStopped
+from smdebug.exceptions import RunEnded, TrainingStopped
 
 
 class ProcessEnd:
@@ -68,6 +69,24 @@ class _Exit(SystemExit):
     @code.setter
     def code(self, code: Any) -> None:
         _code.__set__(self, code)
+
+
+class RunEndedExit(RunEnded, _Exit):
+    """A `RunEnded` that ends a script with its message and exit code 1 unless it is caught."""
+
+    def __init__(self, path: str, free_place: str | None = None):
+        super().__init__(path, free_place)
+        self.code = f"smdebug: {self}"
+
+
+def run_ended(path: str, free_place: str | None = None) -> RunEnded:
+    """Return the error to raise for a place with a finished run.
+
+    A prompt would be left by a `SystemExit`, and a thread would end without a word.
+    """
+    is_prompt = hasattr(sys, "ps1")
+    is_script = not is_prompt and threading.current_thread() is threading.main_thread()
+    return RunEndedExit(path, free_place) if is_script else RunEnded(path, free_place)
 
 
 _code: Any = vars(SystemExit)["code"]
