@@ -236,8 +236,8 @@ def measure(
     place = world.place("experiments/2026-11-21/mnist")
     chosen = [RULES[n % len(RULES)] | {"name": f"rule {n}"} for n in range(rules)]
     place.write("rules.json", json.dumps({"version": 1, "rules": chosen}).encode())
-    who = {"replicas": workers} if replicas and workers > 1 else {"num_workers": workers}
-    savers = [Saver(place, f"worker_{n}", **who) for n in range(workers)]
+    kind = {"replicas": workers} if replicas and workers > 1 else {"num_workers": workers}
+    savers = [Saver(place, f"worker_{n}", **kind) for n in range(workers)]
     for saver in savers[:1] if workers > 100 else savers:
         saver.begin()
     world.settle()

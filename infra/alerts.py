@@ -40,7 +40,7 @@ class Alerts(Construct):
                     topic_arn=self._topic.topic_arn,
                     protocol=protocol,
                     endpoint=endpoint,
-                    # Every message names its recipients: single endpoints, or everybody.
+                    # Every message names its recipients: single endpoints, or all of them.
                     filter_policy={"to": [endpoint, "everybody"]},
                 )
 
@@ -56,7 +56,7 @@ class Alerts(Construct):
         function.knows(ALERTS_TOPIC, self.arn)
 
     def let_know_recipients(self, function: PythonFunction) -> None:
-        """Know the allowed recipients: a rule may not name anybody else."""
+        """Know the allowed recipients: a rule may not name others."""
         function.knows(ALERT_EMAILS, ",".join(self._settings.alert_emails))
         function.knows(ALERT_PHONE_NUMBERS, ",".join(self._settings.alert_phone_numbers))
 

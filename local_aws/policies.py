@@ -1,4 +1,4 @@
-"""The part of IAM that this application relies on: the template's policies decide who may do what.
+"""The part of IAM that this application relies on: the template's policies decide which role may do what.
 
 A missing permission refuses the call, as AWS would. Used permissions are recorded, so that a test can ask
 why the others are there.

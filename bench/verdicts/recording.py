@@ -41,7 +41,7 @@ class Recorded:
 
     @property
     def missing(self) -> list[int]:
-        """The seeds whose training left no run: nobody saw it."""
+        """The seeds whose training left no run."""
         return sorted(set(range(self.seeds)) - {seed for seed, _ in self.runs})
 
 

@@ -343,7 +343,7 @@ def best_weights_loaded_again(seed: int) -> float:
 
 @healthy(held_out=True)
 def targets_in_the_hundreds(seed: int) -> float:
-    """Nobody standardised the target: the first losses are above ten thousand."""
+    """The target was not standardised: the first losses are above ten thousand."""
     torch.manual_seed(seed)
     features, target = diabetes()
     target = target * 77 + 152

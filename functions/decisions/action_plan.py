@@ -177,8 +177,8 @@ def _notifications(
     for to in recipients:
         yield Notify(_id(detail, action, f"{MESSAGE} to {to}"), action, to)
     if not recipients:
-        whom = f"{wanted} is not {kind}" if wanted else f"There is no {kind.partition(' ')[2]}"
-        reason = f"{whom} that this stack was deployed with: no message was sent."
+        recipient = f"{wanted} is not {kind}" if wanted else f"There is no {kind.partition(' ')[2]}"
+        reason = f"{recipient} that this stack was deployed with: no message was sent."
         yield Refuse(_id(detail, action, NOTHING), action, reason)
 
 

@@ -1,6 +1,6 @@
 """Events as messages for people: an e-mail, a text message, a line in a chat.
 
-A message is composed from the detail of an event alone, so anyone who has the event can compose it again.
+A message is composed from the detail of an event alone, so it can be composed again from the event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches of S3 events -> step index: record who has written which step, start what became complete.
+"""Batches of S3 events -> step index: record which worker has written which step, start what became complete.
 
 The same queue delivers reminders to check that everything that was started has happened; they are passed on.
 """

@@ -21,7 +21,7 @@ class BeyondLimit(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of an account that nobody has asked AWS to raise."""
+    """The limits of an account for which no increase was requested."""
 
     # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
     item_bytes: int = 400 * KB

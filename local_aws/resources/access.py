@@ -1,4 +1,4 @@
-"""Roles and policies: who may do what."""
+"""Roles and policies: which role may do what."""
 
 from __future__ import annotations
 

@@ -72,4 +72,4 @@ TAKES_THE_PLACE_OF: Mapping[str, tuple[str, ...]] = {
     "StuckLoss": ("LossNotDecreasing",),
     "Generalisation": ("Overfit", "Overtraining"),
 }
-"""The rules of the old library that a default rule takes the place of, where nobody names rules."""
+"""The rules of the old library that a default rule takes the place of, where no rules are named."""

@@ -13,7 +13,7 @@ from smdebug_rules.catalog import RuleEntry
 _HEAD = """\
 ## The default set
 
-These rules evaluate a run when nobody names rules: `smdebug evaluate RUN`, `smdebug report RUN`, the notebook, the laptop and the
+These rules evaluate a run when no rules are named: `smdebug evaluate RUN`, `smdebug report RUN`, the notebook, the laptop and the
 deployed debugger. They read what the [default plan](frameworks.md#one-line) saves: statistics of all tensors, facts about the step,
 and the loss of every step. A run that was saved with a choice of tensors has none of these, and the set is then *not checked*.
 

@@ -16,7 +16,7 @@ _HEAD = """\
 <!-- This page is generated from the catalog: change rules/smdebug_rules or rules/smdebug_default_rules, then run `make rules-page`. -->
 
 A rule checks one condition at every saved step of a run. Two sets come with the library: [the default
-set](#the-default-set), which evaluates a run when nobody names rules, and the rules of the old library, by name.
+set](#the-default-set), which evaluates a run when no rules are named, and the rules of the old library, by name.
 [Writing a rule](writing-a-rule.md) shows how to add your own.
 
 ```python

@@ -13,7 +13,7 @@ from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.exceptions import SMDebugValueError
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving import save_plan
-from smdebug.saving.save_plan import NOBODY, SavePlan, without_tensors
+from smdebug.saving.save_plan import NO_MEMBERS, SavePlan, without_tensors
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
@@ -35,7 +35,7 @@ def test_a_tensor_is_wanted_where_a_collection_of_it_is_due():
     assert [step for step in range(8) if wanted(plan, "w0", step)] == [0, 3, 6]
     assert [step for step in range(8) if wanted(plan, "loss", step)] == [0, 2, 4, 6]
     assert wanted(plan, "other") is None
-    assert plan.of_mode(TRAIN).due(1) == NOBODY
+    assert plan.of_mode(TRAIN).due(1) == NO_MEMBERS
 
 
 def test_modes_have_schedules_of_their_own():

@@ -136,7 +136,7 @@ def test_a_raised_alarm_is_wrong_and_leads_to_the_runbook(clients):
 
 
 def test_a_topic_without_recipients_is_absent_and_not_wrong(clients):
-    assert states(clients, "recipients") == [("absent", "nobody gets the alarms")]
+    assert states(clients, "recipients") == [("absent", "the alarms have no recipient")]
     (topic,) = clients("sns").list_topics()["Topics"]
     clients("sns").subscribe(
         TopicArn=topic["TopicArn"], Protocol="email", Endpoint="me@example.org"

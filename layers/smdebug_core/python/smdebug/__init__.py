@@ -27,7 +27,7 @@ __all__ = [
     "start",
 ]
 
-# Who only reads a run need not load what writes one.
+# A program that only reads a run need not load what writes one.
 _HOMES = {
     "CollectionKeys": "smdebug.config.keys",
     "Hook": "smdebug.saving.hook",

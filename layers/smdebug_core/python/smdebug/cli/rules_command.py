@@ -32,7 +32,7 @@ def command(name: str | None, as_json: bool) -> None:
             print_json([_entry(entry) for entry in [*entries, *default]])
             return
         if default:
-            print_line(strong("The default set") + ": evaluates runs for which nobody names rules")
+            print_line(strong("The default set") + ": evaluates runs for which no rules are named")
             print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in default])
             print_heading("The rules of the original's names")
         print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in entries])

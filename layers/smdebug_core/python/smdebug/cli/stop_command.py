@@ -13,7 +13,7 @@ from smdebug.cli.service_options import stack_option, watched_run
 @click.command("stop")
 @click.argument("run")
 @click.option(
-    "--reason", default="somebody asked for it", show_default=True, help="The reason to give."
+    "--reason", default="no reason was given", show_default=True, help="The reason to give."
 )
 @click.option(
     "--at-step", type=click.IntRange(0), metavar="N", help="Do not stop before that step."

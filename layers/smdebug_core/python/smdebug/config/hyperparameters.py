@@ -58,7 +58,7 @@ def _members(value: Any) -> Mapping[Any, Any] | None:
         if callable(convert):
             try:
                 converted = convert()
-            except Exception:  # noqa: BLE001 - of somebody else's class
+            except Exception:  # noqa: BLE001 - of a class that is not ours
                 return None
             return converted if isinstance(converted, Mapping) else None
     return None
@@ -103,5 +103,5 @@ def plain_value(name: str, value: Any) -> Plain:
         return f"{getattr(value, '__module__', '')}.{value.__qualname__}"[:LONGEST_TEXT]
     try:
         return str(without_secret(name, str(value)))[:LONGEST_TEXT]
-    except Exception:  # noqa: BLE001 - of somebody else's class
+    except Exception:  # noqa: BLE001 - of a class that is not ours
         return f"<{type(value).__name__}>"

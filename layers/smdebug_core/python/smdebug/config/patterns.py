@@ -1,7 +1,7 @@
 """Patterns that select tensors by name, with a guard against those that could run forever.
 
-A pattern comes from a rule's parameters, a collections file or a JSON configuration, so somebody else may
-have written it. `(a+)+$` takes minutes on a name of thirty letters: such a pattern is refused before its
+A pattern comes from a rule's parameters, a collections file or a JSON configuration, so it may come from
+a stranger. `(a+)+$` takes minutes on a name of thirty letters: such a pattern is refused before its
 first use, with the reason and a way out. `.*a.*a.*a.*b` takes minutes on a name of a thousand: it is
 refused such a name.
 """

@@ -5,8 +5,8 @@
      "shape_payload": [{"tensorname": "loss", "originalname": "loss", "shape": []}]}
 
 Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`; readers ignore
-keys they do not know. What a file says is checked here, once, so that nobody has to ask again whether
-an offset is a number or a path leaves the run.
+keys they do not know. What a file says is checked here, once, so that no reader has to ask again
+whether an offset is a number or a path leaves the run.
 
 Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
 in order, and a lookup of a name takes the last.

@@ -21,7 +21,7 @@ REPLICAS = "replicas"
 
 
 class Replicas(NamedTuple):
-    """The workers of a run that save digests alone, beside the chief, who saves everything."""
+    """The workers of a run that save digests alone, beside the chief, which saves everything."""
 
     chief: str
     workers: int

@@ -3,7 +3,7 @@
 The bytes are taken as 64-bit little-endian words. Words at even places make one half of the digest, words
 at odd places the other: each half is the sum of its words times fixed odd weights, modulo 2**64. It needs
 nothing but multiplications and additions, so that a GPU computes the same digest as numpy does, and a
-single word that differs always shows. It is no defence against somebody who makes collisions on purpose.
+single word that differs always shows. It is no defence against collisions made on purpose.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from smdebug.saving.save_plan import NOBODY, Members
+from smdebug.saving.save_plan import NO_MEMBERS, Members
 
 _PATIENCE = 2
 """How many groups of batches a saved step waits for the update that was expected."""
@@ -64,4 +64,4 @@ class Accumulation:
             self._waiting = None
             return due
         self._waiting = _Waiting(due, since)
-        return NOBODY
+        return NO_MEMBERS

@@ -58,7 +58,7 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 class Copied(NamedTuple):
-    """A copy made for the hook, which nobody else changes."""
+    """A copy made for the hook, which only the hook can change."""
 
     array: np.ndarray[Any, Any]
 
@@ -80,7 +80,7 @@ def copy_values(to: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
 
 
 def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
-    """Return whether the array is a copy of the tensor, so that nobody else changes it."""
+    """Return whether the array is a copy of the tensor, so that only the hook can change it."""
     if not tensor.is_cpu:
         return True
     if is_plain(tensor):

@@ -158,7 +158,7 @@ def loss_facts(graph: LossGraph) -> dict[str, Any]:
 
 
 def with_own_targets(graph: LossGraph) -> LossGraph:
-    """Return the same with copies of targets on the CPU, which nobody changes."""
+    """Return the same with copies of targets on the CPU, which do not change."""
     return graph._replace(
         terms=tuple(
             term._replace(targets=term.targets.clone())

@@ -1,7 +1,7 @@
 """What the default plan observes of a PyTorch training besides the tensors of its modules.
 
 The loss of every step, what a loss was computed from, learning rates, updates of parameters, gradients that
-nobody reset, modes of modules, and what scalers and dropout do.
+were not reset, modes of modules, and what scalers and dropout do.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     restore_state(rule, state)                     # continues where the first one stopped
 
 The bytes are JSON, followed by one npz file if there are larger arrays. Reading them executes nothing,
-whoever wrote them.
+even if they come from a stranger.
 """
 
 from __future__ import annotations

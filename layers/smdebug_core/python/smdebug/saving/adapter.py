@@ -38,7 +38,7 @@ class FrameworkAdapter:
         return as_saved_array(value)
 
     def owns_its_memory(self, value: Any, array: Array) -> bool:
-        """Return whether nobody else can change the array that was made of the value."""
+        """Return whether the array made of the value is a copy that only the hook can change."""
         return array is not value and array.base is None and not hasattr(value, "__array__")
 
     def copy(self, target: Array, source: Array) -> None:

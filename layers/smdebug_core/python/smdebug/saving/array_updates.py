@@ -30,7 +30,7 @@ class ArrayUpdates:
         return bool(self._before)
 
     def before_step(self, parameters: Mapping[str, Array]) -> None:
-        """Keep these parameters. Nobody may change the arrays afterwards."""
+        """Keep these parameters. The arrays must not change afterwards."""
         floats = {name: array for name, array in parameters.items() if _is_float(array)}
         total = sum(array.nbytes for array in floats.values())
         self.are_sampled = total > max(MIN_BYTES, SHARE * total)

@@ -126,6 +126,6 @@ class Capture:
 
 
 def _has_nothing(value: Any) -> bool:
-    """Whether nobody expects to see it measured: it is empty, or a number, which is a series."""
+    """Whether it has no statistics: it is empty, or a single number, which is a series."""
     is_number = isinstance(value, bool | int | float | np.number)
     return is_number or 0 in tuple(getattr(value, "shape", ()))

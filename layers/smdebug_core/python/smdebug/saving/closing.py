@@ -136,7 +136,7 @@ class EndOfRun:
 
 
 def _saw_a_loss(hook: EndingHook, writer: RunWriter | None) -> bool:
-    """Return whether a loss was recorded at any step, or nobody expects one."""
+    """Return whether a loss was recorded at any step, or none is expected."""
     if CollectionKeys.LOSSES not in hook.include_collections or writer is None:
         return True
     observer = hook.recorder.capture.observer

@@ -1,7 +1,7 @@
 """A process beside the training that evaluates its rules: started with the run, and ended with it.
 
 The training only starts it and closes a pipe: the end of the pipe tells the process that the training has
-ended, however it ended. Settings go through the pipe, since a command line is visible to everybody.
+ended, however it ended. Settings go through the pipe: all users of a machine can read a command line.
 """
 
 from __future__ import annotations

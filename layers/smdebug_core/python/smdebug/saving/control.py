@@ -2,8 +2,9 @@
 
     <run>/control/stop    {"reason": "…", "finding_id": "…", "stop_at_step": 500}
 
-A rule's action writes it, or anybody who may write there; content that is not JSON is the reason. Looking for
-it costs a read at intervals, and never more than a fraction of a second of the training's time.
+A rule's action writes it, or a person with write permission there; content that is not JSON is the
+reason. Looking for it costs a read at intervals, and never more than a fraction of a second of the
+training's time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from smdebug.saving.control_file import (
 )
 from smdebug.storage.base import Storage
 
-NO_REASON = "somebody asked for it"
+NO_REASON = "no reason was given"
 _LONGEST_REASON = 500
 
 Agree = Callable[[int | None], int | None]
@@ -40,7 +41,7 @@ class StopRequest(NamedTuple):
 
     @classmethod
     def read(cls, data: bytes) -> StopRequest:
-        """Read a request from the object. Anybody may have written it, so any content is a request."""
+        """Read a request from the object. It may have been written by hand, so any content is a request."""
         content = object_in(data)
         return cls(
             reason=_sentence(content.get("reason")) or NO_REASON,

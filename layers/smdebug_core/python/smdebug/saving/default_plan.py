@@ -20,7 +20,7 @@ from smdebug.files.names import OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.save_plan import (
     NAMES_REMEMBERED,
-    NOBODY,
+    NO_MEMBERS,
     Members,
     ModePlan,
     SavePlan,
@@ -163,7 +163,7 @@ class _EveryTenth(ModePlan):
         self._whole = plan
 
     def due(self, mode_step: int) -> Members:
-        return NOBODY if due_before(mode_step) % 10 else self._whole.due(mode_step)
+        return NO_MEMBERS if due_before(mode_step) % 10 else self._whole.due(mode_step)
 
     def asks_at(self, mode_step: int) -> bool:
         return self._whole.asks_at(mode_step)
@@ -183,7 +183,7 @@ class _FirstOfBlock(ModePlan):
         self.first = 0
 
     def due(self, mode_step: int) -> Members:
-        return self._all if mode_step == self.first else NOBODY
+        return self._all if mode_step == self.first else NO_MEMBERS
 
     def idle_after(self, mode_step: int) -> int:
         return _FOREVER

@@ -1,4 +1,4 @@
-"""Errors in hooks that nobody configured do not reach the training.
+"""Errors in hooks that were not configured do not reach the training.
 
 Framework hooks may exist without the user's knowledge (SageMaker adds them). While such a hook has its
 default configuration, an error in it is logged once and switches the library off for the rest of the process.

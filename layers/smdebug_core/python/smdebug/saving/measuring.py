@@ -79,7 +79,7 @@ class InBatch:
 
 
 class Batch:
-    """The small arrays of one step, which nobody changes; measured when the first result is needed."""
+    """The small arrays of one step, which do not change; measured when the first result is needed."""
 
     def __init__(self) -> None:
         self._arrays: list[Array] = []

@@ -19,7 +19,7 @@ from smdebug.saving.late_tensors import LateTensors
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.recorder_states import TABLE, Offer, State
-from smdebug.saving.save_plan import NOBODY, Members, ModePlan, Wanted
+from smdebug.saving.save_plan import NO_MEMBERS, Members, ModePlan, Wanted
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.system_metrics import SystemMetrics
 
@@ -60,7 +60,7 @@ class Recorder:
         prepare: Callable[[], PreparedRun],
     ):
         self.state = State.NEW
-        self.due: Members = NOBODY
+        self.due: Members = NO_MEMBERS
         self.place_due: PlaceDue | None = None
         """Puts what is due at a step off to a later one."""
         self.is_waiting = False
@@ -77,7 +77,7 @@ class Recorder:
         self._last_step: StepClock | None = None
         self._idle = 0  # steps to come that need no more than counting
         self._passed = 0  # those of them that have passed, not yet in `_clock`
-        self._was_due: Members = NOBODY
+        self._was_due: Members = NO_MEMBERS
         self._mode_plan = NOTHING_DUE
         self._late: LateTensors | None = None
         self._waiting: list[_Waiting] = []
@@ -178,7 +178,7 @@ class Recorder:
     def end(self, *, interrupted: bool = False) -> None:
         """End the step and hand it over, marked if it was interrupted."""
         self.state = _ROWS[self.state].end
-        self.due = NOBODY
+        self.due = NO_MEMBERS
         if self.system is not None:
             self.system.end_step()
         if self.open is not None:
@@ -408,7 +408,7 @@ class Recorder:
 
     def _enter(self, state: State) -> None:
         self.state = max(self.state, state)
-        self.due = NOBODY
+        self.due = NO_MEMBERS
         self._idle = 0
         self._mode_plan = NOTHING_DUE
         if self.run is not None and self.run.writer is not None:

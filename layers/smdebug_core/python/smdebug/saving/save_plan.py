@@ -30,7 +30,7 @@ from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.mode_keys import ModeKeys
 
 Members = int
-NOBODY: Members = 0
+NO_MEMBERS: Members = 0
 _FOREVER = sys.maxsize
 RAW_ONLY = ReductionConfig(save_raw_tensor=True)
 # A training that gives every tensor a new name must not fill the memory with old names.
@@ -80,7 +80,7 @@ class ModePlan:
 
     def due(self, mode_step: int) -> Members:
         """Return the collections to save at this step of the mode."""
-        members = NOBODY
+        members = NO_MEMBERS
         for interval, start, end, steps, those in self._schedules:
             if (
                 mode_step % interval == 0
@@ -118,7 +118,7 @@ class SavePlan:
         self._reductions = tuple(map(_reductions, self._collections))
         self._modes = {mode: self._plan(mode) for mode in ModeKeys}
         self._members: dict[str, Members] = {}
-        self._wanted: dict[Members, Wanted | None] = {NOBODY: None}
+        self._wanted: dict[Members, Wanted | None] = {NO_MEMBERS: None}
         self._first_zoom = 1 << len(self._collections)
         self._zooms: list[Callable[[str], bool]] = []
 
@@ -153,7 +153,7 @@ class SavePlan:
         """Return the collections that the tensor belongs to."""
         members = self._members.get(tensor_name)
         if members is None:
-            members = NOBODY
+            members = NO_MEMBERS
             for bit, matches in enumerate(self._matchers):
                 if matches(tensor_name):
                     members |= 1 << bit
@@ -174,7 +174,7 @@ class SavePlan:
     @property
     def observed_members(self) -> Members:
         """What is due besides at a step that is zoomed into: everything, where tensors are observed."""
-        return NOBODY
+        return NO_MEMBERS
 
     def zoom_into(self, is_named: Callable[[str], bool]) -> Members:
         """Return a set that, where it is due, wants the tensors with these names whole."""
@@ -195,11 +195,11 @@ class SavePlan:
         members = self._members.get(tensor_name)
         if members is None:
             members = self.members(tensor_name)
-        who = members & due
+        due_members = members & due
         try:
-            return self._wanted[who]
+            return self._wanted[due_members]
         except KeyError:
-            together = self._wanted[who] = self._together(who)
+            together = self._wanted[due_members] = self._together(due_members)
             return together
 
     def _together(self, members: Members) -> Wanted:
@@ -225,8 +225,8 @@ class SavePlan:
             if mode in _WITHOUT_TRAINING and collection.name in TRAINING_ONLY_COLLECTIONS:
                 continue
             schedule = _schedule(collection.save_config, mode)
-            together[schedule] = together.get(schedule, NOBODY) | 1 << bit
-        return ModePlan(schedule._replace(members=who) for schedule, who in together.items())
+            together[schedule] = together.get(schedule, NO_MEMBERS) | 1 << bit
+        return ModePlan(schedule._replace(members=owners) for schedule, owners in together.items())
 
 
 def without_tensors(
@@ -264,7 +264,11 @@ def _schedule(config: SaveConfig | None, mode: ModeKeys) -> _Schedule:
     of_mode = config.mode_save_configs.get(mode) if config else None
     steps = of_mode or SaveConfigMode()
     return _Schedule(
-        steps.save_interval, steps.start_step, steps.end_step, frozenset(steps.save_steps), NOBODY
+        steps.save_interval,
+        steps.start_step,
+        steps.end_step,
+        frozenset(steps.save_steps),
+        NO_MEMBERS,
     )
 
 

@@ -73,7 +73,7 @@ class StepRecording:
         *,
         owned: bool = False,
     ) -> None:
-        """Record a value. It is copied unless `owned`, which promises that nobody will change it."""
+        """Record a value. It is copied unless `owned`, which promises that it will not change."""
         saved = as_saved_array(array)
         dtype_number(saved.dtype)  # raise here, not in the background, if it cannot be saved
         if not owned and saved is array:

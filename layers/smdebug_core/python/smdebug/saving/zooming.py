@@ -17,7 +17,7 @@ from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.attempt import Attempt
 from smdebug.saving.control_file import LOOK_EVERY, ControlFile
-from smdebug.saving.save_plan import NOBODY, Members, SavePlan
+from smdebug.saving.save_plan import NO_MEMBERS, Members, SavePlan
 from smdebug.saving.step_clock import StepClock
 from smdebug.storage.base import Storage
 
@@ -56,7 +56,7 @@ class Zoom:
         self._note_saved = note_saved
         self._handled: bytes | None = None
         self._request: ZoomRequest | None = None
-        self._members: Members = NOBODY
+        self._members: Members = NO_MEMBERS
         self._left = 0
         self._bytes = 0
         self._saved: set[str] = set()

@@ -178,7 +178,7 @@ class _Live:
                 yield "wrong", f"{endpoint} has not confirmed the {what}", hint
             if not subscriptions:
                 hint = "Deploy with -c alert_emails=you@example.org."
-                yield "absent", f"nobody gets the {what}", hint
+                yield "absent", f"the {what} have no recipient", hint
             elif not pending:
                 yield "well", f"{len(subscriptions)} get the {what}", ""
 

@@ -244,7 +244,7 @@ class WatchedRun:
     # Its end
 
     def stop(
-        self, reason: str = "somebody asked for it", *, stop_at_step: int | None = None
+        self, reason: str = "no reason was given", *, stop_at_step: int | None = None
     ) -> dict[str, Any]:
         """Request the training to stop at its next saved step, or at `stop_at_step`.
 

@@ -17,7 +17,7 @@ from smdebug.storage.base import Buffer
 from smdebug.storage.folder_errors import storage_error
 
 _PIECES_AT_ONCE = 1024  # IOV_MAX of Linux and macOS
-# O_NONBLOCK: opening a pipe that somebody left in the run must not wait for its other end.
+# O_NONBLOCK: opening a pipe that was left in the run must not wait for its other end.
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -72,7 +72,7 @@ class FileSink:
 def _open_temporary(path: str) -> tuple[int, str]:
     """Open a locked, empty file beside `path`, named with `.tmp` unless another writer has that one.
 
-    A `.tmp` that nobody has locked was left by a writer that was killed. It is taken over.
+    A `.tmp` that is not locked was left by a writer that was killed. It is taken over.
     """
     spare = f"{path}.{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     for name in (path + TEMPORARY_SUFFIX, spare):

@@ -36,7 +36,7 @@ from smdebug.storage.keys import (
 WORTH_MAPPING = 64 << 10
 """Size in bytes from which a view maps the file instead of copying it."""
 
-# O_NONBLOCK: opening a pipe that somebody left in the run must not wait for its other end.
+# O_NONBLOCK: opening a pipe that was left in the run must not wait for its other end.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 

@@ -1,6 +1,6 @@
 """What may be a key, and a span: said once, so that every place refuses the same things before it is touched.
 
-Keys come from index files too, which somebody else may have written: a key that could lead out of its
+Keys come from index files too, which may come from a stranger: a key that could lead out of its
 place is refused by the text alone.
 """
 

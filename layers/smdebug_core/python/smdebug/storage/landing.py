@@ -1,7 +1,7 @@
 """Room for an object on its way here: memory, or from 64 MB on a file without a name, which is mapped.
 
-Of what is mapped, memory holds just what is in use, and the disk has the rest for as long as somebody
-holds on to it. A machine without room for temporary files takes everything into memory.
+Of what is mapped, memory holds just what is in use, and the disk has the rest for as long as it is
+referenced. A machine without room for temporary files takes everything into memory.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def whole_file(to: str | os.PathLike[str]) -> Iterator[str]:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    except OSError as error:  # of a file that nobody has named
+    except OSError as error:  # of a file without a known name
         raise OSError(error.errno, error.strerror, os.fspath(to)) from None
     os.close(handle)
     try:

@@ -23,8 +23,8 @@ UNREAD = ""
 class StepSummary(NamedTuple):
     """One complete (or settled) step as the step index knows it.
 
-    `layout` is the digest of what the step holds, from `AsOfTrial.move_to`. A step whose index files nobody
-    has read has none, and its mode is not known either.
+    `layout` is the digest of what the step holds, from `AsOfTrial.move_to`. A step whose index files were not
+    read has none, and its mode is not known either.
     """
 
     step: int

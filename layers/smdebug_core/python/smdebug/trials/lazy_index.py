@@ -215,7 +215,7 @@ class LazyIndex:
         return sorted(numbered.items())
 
     def _known(self, summary: StepSummary | None) -> StepSummary | None:
-        """Return a step with its mode and layout, from its index files if nobody has read them."""
+        """Return a step with its mode and layout, from its index files if they were not read yet."""
         if summary is None or not summary.workers:
             return None
         if summary.layout not in self.layouts:
