@@ -28,7 +28,7 @@ def test_two_runs_diverge_at_the_first_difference(ask, failing, tmp_path):
     assert payload["only_in_other"] == [50]
     assert payload["collections"]["losses"]["different"] == 1
     assert (
-        "they diverge at step 20, loss"
+        "The runs diverge at step 20, loss"
         in ask("compare", tmp_path / "other", tmp_path / "longer").out
     )
     loose = ask("compare", tmp_path / "other", tmp_path / "longer", "--rtol", 1, "--json").json

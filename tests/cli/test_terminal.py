@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 import smdebug
-from smdebug.cli import commands, progress
+from smdebug.cli import commands, output, progress
 from smdebug.cli.output import print_table
 from smdebug.cli.progress import Progress
 from tests.cli.processes import in_a_shell
@@ -137,3 +137,14 @@ def test_waiting_is_reported_to_terminals_alone(capsys, monkeypatch):
     output = capsys.readouterr().err
     assert "opening it, 0 s" in output
     assert output.endswith("\r\x1b[K")
+
+
+def test_curves_take_the_room_that_is_left(capsys, monkeypatch):
+    def widths(columns):
+        monkeypatch.setattr(output, "_terminal_width", lambda: columns)
+        output.print_curves(("loss", "last", "curve"), [(("a" * 30, 1.5), list(range(900)))])
+        return [len(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert widths(60)[1] == 60
+    assert widths(200)[1] == 30 + 2 + 4 + 2 + 40
+    assert max(widths(40)) <= 40

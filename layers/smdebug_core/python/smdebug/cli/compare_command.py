@@ -116,20 +116,20 @@ def _print_config(found: Comparison) -> None:
 def _print(found: Comparison) -> None:
     _print_config(found)
     if found.first is not None:
-        print_line(bad("✗ ") + f"they diverge at {found.first}")
+        print_line(bad("✗ ") + f"The runs diverge at {found.first}")
     elif found.is_same:
         print_line(
             good("✓ ")
-            + f"the same: {plural(found.compared, 'value')} at {plural(found.steps, 'step')}"
+            + f"The runs are the same: {plural(found.compared, 'value')} at {plural(found.steps, 'step')}"
         )
     elif not found.steps:
-        print_line(bad("✗ ") + "the runs have no step in common")
+        print_line(bad("✗ ") + "The runs have no step in common")
     else:
-        print_line(bad("✗ ") + f"the common values are the same: {plural(found.compared, 'value')}")
+        print_line(bad("✗ ") + f"The common values are the same: {plural(found.compared, 'value')}")
     for run, steps in ((found.path, found.only_in_one), (found.other, found.only_in_other)):
         if steps:
             shown = ", ".join(map(str, steps[:10])) + ("…" if len(steps) > 10 else "")
-            print_line(f"only {run} has {plural(len(steps), 'step')}: {shown}")
+            print_line(f"Only {run} has {plural(len(steps), 'step')}: {shown}")
     tensors = (
         (found.path, found.tensors_only_in_one),
         (found.other, found.tensors_only_in_other),
@@ -137,7 +137,7 @@ def _print(found: Comparison) -> None:
     for run, names in tensors:
         if names:
             shown = ", ".join(names[:5]) + ("…" if len(names) > 5 else "")
-            print_line(f"only {run} has {plural(len(names), 'tensor')}: {shown}")
+            print_line(f"Only {run} has {plural(len(names), 'tensor')}: {shown}")
     if found.collections:
         print_heading("Collections")
         print_table(

@@ -18,20 +18,24 @@ _INDENT = 2
 
 def print_issues(issues: Sequence[Issue]) -> None:
     """Print each problem: its cause, the evidence, its symptoms, what to try."""
+    for issue in issues:
+        for line in issue_lines(issue):
+            print_line(line)
+        print_line()
+
+
+def issue_lines(issue: Issue, *, run: str = "") -> list[str]:
+    """Return a problem as styled lines that fit the terminal; the first names the run, if it is given."""
     from smdebug.diagnosis.wording import headline, parts, sentence
 
-    for issue in issues:
-        print_line(bad("✗ ") + strong(headline(issue)))
-        for line in wrapped(sentence(issue.what), indent=_INDENT):
-            print_line(line)
-        for label, texts in parts(issue):
-            for at, text in enumerate(texts):
-                first, *rest = wrapped(text, indent=_INDENT + _LABEL)
-                shown = faint(f"{label if at == 0 else '':<{_LABEL}}")
-                print_line(" " * _INDENT + shown + first.lstrip())
-                for line in rest:
-                    print_line(line)
-        print_line()
+    lines = [bad("✗ ") + (f"{run}: " if run else "") + strong(headline(issue))]
+    lines += wrapped(sentence(issue.what), indent=_INDENT)
+    for label, texts in parts(issue):
+        for at, text in enumerate(texts):
+            first, *rest = wrapped(text, indent=_INDENT + _LABEL)
+            shown = faint(f"{label if at == 0 else '':<{_LABEL}}")
+            lines += [" " * _INDENT + shown + first.lstrip(), *rest]
+    return lines
 
 
 def print_others(found: Diagnosis, *, in_short: bool) -> None:

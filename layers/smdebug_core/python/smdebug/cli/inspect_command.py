@@ -14,6 +14,7 @@ from smdebug.cli.output import (
     number,
     output_options,
     plural,
+    print_curves,
     print_heading,
     print_json,
     print_line,
@@ -67,7 +68,6 @@ def command(
 def _print_observations(trial: Trial) -> None:
     """Print what was measured of tensors that were not saved, and the scalars of every step."""
     from smdebug.exceptions import SMDebugError
-    from smdebug.runs.statistics import sparkline
 
     observations = trial.observations
     if not observations.exist:
@@ -84,12 +84,12 @@ def _print_observations(trial: Trial) -> None:
         )
         series = [trial.series(name) for name in observations.series_names()]
         print_heading("Every step")
-        print_table(
+        print_curves(
             ("scalar", "values", "first", "last", "curve"),
             [
                 (
-                    *(values.name, len(values), number(values.values[0])),
-                    *(number(values.values[-1]), sparkline(values.values.tolist())),
+                    (values.name, len(values), number(values.values[0]), number(values.values[-1])),
+                    values.values.tolist(),
                 )
                 for values in series
                 if len(values)
@@ -100,8 +100,6 @@ def _print_observations(trial: Trial) -> None:
 
 
 def _print(run: Overview, most: int | None) -> None:
-    from smdebug.runs.statistics import sparkline
-
     state = "ended" if run.ended else "not ended"
     if len(run.attempts) > 1:
         state = f"attempt {run.attempt} of {len(run.attempts)}, {state}"
@@ -155,10 +153,10 @@ def _print(run: Overview, most: int | None) -> None:
         print_table(("collection", "tensors"), collections.items())
     if run.losses:
         print_heading("Losses")
-        print_table(
+        print_curves(
             ("loss", "first", "last", "curve"),
             [
-                (name, points[0][1], points[-1][1], sparkline([value for _, value in points]))
+                ((name, points[0][1], points[-1][1]), [value for _, value in points])
                 for name, points in run.losses.items()
             ],
         )

@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 import click
 
 from smdebug.cli.colours import faint, strong, with_colours
-from smdebug.cli.table_layout import lay_out
+from smdebug.cli.table_layout import GAP, lay_out, width_of
 from smdebug.service.tables import cell, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MIN_COLUMNS = 20  # assumed of every terminal
 _WIDEST = 110  # of a line of prose
+_MIN_CURVE, _MAX_CURVE = 8, 40  # columns
 
 
 def output_options(function: F) -> F:
@@ -111,6 +112,20 @@ def print_table(
         print_line(line)
     if left_out:
         print_line(faint(f"… and {left_out} more"))
+
+
+def print_curves(
+    columns: Sequence[str], rows: Sequence[tuple[Sequence[Any], Sequence[float]]]
+) -> None:
+    """Print rows of cells that end with a curve, drawn as wide as the terminal has room for."""
+    from smdebug.runs.sparkline import sparkline
+
+    shown = [[cell_text(value) for value in cells] for cells, _ in rows]
+    widths = [max(map(width_of, column)) for column in zip(columns[:-1], *shown, strict=True)]
+    room = (_terminal_width() or _WIDEST) - sum(width + len(GAP) for width in widths)
+    width = max(_MIN_CURVE, min(_MAX_CURVE, room))
+    curves = [sparkline(values, width) for _, values in rows]
+    print_table(columns, [[*cells, curve] for cells, curve in zip(shown, curves, strict=True)])
 
 
 def _terminal_width() -> int | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from smdebug.cli.colours import is_styled, without_markers
 
-_GAP = "  "
+GAP = "  "
 _MIN_TEXT = 24  # columns of a text below which rows are folded
 _MAX_TEXT = 72  # columns of a text before other columns
 _INDENT = "  "
@@ -54,7 +54,7 @@ def _fitting(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> li
         min(width, _MAX_TEXT) if shrinks and at != last else width
         for at, (width, shrinks) in enumerate(zip(widths, may_shrink, strict=True))
     ]
-    while sum(found) + len(_GAP) * last > room:
+    while sum(found) + len(GAP) * last > room:
         shrinkable = [
             at for at, shrinks in enumerate(may_shrink) if shrinks and found[at] > _MIN_TEXT
         ]
@@ -67,9 +67,7 @@ def _fitting(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> li
 def _side_by_side(
     names: Sequence[str], rows: Sequence[Row], widths: Sequence[int], numeric: Sequence[bool]
 ) -> TableLines:
-    head, *lines = (
-        _GAP.join(map(_padded, row, widths, numeric)).rstrip() for row in (names, *rows)
-    )
+    head, *lines = (GAP.join(map(_padded, row, widths, numeric)).rstrip() for row in (names, *rows))
     return TableLines(head, lines)
 
 
@@ -86,16 +84,16 @@ def _folded(names: Sequence[str], row: Row, numeric: Sequence[bool], room: int) 
     """Yield the first cell on a line of its own, and the named other cells below it."""
     at = next((at for at, name in enumerate(names) if name), 0)
     title = f"{names[at]} {row[at]}" if numeric[at] else row[at]
-    yield from wrapped(_GAP.join([*row[:at], title]), room)
+    yield from wrapped(GAP.join([*row[:at], title]), room)
     rest = [(name, value) for name, value in zip(names, row, strict=True)][at + 1 :]
     cells = [value if len(rest) == 1 else f"{name}: {value}" for name, value in rest if value]
     line = ""
     for cell in cells:
-        if line and width_of(_INDENT + line + _GAP + cell) > room:
+        if line and width_of(_INDENT + line + GAP + cell) > room:
             yield from _indented(line, room)
             line = cell
         else:
-            line = f"{line}{_GAP}{cell}" if line else cell
+            line = f"{line}{GAP}{cell}" if line else cell
     if line:
         yield from _indented(line, room)
 

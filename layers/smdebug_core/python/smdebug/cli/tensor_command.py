@@ -84,7 +84,7 @@ def _print_statistics(
     gaps: list[LeftOut],
     as_json: bool,
 ) -> None:
-    from smdebug.runs.statistics import sparkline
+    from smdebug.runs.sparkline import sparkline
 
     steps = tensor.steps(mode)[-last if last else None :]
     rows = [

@@ -12,6 +12,7 @@ import click
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.diagnosis_output import issue_lines
 from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
 from smdebug.cli.output import number, output_options, print_json_line
@@ -151,7 +152,7 @@ class _Screen:
 
         for change in changes:
             if change.kind is Kind.OPENED:
-                self._screen.print_above(_opened(run, change))
+                self._screen.print_above("\n".join(issue_lines(change.issue, run=run.path)))
             else:
                 title = _title(change)
                 text = f"{good('✓')} {run.path}: {title} was resolved at step {change.step:,}"
@@ -209,13 +210,6 @@ class _Events:
         if self._last.get(key) != event:
             self._last[key] = event
             print_json_line(event)
-
-
-def _opened(run: LiveRun, change: Change) -> str:
-    from smdebug.diagnosis.wording import as_text
-
-    head, *rest = as_text(change.issue)
-    return "\n".join([f"{bad('✗')} {run.path}: {strong(head)}", *rest])
 
 
 def _title(change: Change) -> str:

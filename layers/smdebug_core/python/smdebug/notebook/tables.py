@@ -11,7 +11,8 @@ from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.runs.live_run import kept_losses
 from smdebug.runs.origins import in_words, readable_origin, value_in_words
 from smdebug.runs.overview import thinned
-from smdebug.runs.statistics import TensorSummary, sparkline, statistics_read
+from smdebug.runs.sparkline import sparkline
+from smdebug.runs.statistics import TensorSummary, statistics_read
 from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,23 +116,3 @@ def from_reductions(saved: Mapping[tuple[str, bool], Any]) -> TensorSummary | No
 def _number(value: Any) -> float | None:
     array = np.asarray(value)
     return float(array.reshape(-1)[0]) if array.size == 1 and is_numeric(array) else None
-
-
-def sparkline(numbers: Iterable[float], most: int = 40) -> str:
-    """Draw numbers as one line of text; those that are not finite become `!`."""
-    found = list(numbers)
-    if len(found) > most:
-        found = [found[round(at * (len(found) - 1) / (most - 1))] for at in range(most)]
-    finite = [x for x in found if math.isfinite(x)]
-    if not finite:
-        return "!" * len(found)
-    low, high = min(finite), max(finite)
-    span = high - low
-    if not math.isfinite(span):
-        low, high, span = low / 4, high / 4, high / 4 - low / 4
-        found = [x / 4 for x in found]
-    blocks = "▁▂▃▄▅▆▇█"
-    return "".join(
-        blocks[min(7, int(8 * (x - low) / span)) if span else 0] if math.isfinite(x) else "!"
-        for x in found
-    )
