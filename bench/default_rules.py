@@ -118,12 +118,12 @@ def judge(place: str) -> tuple[float, Counter[str], int]:
     begun = time.process_time()
     for step in steps:
         for rule in rules:
-            before = time.process_time()
+            before = time.perf_counter()  # far cheaper than the time of the process
             try:
                 rule.invoke(step)
             except RuleEvaluationConditionMet:
                 fired += 1
-            spent[rule.rule_name] += time.process_time() - before
+            spent[rule.rule_name] += time.perf_counter() - before
     return len(steps) / (time.process_time() - begun), spent, fired
 
 

@@ -13,6 +13,8 @@ from smdebug_default_rules.tensors import Modules
 
 _CAST = ("Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Bilinear")
 """Classes that autocast always computes in the lower precision."""
+_LOWER = ("bfloat16", "float16")
+_NOTHING_DECLARED = "no lower precision was declared (autocast)"
 
 
 class ComputePrecision(DefaultRule):
@@ -36,16 +38,18 @@ class ComputePrecision(DefaultRule):
         if outputs is None:
             self.lacks("no outputs of layers were saved")
             return
+        all_cast = _cast(seen, modules, outputs.tensors)
+        if declared is None and not any(tensor.dtype in _LOWER for *_, tensor in all_cast):
+            self.lacks(_NOTHING_DECLARED)
+            return
         cast = [
-            (layer, tensor)
-            for place, layer, tensor in _cast(seen, modules, outputs.tensors)
-            if outputs.values[place, 0] > 0
+            (layer, tensor) for place, layer, tensor in all_cast if outputs.values[place, 0] > 0
         ]
         types = [tensor.dtype for _, tensor in cast]
-        lowered = [kind for kind in types if kind in ("bfloat16", "float16")]
+        lowered = [kind for kind in types if kind in _LOWER]
         wanted = declared or (max(set(lowered), key=lowered.count) if lowered else None)
         if wanted is None or not cast:
-            self.lacks("no lower precision was declared (autocast)")
+            self.lacks(_NOTHING_DECLARED)
             return
         # The last layer is often computed in float32 on purpose.
         others = [(layer, tensor) for layer, tensor in cast[:-1] if tensor.dtype != wanted]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
-
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.arrays import where
@@ -43,10 +41,11 @@ class DeadUnits(DefaultRule):
             self.looked = False
             return
         count, zeros = outputs.column("count"), outputs.column("zeros")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = zeros / count
         still: dict[str, list[int]] = {}
-        for place in where((share > LIMIT) & (count >= LEAST_VALUES)):
+        for place in where((zeros > 0.9 * LIMIT * count) & (count >= LEAST_VALUES)):
+            share = zeros[place] / count[place]
+            if not share > LIMIT:
+                continue
             name = outputs.names[place]
             layer = modules.layer_of_output(name)
             function = modules.activations.get(layer)
@@ -56,11 +55,11 @@ class DeadUnits(DefaultRule):
             still[name] = [since, steps + 1]
             if steps + 1 >= LEAST_STEPS:
                 yield self.finding(
-                    f"{share[place]:.0%} of the outputs of {modules.described(layer)} are zero",
+                    f"{share:.0%} of the outputs of {modules.described(layer)} are zero",
                     since=since,
                     tensor=name,
                     statistic="share of zeros",
-                    value=float(share[place]),
+                    value=float(share),
                     limit=LIMIT,
                 )
         self.steps = still

@@ -13,17 +13,14 @@ from smdebug.rules.robust import Past
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.tensors import Floats, Mask
 
 LEAST_STEPS = 8
 LEAST_VALUES = 64
 DOMINATES = 0.7
 """A single value that stands for this share of the tensor's norm, or more, is out of its company."""
-LEAST_OF_LARGEST = 0.5
-"""The value is at least this share of what the largest one of the tensor usually is."""
 JUMP = 20.0
 """Largest over typical magnitude, against the largest such ratio of the tensor's own past."""
-
-
 RISEN = 5.0
 """The value itself against the usual largest one: if only the spread shrinks, it has not changed."""
 
@@ -52,32 +49,21 @@ class ElementCorruption(DefaultRule):
             matrix = seen.statistics(kind)
             if matrix is None:
                 continue
-            values = matrix.values
-            magnitude = np.fmax(np.abs(values[:, COLUMN["min"]]), np.abs(values[:, COLUMN["max"]]))
-            typical = np.fmax(
-                values[:, COLUMN["p95"]] - values[:, COLUMN["p05"]],
-                values[:, COLUMN["p75"]] - values[:, COLUMN["p25"]],
-            )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(typical > 0, magnitude / typical, np.nan)
-                norm = values[:, COLUMN["rms"]] * np.sqrt(values[:, COLUMN["count"]])
-                share = magnitude / norm
+            magnitude, ratio, dominates = _measured(matrix.values)
             past = Past(self.past.setdefault(kind, {}), matrix.names)
-            sizes = Past(self.past.setdefault(f"{kind} largest", {}), matrix.names)
-            before = past.largest()
-            # Where all values become tiny, one that becomes less tiny than the others is not changed.
-            is_large = magnitude >= LEAST_OF_LARGEST * np.nan_to_num(sizes.median())
             magnitudes = Past(self.magnitudes.setdefault(kind, {}), matrix.names)
+            if not dominates.any():  # the usual case, short
+                past.add(ratio)
+                magnitudes.add(magnitude)
+                continue
+            before = past.largest()
             found = (
-                (ratio > JUMP * before)
-                & (share > DOMINATES)
-                & is_large
+                dominates
+                & (ratio > JUMP * before)
                 & (magnitude > RISEN * magnitudes.median())
                 & (past.count() >= LEAST_STEPS)
-                & (values[:, COLUMN["count"]] >= LEAST_VALUES)
             )
             past.add(np.where(found, np.nan, ratio))
-            sizes.add(np.where(found, np.nan, magnitude))
             magnitudes.add(np.where(found, np.nan, magnitude))
             for place in where(found):
                 name = matrix.names[place]
@@ -95,3 +81,18 @@ class ElementCorruption(DefaultRule):
                     value=float(ratio[place]),
                     limit=float(JUMP * before[place]),
                 )
+
+
+def _measured(values: Floats) -> tuple[Floats, Floats, Mask]:
+    """The largest magnitude of each tensor, its ratio to the spread, and whether it makes up the norm."""
+    magnitude = np.fmax(-values[:, COLUMN["min"]], values[:, COLUMN["max"]])
+    typical = np.fmax(
+        values[:, COLUMN["p95"]] - values[:, COLUMN["p05"]],
+        values[:, COLUMN["p75"]] - values[:, COLUMN["p25"]],
+    )
+    count = values[:, COLUMN["count"]]
+    norm = values[:, COLUMN["rms"]] * np.sqrt(count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio, share = magnitude / typical, magnitude / norm
+    ratio[~(typical > 0)] = np.nan
+    return magnitude, ratio, (share > DOMINATES) & (count >= LEAST_VALUES)

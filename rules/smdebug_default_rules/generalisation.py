@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
-from smdebug.rules.robust import best_so_far
+from smdebug.rules.robust import best_so_far, remember
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule
 
@@ -72,7 +73,7 @@ class Generalisation(DefaultRule):
     def _validated(self, step: int, value: float) -> None:
         if not self.number:
             self.began = step
-        if np.isfinite(value):
+        if math.isfinite(value):
             self.sum, self.number = self.sum + value, self.number + 1
 
     def _trained(self, value: float) -> None:
@@ -82,8 +83,8 @@ class Generalisation(DefaultRule):
             level = float(np.median(self.recent)) if self.recent else float("nan")
             self.training = [*self.training, level][-MOST_KEPT:]
             self.sum, self.number, self.recent = 0.0, 0, []
-        if np.isfinite(value):
-            self.recent = [*self.recent, value][-256:]
+        if math.isfinite(value):
+            remember(self.recent, (value,), 256)
             if len(self.first_training) < 10:
                 self.first_training.append(value)
 

@@ -41,16 +41,10 @@ class GradientFlow(DefaultRule):
         if table is None or seen.statistics("gradients") is None:
             self.looked = False
             return
+        weights = table.column("rms")
         with np.errstate(divide="ignore", invalid="ignore"):
-            flow = table.gradient("rms") / table.column("rms")
-        judged = (
-            table.is_weight
-            & ~table.is_frozen
-            & np.isfinite(flow)
-            & (table.column("rms") > 0)
-            & _is_judged(seen, table)
-        )
-        places = where(judged)
+            flow = table.gradient("rms") / weights
+        places = where(_is_judged(seen, table) & np.isfinite(flow) & (weights > 0))
         shrunk = self._shrunk(flow, places)
         self.steps = {table.names[p]: self.steps.get(table.names[p], 0) + 1 for p in shrunk}
         self.since = {name: self.since.get(name, seen.step) for name in self.steps}
@@ -76,6 +70,8 @@ class GradientFlow(DefaultRule):
         if len(places) < LEAST_LAYERS:
             return []
         values = flow[places]
+        if not values[0] < LIMIT * values[-1]:
+            return []  # the usual case, short
         reference = float(np.max(values[len(values) // 2 :]))
         if not reference > 0 or not values[-1] > 0:
             return []
@@ -88,9 +84,10 @@ class GradientFlow(DefaultRule):
 
 
 def _is_judged(seen: ObservedStep, table: Parameters) -> Any:
-    """Which are no embeddings, whose gradient has the few rows of the batch."""
-    known = seen.shared_by_layout.get("no embeddings")
+    """Which are trained weights, and no embeddings, whose gradient has the few rows of the batch."""
+    known = seen.shared_by_layout.get("judged by their flow")
     if known is None:
         known = np.array([not kind.startswith("Embedding") for kind in table.classes], bool)
-        seen.shared_by_layout["no embeddings"] = known
+        known &= table.is_weight & ~table.is_frozen
+        seen.shared_by_layout["judged by their flow"] = known
     return known

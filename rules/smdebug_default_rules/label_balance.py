@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
-
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.loss_history import finite_losses
 
 LIMIT = 0.97
 LEAST_TARGETS = 1000
@@ -41,9 +39,7 @@ class LabelBalance(DefaultRule):
         self.first: int | None = None
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
-        steps, values = new_losses(seen)
-        finite = np.isfinite(values)
-        loss_history.extend(self.losses, steps[finite], values[finite])
+        loss_history.extend(self.losses, *finite_losses(seen))
         terms = (seen.facts.get("loss") or {}).get("terms") or []
         if len(terms) != 1 or not terms[0].get("targets"):
             self.looked = False

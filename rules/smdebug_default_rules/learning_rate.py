@@ -23,7 +23,7 @@ VANISHED = 1e-4
 """Below this share of its largest value, the rate has vanished."""
 TOO_SMALL, TOO_LARGE = 1e-5, 0.1
 """Root mean square of an update over that of the weights."""
-FIRST_RATIOS = 10
+FIRST_RATIOS, FIRST_STEPS = 10, 30
 RISEN = 2.0
 STEPS_AT_ZERO = 50
 """A warm-up may begin at a rate of zero, and leaves it before so many steps."""
@@ -138,14 +138,13 @@ class LearningRate(DefaultRule):
         if table is None or not seen.facts.get("optimizer_steps"):
             return
         self.first = seen.step if self.first is None else self.first
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = table.update("rms") / table.column("rms")
-        chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (table.column("rms") > 0)
-        if chosen.any() and len(self.ratios) < 30:
-            self.ratios.append(float(np.max(ratio[chosen])))
+        if len(self.ratios) < FIRST_STEPS:
+            self._add_ratio(table)
         if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
             return
         largest, usual = max(self.ratios), level(self.ratios)
+        if largest >= TOO_SMALL and usual <= TOO_LARGE:
+            return
         first, last = level(self.losses["first"][:5]), level(self.losses["last"][-10:])
         if 0 < largest < TOO_SMALL and last > 0.95 * first and not self._is_rising():
             yield self._out_of_proportion(
@@ -162,6 +161,14 @@ class LearningRate(DefaultRule):
                 usual,
                 TOO_LARGE,
             )
+
+    def _add_ratio(self, table: Parameters) -> None:
+        weights = table.column("rms")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = table.update("rms") / weights
+        chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (weights > 0)
+        if chosen.any():
+            self.ratios.append(float(np.max(ratio[chosen])))
 
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
         name = next(iter(self.groups), f"{PREFIX}0/0")

@@ -32,6 +32,17 @@ def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Flo
     return found
 
 
+def finite_losses(seen: ObservedStep) -> tuple[Floats, Floats]:
+    """The same of training alone, without values that are not finite."""
+    found: tuple[Floats, Floats] | None = seen.shared.get("finite losses")
+    if found is None:
+        steps, values = new_losses(seen)
+        finite = np.isfinite(values)
+        found = (steps, values) if finite.all() else (steps[finite], values[finite])
+        seen.shared["finite losses"] = found
+    return found
+
+
 def level(values: Sequence[float]) -> float:
     """The median of a short list of finite numbers; NaN if it is empty."""
     ordered, middle = sorted(values), len(values) // 2

@@ -57,7 +57,7 @@ class LossInput(DefaultRule):
             return
         found = dict(_problems(loss))
         self.since = {what: self.since.get(what, seen.step) for what in found}
-        place = self._place(seen)
+        place = self._place(seen) if found else None
         for what, message in found.items():
             yield self.finding(
                 f"The loss: {message}",

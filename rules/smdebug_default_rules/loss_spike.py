@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import new_losses
+from smdebug_default_rules.loss_history import finite_losses, new_losses
 
 TIMES = 10.0
 """A spike is this many times the largest loss of the last steps and of the first ones."""
@@ -40,8 +41,10 @@ class LossSpike(DefaultRule):
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         yield from self._input_spike(seen)
         steps, values = new_losses(seen)
-        largest = np.max(np.abs([*self.losses["first"], *self.losses["last"]] or [np.nan]))
-        spikes = where(np.abs(values) > TIMES * largest) if self._knows_enough() else []
+        largest, spikes = math.nan, []
+        if self._knows_enough() and len(values):
+            largest = max(map(abs, (*self.losses["first"], *self.losses["last"])))
+            spikes = where(np.abs(values) > TIMES * largest)
         for place in spikes[:1]:
             step, value = int(steps[place]), float(values[place])
             yield self.finding(
@@ -54,10 +57,11 @@ class LossSpike(DefaultRule):
                 value=abs(value) / largest,
                 limit=TIMES,
             )
-        usual = np.ones(len(values), bool)
-        usual[list(spikes)] = False
-        finite = usual & np.isfinite(values)
-        loss_history.extend(self.losses, steps[finite], values[finite])
+        usual = finite_losses(seen)
+        if spikes:
+            usual = (np.delete(steps, spikes), np.delete(values, spikes))
+            usual = (usual[0][np.isfinite(usual[1])], usual[1][np.isfinite(usual[1])])
+        loss_history.extend(self.losses, *usual)
 
     def _knows_enough(self) -> bool:
         return bool(self.losses["count"] >= LEAST_LOSSES)
@@ -67,9 +71,9 @@ class LossSpike(DefaultRule):
         if inputs is None or "float" not in inputs.tensors[0].dtype:
             return
         scale = float(inputs.column("rms")[0])
-        if not np.isfinite(scale):
+        if not math.isfinite(scale):
             return
-        usual = float(np.max(self.scales)) if len(self.scales) >= LEAST_INPUTS else np.inf
+        usual = max(self.scales) if len(self.scales) >= LEAST_INPUTS else math.inf
         if scale > INPUT_TIMES * usual > 0:
             yield self.finding(
                 f"{inputs.names[0]} has a root mean square of {scale:.4g}, {scale / usual:.3g} "

@@ -180,15 +180,15 @@ class LostUpdates(DefaultRule):
     def _stopped(
         self, seen: ObservedStep, table: Parameters, owned: Any, has_gradient: Any
     ) -> Iterator[int]:
-        others = owned & has_gradient
-        if not others.any():
+        candidates = where(owned & ~has_gradient)
+        if not candidates or not (owned & has_gradient).any():
             return
         outputs = seen.statistics("outputs")
         used: set[str] = set()
         if outputs is not None:
             used.update(outputs.names[place] for place in where(outputs.values[:, 0] > 0))
         counts = _aligned(self.regular, table.names)
-        for place in where(owned & ~has_gradient):
+        for place in candidates:
             name = table.names[place]
             regular = counts[place] >= REGULAR_STEPS or name in self.since
             is_used = f"{table.layers[place]}_output_0" in used

@@ -138,8 +138,10 @@ class NonFiniteValues(DefaultRule):
             usual = table.is_weight & table.present & (rms > _usual_size(table))
             self.first_weights = {table.names[at]: float(rms[at]) for at in where(usual)}
             return {}
-        first = np.array([self.first_weights.get(name, np.nan) for name in table.names])
         found: dict[str, Any] = {}
+        if not np.fmax.reduce(rms) > RISEN * min(self.first_weights.values()):
+            return found  # the usual case, short
+        first = np.array([self.first_weights.get(name, np.nan) for name in table.names])
         for place in where(rms > RISEN * first)[:3]:
             name, times = table.names[place], float(rms[place] / first[place])
             message = (
@@ -153,8 +155,12 @@ class NonFiniteValues(DefaultRule):
         steps, values = new_losses(seen)
         first = [abs(loss) for loss in self.losses["first"]]
         usual = level(first) if len(first) >= 5 else np.inf
-        for step, value in zip(steps.tolist(), values.tolist(), strict=True):
-            self.high = [*self.high, int(step)][-1000:] if abs(value) > DIVERGED * usual > 0 else []
+        is_high = np.abs(values) > DIVERGED * usual
+        if usual > 0 and is_high.any():
+            for step, is_new in zip(steps.tolist(), is_high.tolist(), strict=True):
+                self.high = [*self.high, int(step)][-1000:] if is_new else []
+        elif len(values):
+            self.high = []
         loss_history.extend(self.losses, steps, values)
         if len(self.high) < STEPS_DIVERGED or not len(values):
             return {}

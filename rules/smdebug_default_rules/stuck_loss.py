@@ -12,7 +12,7 @@ from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
-from smdebug_default_rules.loss_history import level, new_losses
+from smdebug_default_rules.loss_history import finite_losses, level
 
 LEAST_LOSSES, LEAST_OF_TWO_CLASSES = 150, 300
 """Two classes may need a boundary that takes long to find; of more classes, some pair is easy."""
@@ -49,10 +49,9 @@ class StuckLoss(DefaultRule):
         self.classes = 0
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
-        steps, values = new_losses(seen)
-        finite = np.isfinite(values)
-        loss_history.extend(self.losses, steps[finite], values[finite])
-        self._add_to_blocks(values[finite].tolist())
+        steps, values = finite_losses(seen)
+        loss_history.extend(self.losses, steps, values)
+        self._add_to_blocks(values.tolist())
         facts = seen.facts
         loss = facts.get("loss") or {}
         terms = loss.get("terms") or []
@@ -92,7 +91,8 @@ class StuckLoss(DefaultRule):
         """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
         self.rest += values
         while len(self.rest) >= self.block_size:
-            self.blocks.append(float(np.mean(self.rest[: self.block_size])))
+            block = np.array(self.rest[: self.block_size])
+            self.blocks.append(float(np.add.reduce(block)) / self.block_size)
             del self.rest[: self.block_size]
             if len(self.blocks) == MOST_BLOCKS:
                 pairs = np.array(self.blocks).reshape(-1, 2)

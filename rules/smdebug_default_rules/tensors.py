@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,9 @@ class _Alignment:
     axes: NDArray[np.int64]
     is_float: Mask
     resolutions: Floats
-    gradient_places: NDArray[np.int64]
-    update_places: NDArray[np.int64]
+    gradient_places: NDArray[np.int64] | None
+    """The row of each parameter's gradient, -1 for none; None if they have the order of the parameters."""
+    update_places: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,14 @@ class Parameters:
         """That statistic of their updates."""
         return self.updates[:, COLUMN[statistic]]
 
-    @property
+    @cached_property
     def has_gradient(self) -> Mask:
         """Which have a gradient with something in it."""
         gradient = self.gradient("mean_abs")
         found: Mask = (gradient > 0) | (self.gradient("non_finite") > 0)
         return found
 
-    @property
+    @cached_property
     def is_weight(self) -> Mask:
         """Which are matrices or more: weights, not biases or scales."""
         found: Mask = self.axes >= 2
@@ -188,8 +190,10 @@ def _parameters(seen: ObservedStep) -> Parameters | None:
         is_frozen=frozen,
         owners=owned,
         values=matrix.values,
-        gradients=_placed(seen.statistics("gradients"), aligned.gradient_places),
-        updates=_placed(seen.statistics("updates"), aligned.update_places),
+        gradients=_placed(
+            seen.statistics("gradients"), aligned.gradient_places, len(aligned.names)
+        ),
+        updates=_placed(seen.statistics("updates"), aligned.update_places, len(aligned.names)),
         present=matrix.values[:, 0] > 0,
     )
 
@@ -230,14 +234,20 @@ def _gradient_names(seen: ObservedStep, names: Sequence[str]) -> list[str]:
     return [str(known.get(name) or f"gradient/{name}") for name in names]
 
 
-def _places(names: Sequence[str], rows: Sequence[str]) -> NDArray[np.int64]:
+def _places(names: Sequence[str], rows: Sequence[str]) -> NDArray[np.int64] | None:
+    if list(names) == list(rows):
+        return None
     places = {name: place for place, name in enumerate(rows)}
     return np.array([places.get(name, -1) for name in names], np.int64)
 
 
-def _placed(matrix: StatisticsMatrix | None, places: NDArray[np.int64]) -> Floats:
+def _placed(
+    matrix: StatisticsMatrix | None, places: NDArray[np.int64] | None, parameters: int
+) -> Floats:
     if matrix is None or not len(matrix):
-        return np.full((len(places), len(COLUMNS)), np.nan, np.float32)
+        return np.full((parameters, len(COLUMNS)), np.nan, np.float32)
+    if places is None:
+        return matrix.values
     found = matrix.values[places]
     found[places < 0] = np.nan
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.arrays import where
@@ -42,8 +44,9 @@ class UnreachedParameters(DefaultRule):
         reached = set(self.reached)
         # Gradients of sparse layout are not measured, but what they change is.
         moved = table.has_gradient | (table.update("mean_abs") > 0)
-        reached.update(table.names[place] for place in where(moved))
-        self.reached = sorted(reached)
+        reached.update([table.names[place] for place in where(moved)])
+        if len(reached) > len(self.reached):
+            self.reached = sorted(reached)
         modules = Modules.of(seen)
         scales = self._only_scales(table)
         if scales:
@@ -92,13 +95,15 @@ class UnreachedParameters(DefaultRule):
     def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
         """The trained weights without a gradient, if they are the first ones of the model."""
         expected = ~table.is_frozen & table.present & (table.owners >= 0)
-        weights = [table.names[place] for place in where(expected & table.is_weight)]
-        first = next((at for at, name in enumerate(weights) if name in reached), None)
-        return weights[:first] if first else []
+        places = where(expected & table.is_weight)
+        first = next((at for at, place in enumerate(places) if table.names[place] in reached), None)
+        return [table.names[place] for place in places[:first]] if first else []
 
     def _unowned(self, table: Parameters) -> list[str]:
         """The weights with a gradient and without an optimizer, if most others have one."""
         learns = ~table.is_frozen & table.has_gradient & table.is_weight
-        unowned = where(learns & (table.owners < 0))
-        owned = where(learns & (table.owners >= 0))
-        return [table.names[place] for place in unowned] if len(unowned) < len(owned) else []
+        has_owner = table.owners >= 0
+        unowned = where(learns & ~has_owner)
+        if not unowned or len(unowned) >= np.count_nonzero(learns & has_owner):
+            return []
+        return [table.names[place] for place in unowned]

@@ -56,6 +56,20 @@ def test_a_step_that_is_read_twice_is_read_once(trial):
     assert trial.observations.at(2) is trial.observations.at(2)
 
 
+def test_the_names_of_rows_are_worked_out_once_for_all_steps_of_a_layout(trial):
+    first, last = (trial.observations.at(step).statistics("parameters") for step in (0, 3))
+    assert first.names is last.names
+    assert last.row("Net_0.weight")["count"] == first.row("Net_0.weight")["count"]
+
+
+def test_what_is_derived_from_the_losses_of_a_step_is_shared(trial):
+    from smdebug_default_rules.loss_history import finite_losses, new_losses
+
+    seen = trial.observations.at(1)
+    assert finite_losses(seen) is finite_losses(seen)
+    assert [*map(list, finite_losses(seen))] == [*map(list, new_losses(seen))]
+
+
 def test_without_an_evaluated_step_one_has_to_be_named(trial):
     with pytest.raises(SMDebugValueError, match="Name the step"):
         Asking(trial).replicas("Net_0.weight")

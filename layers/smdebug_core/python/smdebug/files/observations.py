@@ -20,6 +20,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,20 @@ class ObservedTensor:
         return size
 
 
+class Rows(tuple[ObservedTensor, ...]):
+    """The tensors of one kind, with their names, which all steps of a layout share."""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Their names, in their order. Do not modify."""
+        return [tensor.name for tensor in self]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The row of each name."""
+        return {name: place for place, name in enumerate(self.names)}
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which tensor each row of each kind belongs to, and facts that hold until the next layout."""
@@ -86,7 +101,7 @@ class Layout:
         if not isinstance(kinds, dict):
             raise DamagedFile(place, "the layout of its statistics names no tensors")
         tensors = {
-            str(kind): tuple(_tensor(row, place) for row in _rows(rows, place))
+            str(kind): Rows(_tensor(row, place) for row in _rows(rows, place))
             for kind, rows in kinds.items()
         }
         facts = payload.get("facts")

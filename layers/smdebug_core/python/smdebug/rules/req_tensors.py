@@ -53,6 +53,8 @@ class RequiredTensorsForTrial:
         self._steps.clear()
 
     def fetch(self) -> None:
+        if not self._tensors:
+            return  # as for most rules at every step
         steps = self.get_steps()
         if not steps:
             return

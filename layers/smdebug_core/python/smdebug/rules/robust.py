@@ -132,13 +132,14 @@ class Past:
 
     def __init__(self, kept: MutableMapping[str, Any], names: Sequence[str], keep: int = 16):
         self._kept = kept
-        names = list(names)
-        values = kept.get("values")
-        if values is None or len(kept["names"]) == 0:
-            values = np.full((len(names), 0), np.nan, np.float32)
-        elif kept["names"] != names:
-            values = _aligned(values, kept["names"], names)
-        kept["names"], kept["values"] = names, values
+        values, known = kept.get("values"), kept.get("names")
+        if values is None or not known:
+            values, known = np.full((len(names), 0), np.nan, np.float32), None
+        if known != names:
+            names = list(names)
+            if known is not None and known != names:
+                values = _aligned(values, known, names)
+            kept["names"], kept["values"] = names, values
         self.values: NDArray[np.float32] = values
         self._keep = keep
 
@@ -149,7 +150,7 @@ class Past:
 
     def count(self) -> NDArray[np.int64]:
         """How many values each tensor has."""
-        found: NDArray[np.int64] = np.count_nonzero(~np.isnan(self.values), axis=1)
+        found: NDArray[np.int64] = np.add.reduce(~np.isnan(self.values), axis=1, dtype=np.int64)
         return found
 
     def largest(self) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -214,7 +215,8 @@ class ObservedSteps:
         self._kept[key] = (written, found)
         self._kept.move_to_end(key)
         if len(self._kept) > _LEAST_KEPT:
-            size = max(seen.nbytes for _, seen in list(self._kept.values())[:_LEAST_KEPT])
+            oldest = islice(self._kept.values(), _LEAST_KEPT)
+            size = max(seen.nbytes for _, seen in oldest)
             while len(self._kept) > max(_LEAST_KEPT, KEPT_BYTES // size):
                 self._kept.popitem(last=False)
         return found

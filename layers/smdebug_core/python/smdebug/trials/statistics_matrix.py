@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailableForStep
-from smdebug.files.observations import ObservedTensor
+from smdebug.files.observations import ObservedTensor, Rows
 from smdebug.numbers.rows import COLUMN, COLUMNS
 
 Floats = NDArray[np.float32]
@@ -29,7 +29,8 @@ class StatisticsMatrix:
     @cached_property
     def names(self) -> list[str]:
         """The names of the rows."""
-        return [tensor.name for tensor in self.tensors]
+        rows = self.tensors
+        return rows.names if isinstance(rows, Rows) else [tensor.name for tensor in rows]
 
     def column(self, statistic: str) -> Floats:
         """That statistic of every tensor, NaN where the step had none of it."""
@@ -70,4 +71,7 @@ class StatisticsMatrix:
 
     @cached_property
     def _places(self) -> dict[str, int]:
+        rows = self.tensors
+        if isinstance(rows, Rows):
+            return rows.places
         return {name: place for place, name in enumerate(self.names)}
