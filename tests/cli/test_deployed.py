@@ -198,7 +198,7 @@ def test_a_job_of_sagemaker_becomes_our_files(ask, tmp_path):
 
 def test_the_imported_files_are_read_by_the_hook_and_the_rules(ask, tmp_path, monkeypatch):
     from smdebug.config.json_config import create_hook_from_json_config
-    from smdebug.saving.hook import Hook
+    from smdebug.saving.loop_hook import Hook
 
     job = {**JOB, "DebugHookConfig": {**JOB["DebugHookConfig"]}}
     job["DebugHookConfig"].pop("S3OutputPath")

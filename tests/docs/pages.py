@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # These pages need frameworks: tests/frameworks/test_pages.py runs them.
 FRAMEWORK_PAGES = {
-    "docs/frameworks.md": "",
+    "docs/frameworks.md": "torch keras xgboost jax",
+    "docs/mxnet.md": "mxnet",
     "docs/quick-start.md": "torch",
     "docs/quick-start-keras.md": "keras",
     "docs/quick-start-transformers.md": "transformers",

@@ -256,3 +256,64 @@ def test_what_has_no_numbers_draws_one_warning(place, capsys):
     assert said.count("Tensor text is not measured, nor may others be: it has no real numbers") == 1
     assert said.count("is not measured") == 1
     assert said.count("Tensor thing is not saved: A object cannot be saved as a tensor") == 1
+
+
+def test_terms_of_a_loss_and_what_they_were_given_are_facts_of_their_step(place):
+    logits = np.random.default_rng(0).normal(size=(8, 3))
+    with observing(place) as hook:
+        for step in range(11):
+            with hook.step(modes.TRAIN):
+                hook.record_loss(1.5, logits, np.arange(8) % 3, criterion="cross_entropy")
+                if step:
+                    hook.record_loss(
+                        0.5, logits[:, :1], logits[:, 0], criterion="mse", name="extra"
+                    )
+                logits += 1  # what was recorded stays what it was
+    trial = read(place)
+    assert [term["criterion"] for term in trial.facts(0)["loss"]["terms"]] == ["cross entropy"]
+    terms = trial.facts(10)["loss"]["terms"]
+    assert [term["criterion"] for term in terms] == ["cross entropy", "mean squared error"]
+    assert (terms[0]["rows"], terms[0]["classes_seen"]) == (8, 3)
+    assert set(trial.tensor_names(collection="losses")) == {"extra", "loss"}
+    assert trial.statistics(10).of("outputs").names == ["predictions"]
+
+
+def test_a_loss_without_predictions_is_a_loss_like_any_other(place):
+    with observing(place) as hook:
+        train_one(hook)
+    assert read(place).series("loss").values.tolist() == [2.0]
+    assert "loss" not in read(place).facts(0)
+
+
+def train_one(hook):
+    with hook.step(modes.TRAIN):
+        hook.record_loss(2.0)
+        hook.record("weight", np.ones(3))
+
+
+def test_a_chosen_plan_saves_the_loss_and_what_was_chosen_of_the_rest(place):
+    config = SaveConfig(save_interval=2)
+    with smdebug.Hook(place, save_config=config, include_regex=["predictions"]) as hook:
+        for _ in range(3):
+            with hook.step(modes.TRAIN):
+                hook.record_loss(1.0, np.ones((2, 2)), np.zeros(2), criterion="mse")
+    assert read(place).tensor_names() == ["loss", "predictions"]
+
+
+def test_what_has_a_gradient_or_an_update_is_what_the_optimizer_of_a_loop_changes(place):
+    with observing(place) as hook:
+        for _ in range(2):
+            with hook.step(modes.TRAIN):
+                hook.record("lr", 0.1)
+                for name in ("a", "b", "mean", "gradient/a", "update/b"):
+                    hook.record(name, np.ones(3))
+        with hook.step(modes.EVAL):
+            hook.record("a", np.ones(3))
+    trial = read(place)
+    facts = trial.facts(1)
+    assert facts["optimizers"] == [
+        {"class": "", "groups": [{"parameters": ["a", "b"], "others": 0}]}
+    ]
+    assert (facts["training"], facts["optimizer_steps"]) == (True, True)
+    assert "training" not in trial.facts(0, modes.EVAL)
+    assert trial.series("learning_rate/0/0").values.tolist() == [0.1, 0.1]

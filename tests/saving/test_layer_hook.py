@@ -10,7 +10,7 @@ from tests.saving.saved_files import EVERY_STEP, names_at
 
 class LayerHook(CallbackHook):
     def __init__(self, out_dir, **more):
-        manager = smdebug.saving.hook.NeutralCollections(create_default=True)
+        manager = smdebug.saving.loop_hook.NeutralCollections(create_default=True)
         super().__init__(
             manager, ["losses"], out_dir=out_dir, save_all=True, save_config=EVERY_STEP, **more
         )
@@ -47,7 +47,7 @@ def test_only_tensors_of_the_framework_count_as_tensors(out_dir):
 
 
 def test_a_base_hook_counts_from_the_given_step(out_dir):
-    manager = smdebug.saving.hook.NeutralCollections(create_default=True)
+    manager = smdebug.saving.loop_hook.NeutralCollections(create_default=True)
     hook = BaseHook(manager, ["losses"], None, 0, out_dir)
     assert hook.step == hook.init_step == 0
     hook.set_mode(modes.EVAL)

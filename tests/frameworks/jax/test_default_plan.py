@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import smdebug.jax as smd
@@ -181,3 +182,63 @@ def test_whoever_says_what_to_save_gets_that_alone(run):
         train(hook, steps=3)
     with pytest.raises(ObservationsUnavailable):
         smd.create_trial(run).statistics(0)
+
+
+def classify(run, *, given=lambda logits: logits, steps=12, also=lambda hook: None):
+    """Train a classifier; `given` makes what its cross entropy gets of the logits."""
+    key = jax.random.key(0)
+    inputs = jax.random.normal(key, (60, 4))
+    classes = (inputs[:, 0] > 0).astype(int)
+    params = {"dense": {"kernel": jax.random.normal(key, (4, 2)) * 0.1, "bias": jnp.zeros(2)}}
+
+    @jax.jit
+    def value_and_gradients(params):
+        def loss(params):
+            predicted = given(inputs @ params["dense"]["kernel"] + params["dense"]["bias"])
+            criterion = optax.softmax_cross_entropy_with_integer_labels
+            return criterion(predicted, classes).mean(), predicted
+
+        return jax.value_and_grad(loss, has_aux=True)(params)
+
+    with smd.Hook(run) as hook:
+        for _ in range(steps):
+            with hook.step(smd.modes.TRAIN):
+                (loss, predicted), gradients = value_and_gradients(params)
+                hook.record_loss(
+                    loss,
+                    predicted,
+                    classes,
+                    criterion=optax.softmax_cross_entropy_with_integer_labels,
+                )
+                hook.record_batch(inputs)
+                hook.record_weights(params)
+                hook.record_gradients(gradients)
+                also(hook)
+            params = jax.tree.map(lambda p, g: p - 0.5 * g, params, gradients)
+        with hook.step(smd.modes.EVAL):
+            hook.record_loss(loss, predicted, classes)
+    return smd.create_trial(run)
+
+
+def test_a_loss_is_recorded_with_what_it_was_computed_from(run):
+    trial = classify(run)
+    loss = trial.series("loss")
+    assert (len(loss.of(smd.modes.TRAIN)), len(loss.of(smd.modes.EVAL))) == (12, 1)
+    (term,) = trial.facts(10)["loss"]["terms"]
+    assert (term["criterion"], term["given"]) == ("cross entropy", "")
+    assert (term["rows"], term["classes"], term["targets"]) == (60, 2, 60)
+    seen = trial.statistics(10)
+    assert seen.of("outputs").names == ["predictions"]
+    assert seen.of("inputs").names == ["batch_input_0"]
+    assert seen.of("labels").names == ["labels"]
+    assert issues(run) == []
+
+
+def test_a_cross_entropy_that_gets_probabilities_is_found(run):
+    classify(run, given=jax.nn.softmax)
+    assert [(cause, since) for cause, since, _ in issues(run)] == [("loss input", 0)]
+
+
+def test_a_model_with_one_output_for_all_rows_is_found(run):
+    classify(run, given=lambda logits: jnp.broadcast_to(logits[:1], logits.shape))
+    assert ("constant output", 0) in [(cause, since) for cause, since, _ in issues(run)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from smdebug.config.reduction_config import ReductionConfig
     from smdebug.config.save_config import SaveConfig, SaveConfigMode
     from smdebug.runs.diagnosing import diagnose
-    from smdebug.saving.hook import Hook
+    from smdebug.saving.loop_hook import Hook
     from smdebug.starting import start
 
 __version__ = "0.1.0"
@@ -30,7 +30,7 @@ __all__ = [
 # A program that only reads a run need not load what writes one.
 _HOMES = {
     "CollectionKeys": "smdebug.config.keys",
-    "Hook": "smdebug.saving.hook",
+    "Hook": "smdebug.saving.loop_hook",
     "ReductionConfig": "smdebug.config.reduction_config",
     "SaveConfig": "smdebug.config.save_config",
     "SaveConfigMode": "smdebug.config.save_config",

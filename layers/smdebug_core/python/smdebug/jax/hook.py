@@ -25,14 +25,14 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.adapter import Array, Caveat, FrameworkAdapter
 from smdebug.saving.default_plan import GRADIENTS, OUTPUTS, PARAMETERS, UPDATES
 from smdebug.saving.framework import require
-from smdebug.saving.hook import FrameworkHook, NeutralCollections
+from smdebug.saving.loop_hook import LoopHook, NeutralCollections
 from smdebug.saving.options import HookOptions
 
 require("JAX", "jax", "jax")
 
 import jax  # noqa: E402
 
-from smdebug.jax.observer import LEARNING_RATE, RATES, TreeObserver  # noqa: E402
+from smdebug.jax.observer import TreeObserver  # noqa: E402
 
 
 class JaxCollections(NeutralCollections):
@@ -103,7 +103,7 @@ class _Late:
         return math.nan if self._value.is_deleted() else float(self._value.reshape(()))
 
 
-class Hook(FrameworkHook):
+class Hook(LoopHook):
     """Saves losses, weights, gradients and outputs of layers of a training loop in JAX.
 
         with hook.step(smd.modes.TRAIN):
@@ -129,31 +129,9 @@ class Hook(FrameworkHook):
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
-        self._observe_end()
         super().begin_step(mode)
         if self._observer is None and self.observations is not None:
             self._observer = TreeObserver(self, self.observations, self.adapter.to_array)
-
-    def end_step(self, *, interrupted: bool = False) -> None:
-        """End the step: what was recorded is handed over, marked if the step was interrupted."""
-        self._observe_end()
-        super().end_step(interrupted=interrupted)
-
-    def end_run(self, *, ended: bool) -> None:
-        """End the run, with an end marker if the training `ended` well. The second time does nothing."""
-        self._observe_end()
-        super().end_run(ended=ended)
-
-    def record(self, tensor_name: str, tensor_value: Any) -> None:
-        """Save a tensor if a collection wants it at this step.
-
-        Under the default plan a number is kept at every step, and `learning_rate` is the one that rules read.
-        """
-        super().record(tensor_name, tensor_value)
-        if tensor_name in RATES and self._observer is not None:
-            rate = self.adapter.number(tensor_value)
-            if rate is not None:
-                self.carry(LEARNING_RATE, rate)
 
     def record_weights(self, params: Any) -> None:
         """Record each leaf of a tree of parameters, by its path: `Dense_0/kernel`.
@@ -195,9 +173,10 @@ class Hook(FrameworkHook):
             self.observe_as(name, UPDATES)
             self.record(name, leaf)
 
-    def _observe_end(self) -> None:
+    def observe_end(self) -> None:
+        """Record the updates of a saved step that ends, and note its facts."""
         if self._observer is not None:
-            self.guarded(self._observer.end_step)
+            self._observer.end_step()
 
     def _record_as(self, tree: Any, prefix: str, kind: str | None = None) -> None:
         if not self.due:

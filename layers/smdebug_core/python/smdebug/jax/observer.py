@@ -13,9 +13,6 @@ from smdebug.saving.default_plan import UPDATES
 from smdebug.saving.observing import StepObservations
 
 Leaves = Mapping[str, Any]
-LEARNING_RATE = "learning_rate/0/0"
-RATES = frozenset({"learning_rate", "lr"})
-"""Names under which loops record their learning rate."""
 
 
 class ObservedHook(Protocol):

@@ -1,19 +1,13 @@
-"""Hooks that are driven by callbacks: those of frameworks, and `smdebug.Hook` for any loop in Python."""
+"""Hooks that are driven by callbacks: what those of frameworks build on."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.keys import CollectionKeys
-from smdebug.config.parsing import whole_number
-from smdebug.exceptions import SMDebugValueError
 from smdebug.files.framing import Checksum
-from smdebug.files.names import file_name_of, worker_in
 from smdebug.numbers.batches import batch_facts
 from smdebug.saving.adapter import NamedTensors
 from smdebug.saving.base_hook import BaseHook, ScalarCache
@@ -29,8 +23,6 @@ __all__ = [
     "CallbackHook",
     "Checksum",
     "FrameworkHook",
-    "Hook",
-    "NeutralCollections",
     "ScalarCache",
 ]
 
@@ -234,95 +226,3 @@ class FrameworkHook(CallbackHook):
     def make_collections(self) -> CollectionManager:
         """Return the framework's collections."""
         raise NotImplementedError
-
-
-class NeutralCollections(CollectionManager):
-    """The collections of a training without a framework."""
-
-    default_collections: Mapping[str, tuple[str, ...]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
-        CollectionKeys.LOSSES: ("^(?!gradient).*[Ll]oss",),
-        CollectionKeys.METRICS: (
-            "^(?!gradient).*([Aa]ccuracy|[Mm]etric|[Pp]recision|[Rr]ecall|[Pp]erplexity)",
-            "(^|[/_.-])(acc|auc|f1|mae|mse|rmse|bleu|rouge)([/_.@-]|$)",
-        ),
-    }
-    saved_by_default = (CollectionKeys.LOSSES, CollectionKeys.METRICS)
-
-
-@dataclass(frozen=True)
-class LoopOptions(HookOptions):
-    """What the hook for any loop takes besides: which worker it is, and of how many."""
-
-    worker: int | str = 0
-    num_workers: int = 1
-
-
-class Hook(FrameworkHook):
-    """Saves the tensors of any training loop in Python: numpy, JAX, your own.
-
-        with smdebug.Hook("s3://bucket/run", include_collections=["gradients"]) as hook:
-            for batch in batches:
-                with hook.step(modes.TRAIN):
-                    loss, gradients = train(batch)
-                    hook.record("loss", loss)
-                    hook.record_all({f"gradient/{name}": g for name, g in gradients.items()})
-
-    With a path and nothing else it follows the default plan: every number that is recorded is a series of all
-    steps; losses and metrics of chosen steps are saved, and of other tensors statistics. `gradient/…`,
-    `update/…`, `…_input_0` and `…_output_0` say what a tensor is; any other is a parameter.
-
-    The collections losses, metrics, weights, biases and gradients know their members by name; losses and
-    metrics are saved with any choice of tensors. Several processes may save one run: give each its `worker`
-    (a rank, or a name), `num_workers`, and `include_workers="all"`.
-
-    `rules` watch the run where the application is deployed: names, or entries as in `rules.json`. When a
-    stop is requested, `on_stop` is called and the next step raises `TrainingStopped`. With several workers,
-    `agree` receives the last step this worker knows of (or None) and returns the one that all agree on. A
-    request is looked for at most every `look_for_stop` seconds; None means never.
-    """
-
-    observes = True
-    saved_by_default = NeutralCollections.saved_by_default
-
-    @takes(LoopOptions, positional=1)
-    def __init__(self, options: LoopOptions):
-        self._worker_name = _worker_name(options.worker)
-        self._num_workers = whole_number(options.num_workers, "num_workers")
-        if self._num_workers < 1:
-            raise SMDebugValueError(f"num_workers must be at least 1, not {options.num_workers}")
-        self.set_up(options)
-        if self._num_workers == 1 or _is_first(self._worker_name):
-            self.chief_worker = self._worker_name
-
-    def make_collections(self) -> CollectionManager:
-        return NeutralCollections(create_default=True)
-
-    def _get_worker_name(self) -> str:
-        return self._worker_name
-
-    def _get_num_workers(self) -> int:
-        return self._num_workers
-
-
-def _worker_name(worker: int | str) -> str:
-    """Return `worker_<rank>` for a rank, and a name as it is if a file name can contain it."""
-    if not isinstance(worker, str):
-        return f"worker_{whole_number(worker, 'worker')}"
-    in_files = file_name_of(worker)
-    if not re.fullmatch(r"[\w.-]+", in_files) or worker_in(in_files) != worker:
-        raise SMDebugValueError(
-            f"worker must be a rank, a name of letters, digits, '-' and '.' such as worker_0, or a device "
-            f"such as /job:worker/device:GPU:0, not {worker!r}"
-        )
-    return worker
-
-
-def _is_first(worker: str) -> bool:
-    """Return whether this is `worker_0`, or a device whose numbers are all 0."""
-    numbers = re.findall(r"\d+", worker)
-    return bool(numbers) and not any(map(int, numbers))

@@ -100,6 +100,15 @@ class StepObservations:
         for kind in self._kinds.values():
             yield from kind.places
 
+    def names_at_step(self, *kinds: str) -> list[str]:
+        """Return the names of these kinds of tensors that were measured at the step that runs."""
+        found = []
+        for kind in kinds:
+            here = {row.place for row in self._rows.get(kind, ())}
+            if here:
+                found += [name for name, place in self._kinds[kind].places.items() if place in here]
+        return found
+
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
         """Keep a scalar of a step, whether that step is saved or not, until one is written.
 
