@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 NAMESPACE = "smdebug"
 Unit = Literal["Count", "Seconds"]
-_about: ContextVar[Mapping[str, Any] | None] = ContextVar("about", default=None)
 
 
 def log(message: str, **fields: Any) -> None:
@@ -43,34 +43,81 @@ def metrics(values: Mapping[str, tuple[float, Unit]]) -> None:
 
 @contextmanager
 def about_rule(run: str, rule: str, step: int, level: str | None = None) -> Iterator[None]:
-    """Add the run, the rule and the step to everything logged in this block."""
-    from smdebug.logger import get_logger
+    """Add the run, the rule and the step to everything logged in this block, from that level on.
 
-    logger = get_logger()
-    before = logger.level, logger.handlers, logger.filters
-    token = _about.set({"run": run, "rule": rule, "step": step})
-    logger.handlers, logger.filters = [_AsJson()], []  # a rule may log the same at every step
-    if level:
-        logger.setLevel(level.upper())
+    Blocks of several threads may overlap: on a laptop one process can run several functions at once.
+    """
+    block = _json_logging.begin({"run": run, "rule": rule, "step": step}, level)
+    token = _about.set(block)
     try:
         yield
     finally:
-        logger.setLevel(before[0])
-        logger.handlers, logger.filters = before[1:]
         _about.reset(token)
+        _json_logging.end()
+
+
+class _Block(NamedTuple):
+    """What a block's log lines name, and from which level on they are logged."""
+
+    fields: Mapping[str, Any]
+    level: int
+
+
+class _JsonLogging:
+    """Has the library's logger print JSON from the beginning of the first block to the end of the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._before: tuple[int, list[logging.Handler], list[Any]] = (0, [], [])
+
+    def begin(self, fields: Mapping[str, Any], level: str | None) -> _Block:
+        from smdebug.logger import get_logger
+
+        logger = get_logger()
+        with self._lock:
+            if not self._blocks:
+                self._before = logger.level, logger.handlers, logger.filters
+                # No filter of repeated messages: a rule may log the same at every step.
+                logger.handlers, logger.filters = [_AsJson(_Block({}, logger.level))], []
+            self._blocks += 1
+            wanted = logging.getLevelNamesMapping()[level.upper()] if level else self._before[0]
+            logger.setLevel(min(logger.level, wanted))  # each block's own level is the handler's
+            return _Block(fields, wanted)
+
+    def end(self) -> None:
+        from smdebug.logger import get_logger
+
+        logger = get_logger()
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                level, logger.handlers, logger.filters = self._before
+                logger.setLevel(level)
 
 
 class _AsJson(logging.Handler):
     """Log records as lines of JSON, with the fields of `about_rule`."""
 
+    def __init__(self, elsewhere: _Block):
+        super().__init__()
+        self._elsewhere = elsewhere  # for threads that log outside of any block
+
     def emit(self, record: logging.LogRecord) -> None:
+        block = _about.get() or self._elsewhere
+        if record.levelno < block.level:
+            return
         line: dict[str, Any] = {
             "level": record.levelname,
             "message": record.getMessage(),
             "timestamp": round(record.created, 3),
             "location": f"{record.filename}:{record.lineno}",
-            **(_about.get() or {}),
+            **block.fields,
         }
         if record.exc_info and record.exc_info[1] is not None:
             line["trace"] = "".join(traceback.format_exception(record.exc_info[1]))[-4000:]
         print(json.dumps(line, default=str), file=sys.stdout, flush=True)
+
+
+_json_logging = _JsonLogging()
+_about: ContextVar[_Block | None] = ContextVar("about", default=None)

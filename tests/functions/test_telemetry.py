@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_log_lines_of_a_rule_name_the_run_the_rule_and_the_step(capsys):
     try:
         with about_rule("runs/mnist", "mine", 3, "debug"):
             logger.debug("seen %d", 7)
-        logger.debug("nobody wants this")
+        logger.debug("the logger's own level is higher")
     finally:
         logger.handlers = handlers
     assert logger.level == level
@@ -100,3 +101,22 @@ def test_every_sweep_reports_the_age_of_the_oldest_step_also_when_none_waits(cap
     assert ages(capsys) == [1000.0]
     small.sweep()
     assert ages(capsys) == [0.0], "it was evaluated"
+
+
+def test_blocks_of_two_threads_overlap_and_leave_the_logger_as_it_was(capsys):
+    logger = get_logger()
+    before = logger.level, list(logger.handlers), list(logger.filters)
+    first, second = (about_rule("runs/mnist", rule, 3, "debug") for rule in ("first", "second"))
+    with ThreadPoolExecutor(1) as one_thread, ThreadPoolExecutor(1) as another:
+        one_thread.submit(first.__enter__).result()
+        another.submit(second.__enter__).result()
+        one_thread.submit(first.__exit__, None, None, None).result()
+        another.submit(logger.debug, "of the second").result()
+        one_thread.submit(
+            logger.debug, "of a thread without a rule, below the level of the logger"
+        ).result()
+        another.submit(second.__exit__, None, None, None).result()
+    assert (logger.level, logger.handlers, logger.filters) == before
+    assert [(line["message"], line.get("rule")) for line in said(capsys)] == [
+        ("of the second", "second")
+    ]
