@@ -213,7 +213,7 @@ def test_a_rule_that_exits_has_failed_and_a_file_that_does_cannot_be_loaded(ask,
         "class Exits(Rule):\n    def invoke_at_step(self, step):\n        sys.exit(0)\n"
     )
     answer = ask("evaluate", failing, "--rule-file", tmp_path / "exits.py")
-    assert (answer.code, "Exits failed: SystemExit at step 0" in answer.out) == (3, True)
+    assert answer == (3, "! Exits failed: SystemExit at step 0: 0\n", "")
     (tmp_path / "gone.py").write_text("import sys\nsys.exit(0)\n")
     answer = ask("evaluate", failing, "--rule-file", tmp_path / "gone.py")
     assert (answer.code, "gone.py cannot be loaded: SystemExit" in answer.err) == (2, True)
