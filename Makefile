@@ -117,6 +117,10 @@ test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the h
 		--ignore $(TESTS_OF_START)
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q $(TESTS_OF_START) $(ARGS)
 
+pictures: $(FRAMEWORKS_READY) ## make the pictures of the documentation, with Chromium
+	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)
+	@$(BIN)/python -m tests.ui.pictures $(ARGS)
+
 notebooks: $(FRAMEWORKS_READY) ## run the stories of examples/ as notebooks and store their output
 	@$(FRAMEWORKS)/python examples/notebooks.py
 
@@ -243,4 +247,4 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 
-.PHONY: bench-ui help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean
+.PHONY: bench-ui pictures help setup demo test test-version simulate mutants fuzz frameworks test-frameworks notebooks bench-hooks lint format types bench-core bench-cost bench-scale bench-report bench-latency load-test bench-kernels bench-default-rules rules-page site rules-report verdicts verdicts-page bench-cold wheel wheel-check release synth deploy take-over smoke-aws layer layer-check lock clean

@@ -69,3 +69,12 @@ def test_a_value_and_a_reduction_are_not_called_the_same(ask, tmp_path):
 def test_nothing_compared_is_not_the_same(ask, failing, chosen):
     answer = ask("compare", failing, failing, *chosen)
     assert (answer.code, answer.out) == (2, "")
+
+
+def test_the_first_difference_of_each_tensor_is_listed(ask, tmp_path):
+    for name, factor in (("before", 1.0), ("after", 2.0)):
+        steps = {at: {"loss": [1.0 * factor], "gradient/fc": [3.0 * factor**at]} for at in range(4)}
+        made_run(steps, tmp_path / name)
+    answer = ask("compare", tmp_path / "before", tmp_path / "after")
+    listed = answer.out.partition("First difference of each tensor\n")[2].splitlines()[1:]
+    assert [line.split()[:2] for line in listed] == [["0", "loss"], ["1", "gradient/fc"]]

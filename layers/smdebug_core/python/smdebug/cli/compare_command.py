@@ -18,14 +18,16 @@ from smdebug.cli.output import (
     print_json,
     print_line,
     print_table,
+    wrapped,
 )
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import progress
 
 if TYPE_CHECKING:
-    from smdebug.runs.comparing import Comparison
+    from smdebug.runs.comparing import Comparison, Difference
 
 _MOST_SETTINGS = 30
+_MOST_TENSORS = 10
 
 
 @click.command("compare")
@@ -116,7 +118,8 @@ def _print_config(found: Comparison) -> None:
 def _print(found: Comparison) -> None:
     _print_config(found)
     if found.first is not None:
-        print_line(bad("✗ ") + f"The runs diverge at {found.first}")
+        for line in wrapped(f"✗ The runs diverge at {found.first}"):
+            print_line(line.replace("✗", bad("✗"), 1) if line.startswith("✗") else f"  {line}")
     elif found.is_same:
         print_line(
             good("✓ ")
@@ -159,13 +162,14 @@ def _print(found: Comparison) -> None:
                 for name, collection in found.collections.items()
             ],
         )
-    if len(found.differences) > 1:
-        print_heading("Differences")
-        for difference in found.differences[:10]:
-            print_line(f"  {difference}")
-        if found.number_different > 10:
-            print_line(
-                faint(
-                    f"  … and {found.number_different - 10} more; --json shows a thousand of them"
-                )
-            )
+    by_tensor: dict[tuple[str, str], Difference] = {}
+    for difference in found.differences:
+        by_tensor.setdefault((difference.tensor, difference.worker), difference)
+    if len(by_tensor) > 1:
+        print_heading("First difference of each tensor")
+        firsts = list(by_tensor.values())
+        print_table(
+            ("step", "tensor", "worker", "difference"),
+            [(each.step, each.tensor, each.worker, each.why) for each in firsts],
+            limit=_MOST_TENSORS,
+        )

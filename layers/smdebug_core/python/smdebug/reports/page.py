@@ -86,7 +86,7 @@ def page_of(
         .render(
             found=found,
             run=run,
-            name=run.path.rstrip("/").rpartition("/")[2] or run.path,
+            name=_name_of(run.path),
             headline=wording.headline(found.verdicts),
             mark=_mark(found.verdicts),
             facts=wording.facts(run),
@@ -98,6 +98,7 @@ def page_of(
             comparison=comparison,
             curves=_curves(found.curves, behind),
             others=others,
+            other_name=None if comparison is None else _name_beside(comparison.other, run.path),
             system=_curves(found.system, {}),
             waiting=found.waiting,
             origin=[] if run.origin is None else in_words(run.origin),
@@ -111,6 +112,15 @@ def page_of(
             scripts=_SCRIPTS,
         )
     )
+
+
+def _name_of(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _name_beside(other: str, path: str) -> str:
+    """Return the name of the other run, or its path if both runs have the same name."""
+    return other if _name_of(other) == _name_of(path) else _name_of(other)
 
 
 def _mark(verdicts: Sequence[Verdict]) -> str:

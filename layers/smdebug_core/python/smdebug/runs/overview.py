@@ -157,7 +157,7 @@ def overview_of(
         incomplete_steps=tuple(step for step in known if step not in complete),
         collections={name: counts[name] for name in trial.collections()},
         tensors=tensors,
-        bytes=sum(tensor.bytes for tensor in tensors),
+        bytes=usage.bytes.total(),
         index_files=usage.files,
         first_saved=_moment(usage.first_saved),
         last_saved=_moment(usage.last_saved),
