@@ -6,6 +6,7 @@ import io
 import json
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -192,8 +193,10 @@ def _denied(protocol: str, message: str, start: Start) -> list[bytes]:
 
 def _refused(protocol: str, kind: str, message: str, start: Start) -> list[bytes]:
     status, headers, text = _error(protocol, kind, message)
-    body = text.encode()
-    start(status, [*headers.items(), ("Content-Length", str(len(body)))])
+    body, request = text.encode(), str(uuid.uuid4())
+    # The tasks of moto's workflows expect the id in the answer; without it nothing is retried.
+    ids = [("x-amzn-RequestId", request), ("x-amz-request-id", request)]
+    start(status, [*headers.items(), *ids, ("Content-Length", str(len(body)))])
     return [body]
 
 

@@ -56,6 +56,8 @@ def refusal(call: Any, **arguments: Any) -> str:
     """The code of the error with which AWS refuses the call."""
     with pytest.raises(ClientError) as caught:
         call(**arguments)
+    # Without an id the workflows of moto fail at once instead of trying again.
+    assert caught.value.response["ResponseMetadata"]["RequestId"]
     return str(caught.value.response["Error"]["Code"])
 
 
