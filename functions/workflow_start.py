@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -12,12 +14,12 @@ RUN_ITSELF = "run"
 
 
 def start_evaluation(
-    world: World, run: str, step: int, *, attempt: str = "", evaluate: bool = True
+    world: World, run: str, step: int, *, attempt: str = "", only: Collection[str] | None = None
 ) -> None:
     """Start the evaluation of a step by all groups of rules, and leave a check that it happened.
 
-    A run that has ended is finished afterwards, as often as there is something new; without `evaluate`
-    it is only finished.
+    A run that has ended is finished afterwards, as often as there is something new. `only` names the
+    groups that evaluate: without any of them the run is only finished.
 
     The run's record is read here, after the step was written as complete. A check removes its mark from
     the record before it reads the steps: so either no mark is seen here and a check is left, or that
@@ -26,11 +28,17 @@ def start_evaluation(
     record = world.index.run(run)
     if record is None:
         return
-    groups = [workflow_group(group) for group in record.groups if evaluate]
+    names = [*record.groups, *([RUN_ITSELF] if record.outbox else [])]
+    groups = [workflow_group(group) for group in names if only is None or group in only]
     finish = record.is_ending
-    if record.outbox and evaluate:
-        groups.append({"group": RUN_ITSELF, "kind": "builtin"})
-    request = {"run": run, "step": step, "groups": groups, "finish": finish}
+    until = datetime.fromtimestamp(world.clock.now() + world.settings.execution, UTC)
+    request = {
+        "run": run,
+        "step": step,
+        "groups": groups,
+        "finish": finish,
+        "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
     world.workflow.start(name_of(run, step, attempt, finish=finish), request)
     leave_check(world, record)
 

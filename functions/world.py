@@ -37,6 +37,7 @@ class Settings:
     end_grace: int = 1800  # five times as long as a message of a failed batch is hidden
     lease: float = 130.0
     work: float = 45.0  # no new step is begun after this much work
+    execution: float = 145.0  # an execution of the workflow begins nothing new after this long
     check_delay: int = 300
     swept_at_once: int = 8  # runs; most of a sweep is waiting for answers
     checks_in_vain: int = 24  # of an ended run, before rules without progress are given up

@@ -198,6 +198,7 @@ class Cloud:
         moto_fixes.parse_paths_once()
         moto_fixes.parse_workflows_once()
         moto_fixes.use_local_time(self.clock.now)
+        moto_fixes.use_local_time_in_workflows(self.clock.now)
         moto_fixes.run_handlers(self._answer)
         moto_fixes.reuse_workflow_clients(lambda _, service, role: self.client(service, role))
         moto_fixes.deliver_events(self.deliveries.event_matched, self._see)

@@ -12,7 +12,9 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from datetime import datetime, timezone, tzinfo
+from types import SimpleNamespace
+from typing import Any, Self, cast
 
 Invoke = Callable[[str, bytes], tuple[bytes, bool]]
 Deliver = Callable[[str, Mapping[str, Any], Mapping[str, Any]], None]
@@ -120,6 +122,34 @@ def use_local_time(now: Callable[[], float]) -> None:
 
     models.unix_time = lambda *_: now()
     models.unix_time_millis = lambda *_: now() * 1000
+
+
+def use_local_time_in_workflows(now: Callable[[], float]) -> None:
+    """Enter states at the local time, written as Step Functions does; compare all forms of ISO 8601.
+
+    Moto writes the machine's time in a form that its own comparison of times does not read.
+    """
+    from moto.stepfunctions.parser.asl.component.state import state
+    from moto.stepfunctions.parser.asl.component.state.choice.comparison.operator.implementations import (
+        is_operator,
+    )
+
+    class LocalTime(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls.fromtimestamp(now(), tz)
+
+        def isoformat(self, *_: Any) -> str:
+            return self.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+    def timestamp(text: str) -> datetime | None:
+        try:
+            return datetime.fromisoformat(text)
+        except (TypeError, ValueError):
+            return None
+
+    state.datetime = SimpleNamespace(datetime=LocalTime, timezone=timezone)
+    is_operator.IsTimestamp.string_to_timestamp = staticmethod(timestamp)
 
 
 def reuse_workflow_clients(make: Callable[[str, str, str], Any]) -> None:

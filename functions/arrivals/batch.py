@@ -8,6 +8,7 @@ from typing import Any
 
 from functions.decisions.messages import (
     Arrival,
+    Continuation,
     JobEnded,
     NotUnderstood,
     Reminder,
@@ -24,6 +25,7 @@ class Batch:
         self.arrivals: list[Arrival] = []
         self.ended_jobs: list[JobEnded] = []
         self.reminders: list[Reminder] = []
+        self.continuations: list[Continuation] = []
         self.attempt = ""
         self._messages: dict[Hashable, set[str]] = {}
         self._again: set[str] = set()
@@ -58,7 +60,7 @@ class Batch:
             self._again.add(identifier)
             return
         received = message.get("attributes", {}).get("ApproximateReceiveCount", "1")
-        is_own = any(isinstance(entry, Reminder) for entry in entries)
+        is_own = any(isinstance(entry, Reminder | Continuation) for entry in entries)
         if received != "1" or is_own:
             self.attempt = max(self.attempt, f"{identifier}-{received}")
         for entry in entries:
@@ -69,6 +71,8 @@ class Batch:
                     self.ended_jobs.append(entry)
                 case Reminder():
                     self.reminders.append(entry)
+                case Continuation():
+                    self.continuations.append(entry)
             about = entry.run if isinstance(entry, Arrival) else entry
             self._messages.setdefault(about, set()).add(identifier)
 

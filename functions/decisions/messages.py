@@ -59,12 +59,19 @@ class Reminder(NamedTuple):
     at_once: bool = False  # there is news: a check that is due later is too late
 
 
+class Continuation(NamedTuple):
+    """A message from an execution of the workflow that had no time left: go on with this group."""
+
+    run: str
+    group: str | None  # None: finish the run
+
+
 class NotUnderstood(SMDebugValueError):
     """The message is not of a form that S3 or SageMaker sends: it becomes a dead letter."""
 
 
-def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
-    """Return the files, ended jobs and reminders that a message reports; empty for any other message."""
+def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder | Continuation]:
+    """Return the files, ended jobs and own messages that a message reports; empty for any other."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -80,6 +87,9 @@ def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder]:
             return list(_of_event(payload))
         if payload.get("source") == "aws.sagemaker":
             return _of_job(payload["detail"])
+        if "continue" in payload:
+            group = payload.get("group")
+            return [Continuation(_text(payload["continue"]), group and _text(group))]
         if "check" in payload or "finish" in payload:
             finish = "finish" in payload
             run = _text(payload["finish" if finish else "check"])
@@ -184,7 +194,7 @@ def _of_event(event: Mapping[str, Any]) -> Iterator[Arrival]:
         yield arrival
 
 
-def _of_job(detail: Mapping[str, Any]) -> list[Arrival | JobEnded | Reminder]:
+def _of_job(detail: Mapping[str, Any]) -> list[Arrival | JobEnded | Reminder | Continuation]:
     job, status = _text(detail["TrainingJobName"]), _text(detail["TrainingJobStatus"])
     return [JobEnded(job, status)] if status in ("Completed", "Failed", "Stopped") else []
 

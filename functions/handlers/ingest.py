@@ -1,6 +1,7 @@
 """Batches of S3 events -> step index: record which worker has written which step, start what became complete.
 
-The same queue delivers reminders to check that everything that was started has happened; they are passed on.
+The same queue delivers reminders to check that everything that was started has happened, which are passed
+on, and continuations of executions that had no time left, which are started.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functions.arrivals.batch import read_batch
 from functions.arrivals.recording import record_arrivals
 from functions.environment import IngestEnvironment
 from functions.lifecycle.ending import job_ended
-from functions.lifecycle.upkeep import pass_on
+from functions.lifecycle.upkeep import go_on, pass_on
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -27,4 +28,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     for reminder in batch.reminders:
         with batch.seen_again_if_it_fails(reminder):
             pass_on(world, reminder, batch.attempt)
+    for continuation in batch.continuations:
+        with batch.seen_again_if_it_fails(continuation):
+            go_on(world, continuation, batch.attempt)
     return batch.answer()

@@ -80,8 +80,8 @@ def _start_again(
     if retry is Retry.GIVEN_UP:
         log("What is left of the run is not tried again", level="ERROR", run=record.run)
         return False
-    evaluate = retry is Retry.CONTINUE
-    start_evaluation(world, record.run, newest, attempt=attempt, evaluate=evaluate)
+    only = None if retry is Retry.CONTINUE else ()
+    start_evaluation(world, record.run, newest, attempt=attempt, only=only)
     return True
 
 

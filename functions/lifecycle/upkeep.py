@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from functions.decisions.messages import Reminder
+from functions.decisions.messages import Continuation, Reminder
 from functions.lifecycle.finishing import finish, list_again
 from functions.lifecycle.reminders import check
 from functions.lifecycle.silence import watch
@@ -36,3 +36,15 @@ def pass_on(world: World, reminder: Reminder, attempt: str) -> None:
     else:
         kind = "finish" if reminder.finish else "check"
         world.checks.leave({kind: reminder.run}, after_seconds=0)
+
+
+def go_on(world: World, left: Continuation, attempt: str) -> None:
+    """Start another execution for the group that the last one had no time for.
+
+    Nothing is started while the group is held: its holder goes on by itself. So executions that wait for
+    each other do not multiply; should the holder have died, the check that was left finds the group.
+    """
+    held = world.index.groups.get(left.run, left.group) if left.group else None
+    if held is None or held.lease_until <= world.clock.now():
+        only = (left.group,) if left.group else ()
+        start_evaluation(world, left.run, 0, attempt=attempt, only=only)

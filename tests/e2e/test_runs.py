@@ -143,6 +143,41 @@ def test_waiting_for_rules_waits_for_their_events(local_debugger, monkeypatch):
     assert client.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] == []
 
 
+def test_an_execution_that_has_no_time_left_is_continued_by_another_one(local_debugger):
+    aws = local_debugger.aws
+    local_debugger.attach("long", EXPLODING)
+    Saver(local_debugger.storage("long")).begin().save(0, FAILING)
+    run = local_debugger.wait("long", through=0).run
+    aws.settle()
+    client, arn = aws.client("stepfunctions"), aws.outputs["Workflow"]
+
+    def statuses():
+        found = client.list_executions(stateMachineArn=arn)["executions"]
+        return {execution["executionArn"]: execution["status"] for execution in found}
+
+    before = statuses()
+    request = {
+        "run": run,
+        "step": 0,
+        "groups": [{"group": "builtin", "kind": "builtin"}],
+        "finish": False,
+        "until": "2000-01-01T00:00:00Z",
+    }
+    late = client.start_execution(stateMachineArn=arn, name="late", input=json.dumps(request))
+    aws.wait_until(lambda: len(statuses()) == len(before) + 2, what="its continuation")
+    aws.settle()
+    history = client.get_execution_history(executionArn=late["executionArn"])["events"]
+    entered = [
+        event["stateEnteredEventDetails"]["name"]
+        for event in history
+        if "stateEnteredEventDetails" in event
+    ]
+    assert "LeaveContinuation" in entered
+    assert "Evaluate" not in entered
+    new = statuses().items() - before.items()
+    assert [status for _, status in new] == ["SUCCEEDED"] * 2
+
+
 def test_rules_attached_to_a_live_run_start_at_its_first_step(local_debugger):
     local_debugger.attach("live", ["VanishingGradient"])
     saver = Saver(local_debugger.storage("live")).begin()

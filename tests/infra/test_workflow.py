@@ -7,6 +7,8 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,13 +16,20 @@ import pytest
 from moto import mock_aws
 from moto.awslambda.models import LambdaFunction
 from moto.sqs import sqs_backends
+from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
+from moto.stepfunctions.parser.asl.component.state import state as state_of_moto
+from moto.stepfunctions.parser.asl.component.state.choice.comparison.operator.implementations import (
+    is_operator,
+)
 
 from infra.evaluation_workflow import DEFINITION
 from infra.functions import EVALUATION
+from local_aws import moto_fixes
+from tests.functions import deployed_settings
 from tests.infra.conftest import Stack
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
-LEASE = 130  # seconds, as in functions.world
+EXECUTION = deployed_settings.settings().execution  # seconds for beginning something
 WORKFLOW = json.loads(DEFINITION.read_text(encoding="utf-8"))
 FUNCTIONS = ("Evaluate", "Claim", "Commit", "MarkPublished", "FinishRun")
 
@@ -48,22 +57,31 @@ def retry_seconds(state: dict[str, Any], error: str) -> float:
 # Its definition
 
 
-def test_retries_outlast_a_busy_lease():
-    for name in ("Evaluate", "Claim", "Commit"):
-        assert retry_seconds(tasks()[name], "GroupBusy") >= max(150, LEASE), name
-        assert "JitterStrategy" not in tasks()[name]["Retry"][0]  # it would shorten the wait
+def test_an_execution_tries_for_longer_than_a_dead_function_holds_its_group():
+    assert deployed_settings.settings().lease + 10 <= EXECUTION
 
 
-def test_an_evaluation_with_its_retries_fits_into_an_express_execution():
-    assert WORKFLOW["TimeoutSeconds"] == 280
-    assert EVALUATION + retry_seconds(tasks()["Evaluate"], "GroupBusy") <= 300 - 10
+def test_what_is_begun_last_ends_before_the_execution_does():
+    assert WORKFLOW["TimeoutSeconds"] <= 300 - 10  # an Express execution has five minutes
+    for name in ("Evaluate", "Claim", "FinishRun"):
+        wait = retry_seconds(tasks()[name], "GroupBusy")
+        assert EXECUTION + wait + EVALUATION < WORKFLOW["TimeoutSeconds"], name
+        assert "Sandbox.Timedout" not in str(tasks()[name]["Retry"])  # no time for a second one
+
+
+def test_only_the_clock_ends_waiting_for_a_busy_group():
+    for name in ("Evaluate", "Claim", "Commit", "FinishRun"):
+        busy, rest = tasks()[name]["Catch"]
+        assert busy["ErrorEquals"] == ["GroupBusy", "LeaseLost"]
+        assert busy["Next"] == ("IsThereTimeForRun" if name == "FinishRun" else "IsThereTime")
+        assert rest["Next"].startswith("LeaveCheck")
 
 
 def test_every_failure_sends_a_reminder():
     for name, task in tasks().items():
-        if name.startswith("LeaveCheck"):
+        if name.startswith(("LeaveCheck", "LeaveContinuation")):
             continue
-        (catch,) = task["Catch"]
+        catch = task["Catch"][-1]
         assert catch["ErrorEquals"] == ["States.ALL"]
         expected = ("Commit",) if name == "RunCustomRule" else ("LeaveCheck", "LeaveCheckOfRun")
         assert catch["Next"] in expected, name
@@ -136,6 +154,8 @@ class Machine:
 
     def __init__(self, answers: Answers):
         self.answers = answers
+        self.clock = time.time()
+        moto_fixes.use_local_time_in_workflows(lambda: self.clock)
         self.calls: list[tuple[str, Any]] = []
         functions, roles = boto3.client("lambda"), boto3.client("iam")
         role = roles.create_role(RoleName="any", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
@@ -176,7 +196,8 @@ class Machine:
     def run(
         self, groups: list[dict[str, Any]], *, run: str = "b/mnist", finish: bool = False
     ) -> str:
-        request = {"run": run, "step": 7, "groups": groups, "finish": finish}
+        until = datetime.fromtimestamp(self.clock + EXECUTION, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        request = {"run": run, "step": 7, "groups": groups, "finish": finish, "until": until}
         execution = self._client.start_execution(
             stateMachineArn=self._arn, name=f"n{time.monotonic_ns()}", input=json.dumps(request)
         )["executionArn"]
@@ -217,6 +238,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answers], Mac
         "_invoke_lambda",
         lambda function, event=None: made[-1].answer(function.function_name, event),
     )
+    # What the local stack replaces in moto is put back afterwards.
+    monkeypatch.setattr(state_of_moto, "datetime", state_of_moto.datetime)
+    parse = is_operator.IsTimestamp.__dict__["string_to_timestamp"]
+    monkeypatch.setattr(is_operator.IsTimestamp, "string_to_timestamp", parse)
+    monkeypatch.setattr(retrier_decl, "time", SimpleNamespace(sleep=lambda _: None))
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         yield make
 
@@ -260,6 +286,45 @@ def test_a_failing_group_sends_a_reminder_and_the_others_continue(machine):
     assert {payload["group"] for payload in runs.events_of("Evaluate")} == {"bad", "builtin"}
     assert runs.reminders == [{"check": run}]
     assert runs.events_of("FinishRun") == []
+
+
+def test_a_loop_without_time_leaves_a_continuation_instead_of_a_time_out(machine):
+    """A healthy backlog: the function works for 45 s each time and there is always more."""
+
+    def evaluate(_: Any) -> Any:
+        runs.clock += 45
+        return {**nothing(None), "more": True}
+
+    runs = machine({"Evaluate": evaluate, "FinishRun": nothing})
+    begun = runs.clock
+    assert runs.run([BUILT_IN, {"group": "lane-a", "kind": "builtin"}], finish=True) == "SUCCEEDED"
+    assert runs.clock - begun <= EXECUTION + 2 * 45  # two groups at a time
+    assert sorted(runs.reminders, key=str) == [
+        {"continue": "b/mnist", "group": "builtin"},
+        {"continue": "b/mnist", "group": "lane-a"},
+    ]
+    assert runs.events_of("FinishRun") == []  # its rules are not done
+
+
+def test_a_group_that_stays_busy_is_left_to_another_execution(machine):
+    def evaluate(_: Any) -> Any:
+        runs.clock += 60
+        raise Died("GroupBusy")
+
+    runs = machine({"Evaluate": evaluate})
+    assert runs.run([BUILT_IN]) == "SUCCEEDED"
+    assert runs.reminders == [{"continue": "b/mnist", "group": "builtin"}]
+
+
+def test_finishing_a_run_without_time_is_left_to_another_execution(machine):
+    def finish(_: Any) -> Any:
+        runs.clock += 100
+        return {**nothing(None), "more": True}
+
+    runs = machine({"FinishRun": finish})
+    assert runs.run([], finish=True) == "SUCCEEDED"
+    assert runs.reminders == [{"continue": "b/mnist"}]
+    assert len(runs.events_of("FinishRun")) == 2
 
 
 def test_a_custom_rule_is_claimed_run_and_committed_until_nothing_is_due(machine):

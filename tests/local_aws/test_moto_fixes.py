@@ -34,6 +34,16 @@ def aws(monkeypatch: pytest.MonkeyPatch):
         yield
 
 
+def test_moto_does_not_read_the_times_that_it_writes_into_states():
+    from moto.stepfunctions.parser.asl.component.state import state
+    from moto.stepfunctions.parser.asl.component.state.choice.comparison.operator.implementations import (
+        is_operator,
+    )
+
+    written = state.datetime.datetime.now(tz=state.datetime.timezone.utc).isoformat()
+    assert is_operator.IsTimestamp.string_to_timestamp(written) is None
+
+
 def finishes_while_held(lock: Any, act: Any) -> bool:
     """Whether `act` finishes in another thread while this one holds the lock."""
     with lock:

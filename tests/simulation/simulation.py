@@ -50,7 +50,7 @@ HANDLERS: dict[str, Callable[[Any, Any], Any]] = {
     "Notify": functions.handlers.notify.handler,
 }
 TIMEOUTS = {"Evaluate": 120, "FinishRun": 120, "Sweep": 300, "RunCustomRule": 120}
-EXECUTION = 280.0
+EXECUTION = 290.0
 LONG_ENOUGH = 2 * 3600.0  # for everything to become quiet
 JUMPS = (0.05, 0.5, 3.0, 20.0, 140.0, 400.0)
 
@@ -301,3 +301,6 @@ class Execution:
 
     def sleep(self, seconds: float) -> None:
         self._simulation.pause(seconds)
+
+    def now(self) -> float:
+        return self._simulation.clock

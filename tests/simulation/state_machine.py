@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +28,7 @@ class Surroundings(Protocol):
     def send(self, message: Any, delay: float) -> None: ...
     def put_events(self, entries: list[Mapping[str, Any]]) -> None: ...
     def sleep(self, seconds: float) -> None: ...
+    def now(self) -> float: ...
 
 
 @cache
@@ -46,8 +48,10 @@ def _run(
     name = machine["StartAt"]
     while True:
         state = machine["States"][name]
+        entered = datetime.fromtimestamp(around.now(), UTC).isoformat().replace("+00:00", "Z")
+        here = {**context, "State": {"EnteredTime": entered}}
         try:
-            given, following = _HANDLED[state["Type"]](state, given, context, around)
+            given, following = _HANDLED[state["Type"]](state, given, here, around)
         except TaskFailed as failure:
             caught = next(
                 (clause for clause in state.get("Catch", ()) if _is_meant(clause, failure)), None
@@ -157,7 +161,13 @@ def _holds(condition: Any, given: Any, context: Any) -> bool:
             return isinstance(value, str) is wanted
         case {"StringEquals": wanted} | {"BooleanEquals": wanted}:
             return bool(value == wanted)
+        case {"TimestampGreaterThanEqualsPath": path}:
+            return _time(value) >= _time(_at(path, given, context))
     raise NotImplementedError(condition)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _filled(template: Any, given: Any, context: Any) -> Any:

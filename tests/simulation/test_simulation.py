@@ -13,7 +13,7 @@ from tests.simulation.invariants import simulate, story_of
 from tests.simulation.many import CAUGHT_WITHIN, caught_at
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.schedule import Schedule
-from tests.simulation.simulation import HANDLERS, Simulation
+from tests.simulation.simulation import EXECUTION, HANDLERS, Simulation
 from tests.simulation.state_machine import DEFINITION, TaskFailed, execute
 from tests.simulation.trainings import scenarios
 
@@ -57,7 +57,7 @@ def test_the_state_machine_is_the_one_that_is_deployed():
     assert DEFINITION == ROOT / "infra" / "workflow.asl.json"
     called = set(re.findall(r'"FunctionName": "\$\{(\w+)\}"', definition))
     assert called <= HANDLERS.keys()
-    assert json.loads(definition)["TimeoutSeconds"] == 280
+    assert json.loads(definition)["TimeoutSeconds"] == EXECUTION
 
 
 def test_a_failing_state_machine_reports_it():
@@ -79,9 +79,18 @@ def test_a_failing_state_machine_reports_it():
         def sleep(self, seconds: float) -> None:
             pass
 
+        def now(self) -> float:
+            return 0.0
+
     world = Broken()
     groups = [{"group": "builtin", "kind": "builtin"}]
-    request = {"run": "b/r", "step": 3, "groups": groups, "finish": False}
+    request = {
+        "run": "b/r",
+        "step": 3,
+        "groups": groups,
+        "finish": False,
+        "until": "1970-01-02T00:00:00Z",
+    }
     assert execute(request, world) == "Fail"
     assert world.asked == 3
     assert world.left == [{"check": "b/r"}]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from threading import Barrier
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from functions.arrivals.recording import record_arrivals
 from functions.decisions.messages import Reminder, arrivals_in
 from functions.evaluation.built_in import evaluate
-from functions.lifecycle.upkeep import pass_on
+from functions.lifecycle.upkeep import go_on, pass_on
 from functions.ports import TooMuch
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import END_MARKER
@@ -62,6 +64,45 @@ def test_urgent_messages_do_not_wait_for_a_later_check(small):
     small.execute()
     assert found_steps(small) == [0]
     assert len(small.checks.waiting) == 1
+
+
+def test_an_execution_without_time_is_continued_unless_another_one_holds_the_group(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, FAILING)
+    small.deliver()
+    small.workflow.started.clear()
+    (left,) = arrivals_in(json.dumps({"continue": RUN, "group": "builtin"}))
+    held = small.index.groups.lease(RUN, "builtin", now=small.clock.now(), seconds=130)
+    go_on(small.world, left, "first")
+    assert not small.workflow.started  # the holder goes on by itself
+    small.clock.time += 131  # it has died
+    go_on(small.world, left, "second")
+    (request,) = small.workflow.started.values()
+    assert [group["group"] for group in request["groups"]] == [held.group]
+    small.execute()
+    assert found_steps(small) == [0]
+
+
+def test_an_execution_has_until_long_before_the_workflow_times_out(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0)
+    small.deliver()
+    (request,) = small.workflow.started.values()
+    until = datetime.fromisoformat(request["until"]).timestamp()
+    assert until == int(small.clock.now() + small.world.settings.execution)
+
+
+def test_a_finish_without_time_is_continued_without_evaluating_again(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0)
+    worker.end()
+    small.deliver()
+    small.workflow.started.clear()
+    (left,) = arrivals_in(json.dumps({"continue": RUN}))
+    go_on(small.world, left, "first")
+    (request,) = small.workflow.started.values()
+    assert request["groups"] == []
+    assert request["finish"] is True
 
 
 def test_a_notification_that_got_lost_is_found_by_the_sweeper(small):
