@@ -58,7 +58,7 @@ ARROWS = {
     "ui": {
         *("runs", "trials", "rules", "diagnosis", "reports", "storage", "numbers", "logger"),
         *("files.names", "files.observations", "files.zoom_request", "plain_text"),
-        *("service.records", "service.attached_rules"),
+        "service",
     },
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
@@ -92,7 +92,7 @@ PURE = [
     "config/collection_manager.py",
     "diagnosis",
     "trials/progress.py",
-    *("ui/matrices.py", "ui/network_order.py", "ui/pyramid.py"),
+    *("ui/matrices.py", "ui/network_order.py", "ui/pyramid.py", "ui/times.py", "ui/costs.py"),
     "saving/step_clock.py",
     "saving/save_plan.py",
     *("service/attributes.py", "service/items.py", "service/findings.py"),

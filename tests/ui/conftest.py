@@ -54,12 +54,13 @@ def serve():
     """Start servers that end with the test."""
     servers = []
 
-    def started(*paths, **options):
+    def started(*paths, find=True, **options):
         options = {"cache": Cache(None), "token": "t" * 24, **options}
         server = UiServer([str(path) for path in paths], **options)
         servers.append(server)
         server.start()
-        server.board.find_runs()
+        if find:
+            server.board.find_runs(patience=0)
         return Client(server)
 
     yield started

@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_runs(folder)
         server = UiServer([str(folder)], cache=Cache(None))
         server.start()
-        server.board.find_runs()
+        server.board.find_runs(patience=0)
         rows = {row.name: row.id for row in server.board.rows}
         both = f"{rows['lr-1e-3']},{rows['lr-3e-3']}"
         for dark in (False, True):

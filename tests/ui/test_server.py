@@ -135,7 +135,7 @@ def test_a_run_that_was_deleted_is_said_to_be_gone(serve, tmp_path):
     client = serve(tmp_path)
     run_id = client.run("a")
     shutil.rmtree(tmp_path / "a")
-    client.server.board.find_runs()
+    client.server.board.find_runs(patience=0)
     row = next(row for row in client.get("/api/runs")["runs"] if row["name"] == "a")
     assert (row["state"], row["error"]) == ("gone", "The run was deleted.")
     assert client.get(f"/api/run/{run_id}")["steps"] == 3  # what was read stays

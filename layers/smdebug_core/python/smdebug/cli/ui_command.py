@@ -14,7 +14,11 @@ from smdebug.cli.service_options import debugger_at, stack_option
 
 @click.command("ui")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete_place)
-@click.option("--deployed", is_flag=True, help="Show the runs of a deployed debugger.")
+@click.option(
+    "--deployed",
+    is_flag=True,
+    help="Show the runs of a deployed debugger, with the verdicts in its table.",
+)
 @click.option(
     "--rule",
     "rules",
@@ -78,18 +82,15 @@ def command(
         raise click.ClickException(MISSING) from None
     if rule_file is not None:
         read_file(rule_file)
-    places = list(paths)
-    if deployed or stack is not None:
-        places += [f"s3://{run.run}" for run in debugger_at(stack).runs()]
-        if not places:
-            raise click.ClickException("The deployed debugger has seen no runs yet.")
+    debugger = debugger_at(stack) if deployed or stack is not None else None
     server = UiServer(
-        places or ["."],
+        paths or ([] if debugger else ["."]),
         rules=list(rules) or None,
         rule_file=rule_file,
         host=host,
         port=port,
         allowed_hosts=allowed_hosts,
+        debugger=debugger,
     )
     server.start()
     if as_json:

@@ -8,11 +8,11 @@ from html import escape
 from typing import Any
 
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
-from smdebug.runs.live_run import kept_losses
 from smdebug.runs.origins import in_words, readable_origin, value_in_words
 from smdebug.runs.overview import thinned
 from smdebug.runs.sparkline import sparkline
 from smdebug.runs.statistics import TensorSummary, statistics_read
+from smdebug.runs.training_loss import kept_losses
 from smdebug.trials import Trial
 from smdebug.trials.tensor import Tensor
 

@@ -16,8 +16,8 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.runs.conditions import Condition, refuse_unknown_names
 from smdebug.runs.diagnosing import diagnose
 from smdebug.runs.evaluating import suitable_rules
-from smdebug.runs.live_run import kept_losses, most_likely_loss
 from smdebug.runs.opening import open_run, refuse_a_file
+from smdebug.runs.training_loss import kept_losses, most_likely_loss
 from smdebug.runs.watched_places import MOST_RUNS, runs_in
 from smdebug.storage import open_storage
 from smdebug.trials import Trial

@@ -12,11 +12,11 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.runs.following import Change, Following
 from smdebug.runs.opening import open_run
 from smdebug.runs.rule_results import plural
+from smdebug.runs.training_loss import kept_losses, most_likely_loss
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
 MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while it is caught up with
-_LOSS_NAMES = ("loss", "train_loss", "training_loss")
 
 
 Rules = Sequence[RequestedRule] | Callable[[Trial], Sequence[RequestedRule]] | None
@@ -135,27 +135,6 @@ class LiveRun:
         mode = ModeKeys.TRAIN if tensor.steps(ModeKeys.TRAIN) else ModeKeys.GLOBAL
         for step in steps[len(self.losses) :]:
             self.losses.append(float(tensor.reduction_value(step, "mean", mode)))
-
-
-def kept_losses(trial: Trial) -> tuple[str, list[float]] | None:
-    """Return the name and values of the training loss, where the run keeps it at every step."""
-    if not trial.observations.exist:
-        return None
-    name = most_likely_loss(trial.observations.series_names())
-    if not name:
-        return None
-    series = trial.series(name)
-    training = series.of(ModeKeys.TRAIN)
-    return name, [float(value) for value in (training if len(training) else series).values]
-
-
-def most_likely_loss(names: Sequence[str]) -> str:
-    """Return the name that is most likely the loss of the training; empty without names."""
-    for wanted in _LOSS_NAMES:
-        for name in names:
-            if name.lower() == wanted:
-                return name
-    return next((name for name in names if "loss" in name.lower()), names[0] if names else "")
 
 
 def is_bad(loss: float | None) -> bool:

@@ -11,10 +11,10 @@ from smdebug.runs.live_run import LiveRun
 from smdebug.runs.opening import refuse_a_file
 from smdebug.service.records import RequestedRule
 from smdebug.storage import Storage, open_storage
+from smdebug.storage.folders import folders_in
 
 MOST_RUNS = 1000
-_DEEPEST = 4  # folders between a place and its runs
-_AFTER_ALL = "\U0010ffff"  # sorts after every name
+DEEPEST = 4  # folders between a place and its runs
 
 
 class WatchedPlaces:
@@ -79,15 +79,10 @@ class WatchedPlaces:
 
 
 def runs_in(storage: Storage, prefix: str = "", depth: int = 1) -> Iterator[str]:
-    """Yield the paths of runs below a place, relative to it, with two listings for each folder."""
-    after: str | None = None
-    while (key := next(iter(storage.list(prefix, after)), None)) is not None:
-        folder, slash, _ = key.removeprefix(prefix).partition("/")
-        path = prefix + folder
-        after = f"{path}/{_AFTER_ALL}" if slash else path
-        if not slash:
-            continue
+    """Yield the paths of runs below a place, relative to it; no run's files are listed."""
+    for name in folders_in(storage, prefix):
+        path = prefix + name
         if next(iter(storage.list(f"{path}/{COLLECTIONS_FOLDER}")), None) is not None:
             yield path
-        elif depth < _DEEPEST:
+        elif depth < DEEPEST:
             yield from runs_in(storage, f"{path}/", depth + 1)

@@ -21,7 +21,7 @@ from smdebug.service import items
 from smdebug.service.item_reader import ItemReader
 from smdebug.service.log_lines import LogReader
 from smdebug.service.rules_file import nearest_of
-from smdebug.service.run_status import RunSummary
+from smdebug.service.run_status import RunSnapshot, RunSummary
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock
 from smdebug.service.watched_run import WatchedRun, read_run
@@ -105,12 +105,15 @@ class Debugger:
 
     def runs(self, *, watched: bool = False) -> Rows[RunSummary]:
         """Return the runs, the newest first; with `watched` only those that have not finished."""
-        names = self._names(watched=watched)
-        with ThreadPoolExecutor(_THREADS) as pool:
-            found = pool.map(partial(read_run, self._index), names)
-            runs = [run.summary for run in found if run is not None]
+        runs = [run.summary for run in self.snapshots(self.run_names(watched=watched))]
         runs.sort(key=lambda run: (run.first_seen is not None, run.first_seen), reverse=True)
         return Rows(runs, RunSummary.columns, "No runs yet.")
+
+    def snapshots(self, names: Sequence[str]) -> list[RunSnapshot]:
+        """Return those runs as they are now, with one query each. Unknown ones are left out."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(partial(read_run, self._index), names))
+        return [run for run in found if run is not None]
 
     def run(self, name: str) -> WatchedRun:
         """Return the run at `s3://bucket/prefix`, or of the SageMaker training job of that name.
@@ -121,24 +124,26 @@ class Debugger:
         own = f"{self.bucket}/{wanted}" if wanted else self.bucket
         for candidate in dict.fromkeys([wanted, own] if self.bucket else [wanted]):
             if candidate and self._index.get(items.run_pk(candidate), items.RUN) is not None:
-                return self._watched(candidate)
+                return self.watched(candidate)
         if wanted and "/" not in wanted:
             for item in self._index.query(items.job_pk(wanted)):
-                return self._watched(item["sk"])
+                return self.watched(item["sk"])
         raise RunUnknown(name, self._nearest(wanted))
 
     def _nearest(self, wanted: str) -> str | None:
         """Compare without the stack's own bucket, which may be omitted and is most of a name."""
-        names = self._names()
+        names = self.run_names()
         own = f"{self.bucket}/"
         by_prefix = {name.removeprefix(own): name for name in names}
         near = nearest_of(wanted.removeprefix(own), by_prefix)
         return by_prefix[near] if near is not None else nearest_of(wanted, names)
 
-    def _watched(self, run: str) -> WatchedRun:
+    def watched(self, run: str) -> WatchedRun:
+        """Return the run `bucket/prefix` without a look into the table."""
         return WatchedRun(run, self._index, self._open_run, self._logs, self._clock)
 
-    def _names(self, *, watched: bool = False) -> list[str]:
+    def run_names(self, *, watched: bool = False) -> list[str]:
+        """Return the runs as `bucket/prefix`; with `watched` only those that have not finished."""
         lists = (items.RUNS,) if watched else (items.RUNS, items.PAST_RUNS)
         found = (item["sk"] for pk in lists for item in self._index.query(pk))
         return list(dict.fromkeys(found))

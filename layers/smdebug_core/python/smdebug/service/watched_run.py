@@ -171,6 +171,18 @@ class WatchedRun:
         )
         return step_statuses(run, items.steps_of(found))
 
+    def newest_step(self, training_run: int) -> int | None:
+        """Return the last step of that attempt of which a file has arrived, with one query."""
+        prefix = items.steps_prefix(training_run)
+        found = self._index.query(
+            items.run_pk(self.run),
+            first=prefix,
+            last=prefix + items.LAST,
+            limit=1,
+            newest_first=True,
+        )
+        return max((step.step for step in items.steps_of(found)), default=None)
+
     def logs(self, rule: str, since: datetime | timedelta | float | None = None) -> Rows[LogLine]:
         """Return the log lines of a rule on this run.
 
@@ -221,24 +233,25 @@ class WatchedRun:
 
     def rules(self) -> tuple[RuleConfiguration, ...]:
         """Return the rules in the run's rules.json, or those that the stack gave it."""
-        return self._rules().read()
+        return self.attached_rules().read()
 
     def attach(self, rules: RequestedRules) -> tuple[RuleConfiguration, ...]:
         """Add these rules, which evaluate the run from its first step; return all its rules.
 
         A rule replaces another of the same name.
         """
-        return self._rules().add(rules)
+        return self.attached_rules().add(rules)
 
     def detach(self, names: str | Iterable[str]) -> tuple[RuleConfiguration, ...]:
         """Remove these rules, by name; return the remaining ones."""
-        return self._rules().remove(names)
+        return self.attached_rules().remove(names)
 
     def set_rules(self, rules: RequestedRules) -> tuple[RuleConfiguration, ...]:
         """Replace all rules of the run."""
-        return self._rules().replace(rules)
+        return self.attached_rules().replace(rules)
 
-    def _rules(self) -> AttachedRules:
+    def attached_rules(self) -> AttachedRules:
+        """Return the rules beside the run, to read and to change."""
         return AttachedRules(self.location, self._open_run(self.run), lambda: self.configurations)
 
     # Its end

@@ -136,6 +136,21 @@ class S3Storage:
                     if is_key(key):
                         yield key
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Names of the folders directly below `prefix`: one request for each 1,000 of them."""
+        request = {
+            "Bucket": self._bucket,
+            "Prefix": self._prefix + checked_prefix(prefix),
+            "Delimiter": "/",
+        }
+        start = len(request["Prefix"])
+        with translated(self._place(prefix), "list"):
+            for page in self._client.get_paginator("list_objects_v2").paginate(**request):
+                for found in page.get("CommonPrefixes", ()):
+                    name = found["Prefix"][start:-1]
+                    if is_key(name):
+                        yield name
+
     # Writing
 
     def write(self, key: str, data: Buffer) -> None:

@@ -23,7 +23,7 @@ from smdebug.service.attached_rules import AttachedRules
 from smdebug.service.records import RuleConfiguration
 from smdebug.storage import open_storage
 from smdebug.ui.answers import log_answer, rule_answer
-from smdebug.ui.board import Board
+from smdebug.ui.board import Board, Row
 from smdebug.ui.requests import body_of, run_of
 
 MOST_STEPS = 5000  # that a rule evaluates for a page
@@ -43,7 +43,7 @@ class Actions:
 
         def found() -> dict[str, Any]:
             return {
-                "attached": [_described(rule) for rule in _attached(row.path).read()],
+                "attached": [_described(rule) for rule in self._rules_of(row).read()],
                 "built_in": [
                     {"name": entry.name, "sentence": entry.sentence}
                     for entry in every_rule().values()
@@ -73,9 +73,14 @@ class Actions:
         """Request the training to stop at its next saved step: {"reason": "…"}."""
         row, _ = run_of(self._board, request)
         body = await body_of(request)
-        content = {"reason": _reason(body), "finding_id": None, "stop_at_step": None}
+        reason = _reason(body)
+        content = {"reason": reason, "finding_id": None, "stop_at_step": None}
 
         def write() -> None:
+            watched = self._board.watched_run(row)
+            if watched is not None:
+                watched.stop(reason)
+                return
             storage = open_storage(row.path)
             if storage.exists(END_MARKER):
                 raise SMDebugRuntimeError("The run has ended: no training is left to stop.")
@@ -119,20 +124,24 @@ class Actions:
             {"rule": rule_answer(results[0], has_checked=True), "log": log_answer(results)}
         )
 
+    def _rules_of(self, row: Row) -> AttachedRules:
+        watched = self._board.watched_run(row)
+        if watched is not None:
+            return watched.attached_rules()
+        storage = open_storage(row.path)
+        return AttachedRules(
+            storage.location, storage, lambda: configurations(open_run(row.path), None)
+        )
+
     async def _changed(
         self,
         request: Request,
         change: Callable[[AttachedRules], tuple[RuleConfiguration, ...]],
     ) -> Response:
         row, reader = run_of(self._board, request)
-        rules = await run_in_threadpool(lambda: change(_attached(row.path)))
+        rules = await run_in_threadpool(lambda: change(self._rules_of(row)))
         await run_in_threadpool(reader.use_rules)
         return JSONResponse({"attached": [_described(rule) for rule in rules]})
-
-
-def _attached(path: str) -> AttachedRules:
-    storage = open_storage(path)
-    return AttachedRules(storage.location, storage, lambda: configurations(open_run(path), None))
 
 
 def _described(rule: RuleConfiguration) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,21 @@ from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
 from smdebug.runs.diagnosing import not_checked_in_words
 from smdebug.runs.rule_results import RuleResult
+from smdebug.service.run_status import RunSnapshot
+from smdebug.ui.answer_types import (
+    IssueAnswer,
+    LogAnswer,
+    LogLine,
+    RowAnswer,
+    RuleAnswer,
+    RunAnswer,
+    Runs,
+    SeriesAnswer,
+)
 from smdebug.ui.board import Board, Row
-from smdebug.ui.glance import configuration_of
+from smdebug.ui.costs import Estimate, estimate
+from smdebug.ui.deployed import in_full, in_list
+from smdebug.ui.glance import Glance, configuration_of, timed
 from smdebug.ui.matrices import Window
 from smdebug.ui.network_order import in_order, layers_of, modules_of
 from smdebug.ui.pyramid import Stretches
@@ -28,77 +41,75 @@ MOST_LOG_LINES = 2000
 _MOST_WHERE = 200
 
 
-class Runs(TypedDict):
-    """The list of runs."""
-
-    version: int
-    runs: list[dict[str, Any]]
-    errors: list[str]
-
-
-class RunAnswer(TypedDict):
-    """One run: its progress, its diagnosis, and what it holds."""
-
-    id: str
-    name: str
-    path: str
-    version: int
-    state: str
-    error: str
-    steps: int
-    steps_read: int
-    steps_checked: int
-    first_step: int | None
-    last_step: int | None
-    first_saved: float | None
-    last_saved: float | None
-    workers: list[str]
-    issues: list[dict[str, Any]]
-    rules: list[dict[str, Any]]
-    not_checked: list[str]
-    series: list[dict[str, Any]]
-    kinds: list[dict[str, Any]]
-    statistics: list[str]
-    modes: list[list[Any]]
-    damaged: list[list[str]]
-    configuration: dict[str, Any]
-
-
-class SeriesAnswer(TypedDict):
-    """A scalar over a window of steps: each part with its extremes."""
-
-    name: str
-    first: list[int]
-    last: list[int]
-    low: list[float | None]
-    high: list[float | None]
-    not_finite: list[int]
-    exact: bool
-    total: int
-
-
 def runs_answer(board: Board) -> Runs:
     """Return the list of runs."""
     return {
         "version": board.version,
-        "runs": [row_answer(row) for row in board.rows],
+        "looking": board.is_looking,
+        "places": [escaped(place) for place in board.listing.names],
+        "runs": [row_answer(board, row) for row in board.rows],
         "errors": list(board.errors.values()),
     }
 
 
-def row_answer(row: Row) -> dict[str, Any]:
+def row_answer(board: Board, row: Row) -> RowAnswer:
     """Return one run of the list."""
-    return {"id": row.id, "name": row.name, "path": escaped(row.path), **row.glance.to_dict()}
+    glance = row.glance
+    snapshot = snapshot_of(board, row)
+    cost = cost_of(row)
+    return {
+        "id": row.id,
+        "name": row.name,
+        "path": escaped(row.path),
+        "state": glance.state,
+        "error": glance.error,
+        "note": glance.note,
+        "steps": glance.steps,
+        "last_step": glance.last_step,
+        "first_saved": glance.first_saved,
+        "last_saved": glance.last_saved,
+        "duration": glance.duration,
+        "workers": glance.workers,
+        "loss_name": glance.loss_name,
+        "loss": glance.loss,
+        "curve": list(glance.curve),
+        "issues": glance.issues,
+        "issue": glance.issue,
+        "since": glance.since,
+        "checked": glance.checked,
+        "check": board.check_of(row),
+        "configuration": dict(glance.configuration),
+        "cost": cost.dollars,
+        "cost_title": cost.title,
+        "deployed": None if snapshot is None else in_list(snapshot),
+    }
 
 
-def run_answer(row: Row, reader: RunReader) -> RunAnswer:
+def snapshot_of(board: Board, row: Row) -> RunSnapshot | None:
+    """Return what the table of a deployed debugger has about the run; None without one."""
+    return None if board.deployed is None else board.deployed.snapshot(row.path)
+
+
+def cost_of(row: Row) -> Estimate:
+    """Return what the run has cost so far."""
+    glance = row.glance
+    return estimate(
+        glance.steps, glance.workers, is_remote=row.is_remote, is_deployed=row.is_deployed
+    )
+
+
+def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
     """Return everything but the charts of a run."""
+    snapshot, cost = snapshot_of(board, row), cost_of(row)
+    glance = Glance() if reader.trial is None else timed(Glance(), reader.trial, reader.steps)
     trial, following, steps = reader.trial, reader.following, reader.steps
     results = [] if following is None else following.results
     reasons = {result.name: result.not_checked for result in results if result.not_checked}
     state = "ended" if reader.has_ended else "training" if steps else "waiting"
     if trial is None:
         state = "unreadable" if reader.error else "reading"
+    if row.glance.state == "gone":
+        state = "gone"
     has_checked = reader.steps_checked > 0
     return {
         "id": row.id,
@@ -107,19 +118,22 @@ def run_answer(row: Row, reader: RunReader) -> RunAnswer:
         "version": reader.version,
         "state": state,
         "error": reader.error,
+        "notes": [*([glance.note] if glance.note else []), *reader.notes.values()],
         "steps": len(steps),
         "steps_read": reader.steps_read,
         "steps_checked": reader.steps_checked,
         "first_step": steps[0] if steps else None,
         "last_step": steps[-1] if steps else None,
-        "first_saved": trial.saved_at(steps[0]) if trial is not None and steps else None,
-        "last_saved": trial.saved_at(steps[-1]) if trial is not None and steps else None,
+        "first_saved": glance.first_saved,
+        "last_saved": glance.last_saved,
+        "duration": glance.duration,
         "workers": [] if trial is None else [escaped(name) for name in trial.workers()],
         "issues": [issue_answer(issue) for issue in reader.issues],
         "rules": [rule_answer(result, has_checked) for result in results],
         "not_checked": not_checked_in_words(reasons) if reader.has_ended else [],
         "series": [
-            {"name": name, "count": len(each)} for name, each in sorted(reader.series.items())
+            {"name": escaped(name), "count": len(each)}
+            for name, each in sorted(reader.series.items())
         ],
         "kinds": [
             {"name": kind, "tensors": len(each.names), "joined": each.steps_in_a_stretch}
@@ -129,13 +143,17 @@ def run_answer(row: Row, reader: RunReader) -> RunAnswer:
         "modes": [list(stretch) for stretch in reader.modes[:1000]],
         "damaged": [[escaped(a), escaped(b)] for a, b in list(reader.damaged.items())[:100]],
         "configuration": {} if trial is None else configuration_of(trial),
+        "cost": cost.dollars,
+        "cost_title": cost.title,
+        "deployed": None if snapshot is None else in_full(snapshot),
     }
 
 
-def issue_answer(issue: Issue) -> dict[str, Any]:
+def issue_answer(issue: Issue) -> IssueAnswer:
     """Return a problem with its parts in words."""
     return {
-        **_escaped(issue.to_dict()),
+        "rules": [escaped(rule) for rule in issue.rules],
+        "since": issue.since,
         "headline": escaped(headline(issue)),
         "sentence": escaped(sentence(issue.what)),
         "where": [escaped(place) for place in issue.where[:_MOST_WHERE]],
@@ -143,7 +161,7 @@ def issue_answer(issue: Issue) -> dict[str, Any]:
     }
 
 
-def rule_answer(result: RuleResult, has_checked: bool) -> dict[str, Any]:
+def rule_answer(result: RuleResult, has_checked: bool) -> RuleAnswer:
     """Return the result of a rule so far."""
     state = "waiting"
     if result.error:
@@ -164,9 +182,9 @@ def rule_answer(result: RuleResult, has_checked: bool) -> dict[str, Any]:
     }
 
 
-def log_answer(results: Iterable[RuleResult]) -> dict[str, Any]:
+def log_answer(results: Iterable[RuleResult]) -> LogAnswer:
     """Return what the rules reported, in the order of steps."""
-    lines = [
+    lines: list[LogLine] = [
         {
             "step": found.step,
             "mode": found.mode,
@@ -178,7 +196,7 @@ def log_answer(results: Iterable[RuleResult]) -> dict[str, Any]:
         for found in result.found
         for finding in (found.findings or ({},))
     ]
-    lines.sort(key=lambda line: int(str(line["step"])))
+    lines.sort(key=lambda line: line["step"])
     return {"total": len(lines), "lines": lines[:MOST_LOG_LINES]}
 
 

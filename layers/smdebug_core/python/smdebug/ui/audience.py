@@ -41,6 +41,12 @@ class Audience:
             return [run for run in self._pages if run != self.LIST]
 
     @property
+    def has_list(self) -> bool:
+        """Whether a page shows the list of runs."""
+        with self._lock:
+            return self.LIST in self._pages
+
+    @property
     def is_empty(self) -> bool:
         with self._lock:
             return not self._pages

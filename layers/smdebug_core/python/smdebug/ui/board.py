@@ -7,31 +7,32 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
-from smdebug.diagnosis.wording import in_a_line
 from smdebug.exceptions import SMDebugError
 from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.plain_text import escaped
-from smdebug.runs.opening import refuse_a_file
-from smdebug.runs.watched_places import runs_in
+from smdebug.service.client import Debugger, WatchedRun
 from smdebug.service.records import RequestedRule
-from smdebug.storage import Storage, open_storage
-from smdebug.storage.folder import FolderStorage
+from smdebug.storage import open_storage
 from smdebug.ui.cache import Cache
-from smdebug.ui.glance import Glance, configuration_of, finite, glance_at
-from smdebug.ui.local_runs import runs_below
+from smdebug.ui.deployed import Deployed, with_verdict
+from smdebug.ui.glance import Glance, Glancer
+from smdebug.ui.places import FoundRun, Listing, Place, Source
 from smdebug.ui.reading import RunReader
+from smdebug.ui.summary import summary_of
 
-MOST_RUNS = 5000
 MOST_OPEN = 3
 """Runs whose charts are kept in memory."""
 _SLICE = 0.05  # seconds for which queries of a run may wait
-_LIST_EVERY = 5.0
-_FOLDER_EVERY, _BUCKET_EVERY = 0.3, 10.0
+_IDLE = 5.0
+_FOLDER_EVERY, _BUCKET_EVERY, _TABLE_EVERY = 0.3, 10.0, 2.0
 _GLANCES_AT_A_TIME = 8
+_GONE = "The run was deleted."
+_UNSEEN = 6.0
+"""How many times more rarely places are listed while no page shows the list."""
 
 
 @dataclass
@@ -42,7 +43,8 @@ class Row:
     path: str
     name: str
     is_remote: bool
-    ended: bool = False
+    is_deployed: bool = False
+    stamp: int = 0
     glance: Glance = field(default_factory=Glance)
     glanced_at: float | None = None
 
@@ -56,28 +58,36 @@ class Board:
         rules: Sequence[RequestedRule] | None = None,
         rule_file: str | None = None,
         *,
+        debugger: Debugger | None = None,
         cache: Cache | None = None,
         clock: Callable[[], float] = time.monotonic,
-        known_runs: Callable[[], Sequence[tuple[str, Glance]]] | None = None,
     ):
-        for path in paths:
-            refuse_a_file(path)
+        names = list(dict.fromkeys(paths))
+        self.deployed = None if debugger is None else Deployed(debugger)
+        places: list[Source] = [Place(path, is_single=len(names) == 1) for path in names]
+        self.listing = Listing(places if self.deployed is None else [*places, self.deployed])
         self.lock = threading.RLock()
         self.version = 0
-        self.errors: dict[str, str] = {}
-        """Places that could not be listed, with the reason."""
         self.rules = rules
         self.rule_file = rule_file
-        self._paths = list(dict.fromkeys(paths))
-        self._known_runs = known_runs
         self._cache = cache or Cache(None)
         self._clock = clock
         self._rows: dict[str, Row] = {}
         self._readers: OrderedDict[str, RunReader] = OrderedDict()
         self._looked_at: dict[str, float] = {}
-        self._listed_at: float | None = None
+        self._glancer = Glancer()
 
     # Queries
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Places that could not be listed, with the reason."""
+        return self.listing.errors
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a place was not listed yet."""
+        return self.listing.is_looking
 
     @property
     def rows(self) -> list[Row]:
@@ -87,6 +97,10 @@ class Board:
     def row(self, run_id: str) -> Row | None:
         return self._rows.get(run_id)
 
+    def check_of(self, row: Row) -> str:
+        """Return how far the verdict of a run is: `waiting`, `done`, `off`, or why there is none."""
+        return "done" if row.glance.issues is not None else "off"
+
     def reader(self, run_id: str) -> RunReader | None:
         """Return what reads that run, begun now if it is not open; None if there is no such run."""
         with self.lock:
@@ -95,11 +109,22 @@ class Board:
                 return None
             known = self._readers.get(run_id)
             if known is None:
-                known = self._readers[run_id] = RunReader(row.path, self.rules)
+                trial = self._glancer.take(row.path)
+                known = RunReader(row.path, self._rules_of(row), trial=trial)
+                self._readers[run_id] = known
             self._readers.move_to_end(run_id)
             while len(self._readers) > MOST_OPEN:
                 self._readers.popitem(last=False)
             return known
+
+    def _rules_of(self, row: Row) -> Sequence[RequestedRule] | None:
+        if self.rules is None and row.is_deployed and self.deployed is not None:
+            return self.deployed.rules(row.path)
+        return self.rules
+
+    def watched_run(self, row: Row) -> WatchedRun | None:
+        """Return the run in a deployed debugger; None for any other run."""
+        return self.deployed.run(row.path) if self.deployed and row.is_deployed else None
 
     # Work
 
@@ -109,96 +134,109 @@ class Board:
         `open_runs` are those that a page shows; others, and a list that no page shows, cost nothing.
         """
         now = self._clock()
-        if self._listed_at is None or (list_is_open and now - self._listed_at >= self._list_every):
-            self.find_runs()
-            self._listed_at = now
-        pause = _FOLDER_EVERY if open_runs else _LIST_EVERY
+        self.find_runs(patience=1.0 if list_is_open else _UNSEEN)
+        pause = _FOLDER_EVERY if open_runs else _IDLE
         for run_id in open_runs:
             pause = min(pause, self._advance(run_id))
         if pause and list_is_open and self._glance_at_some(now):
             pause = 0.0
         return pause
 
-    @property
-    def _list_every(self) -> float:
-        return _BUCKET_EVERY if any(row.is_remote for row in self._rows.values()) else _LIST_EVERY
+    def find_runs(self, *, local_only: bool = False, patience: float = 1.0) -> None:
+        """List the places that are due, add the runs that are new, and mark those that are gone."""
+        errors, looking = dict(self.errors), self.is_looking
+        if not self.listing.update(self._clock(), local_only=local_only, patience=patience):
+            return
+        found = {id_of(run.path): run for run in self.listing.runs}
+        with self.lock:
+            for run_id, run in found.items():
+                self._add(run_id, run)
+            for run_id in self._rows.keys() - found.keys():
+                row = self._rows[run_id]
+                if row.glance.state != "gone":
+                    self._set(row, replace(row.glance, state="gone", error=_GONE))
+                    if run_id in self._readers:
+                        self._readers[run_id].note("gone", f"{_GONE} What was read of it is shown.")
+            if self.errors != errors or self.is_looking != looking:
+                self.version += 1
+
+    def _add(self, run_id: str, run: FoundRun) -> None:
+        row = self._rows.get(run_id)
+        if row is None:
+            row = Row(
+                run_id, run.path, escaped(run.name), run.is_remote, run.is_deployed, run.stamp
+            )
+            self._rows[run_id] = row
+            if not run.is_remote:
+                self._recall(row)
+            self.version += 1
+        elif row.glance.state == "gone" or (row.glance.state == "ended" and run.stamp != row.stamp):
+            row.stamp = run.stamp
+            row.glance, row.glanced_at = Glance(), None
+            self._glancer.take(run.path)
+            self._readers.pop(run_id, None)
+            self.version += 1
+        if run.is_deployed:
+            row.is_deployed = True
+            self._set(row, row.glance)
 
     def _advance(self, run_id: str) -> float:
         reader, row = self.reader(run_id), self.row(run_id)
         if reader is None or row is None:
             return _FOLDER_EVERY
+        is_behind = reader.is_behind and not reader.error
         every = _BUCKET_EVERY if row.is_remote else _FOLDER_EVERY
+        if row.is_deployed:
+            every = _TABLE_EVERY
         due = self._looked_at.get(run_id, -every) + every - self._clock()
-        if due > 0 and not (reader.is_behind and not reader.error):
+        if due > 0 and not is_behind:
             return due
+        if row.is_deployed and due <= 0 and not self._has_news(row, reader) and not is_behind:
+            self._looked_at[run_id] = self._clock()
+            return every
         if reader.has_ended and not reader.is_behind and not reader.error:
             return every
         self._looked_at[run_id] = self._clock()
         more = reader.advance(_SLICE)
-        self._note(row, reader)
+        self._set(row, summary_of(row.glance, reader))
+        row.glanced_at = self._clock()
         return 0.0 if more else every
 
-    def find_runs(self) -> None:
-        """List the places, and add the runs that are new."""
-        found: list[tuple[str, str, Storage]] = []
-        for path in self._paths:
-            try:
-                found += self._below(path)
-                self._forget_error(path)
-            except SMDebugError as error:
-                self._note_error(path, error)
-        with self.lock:
-            known = set(self._rows)
-            for path, name, storage in found:
-                self._add(path, name, storage)
-            gone = known - {id_of(path) for path, _, _ in found}
-            for run_id in gone if not self.errors else ():
-                row = self._rows[run_id]
-                if row.glance.state != "gone":
-                    row.glance = replace(row.glance, state="gone", error="The run was deleted.")
-                    self.version += 1
-
-    def _below(self, path: str) -> list[tuple[str, str, Storage]]:
-        storage = open_storage(path)
-        own_name = escaped(storage.location.rstrip("/").rpartition("/")[2]) or path
-        if next(iter(storage.list(COLLECTIONS_FOLDER)), None) is not None:
-            return [(path, own_name, storage)]
-        is_local = isinstance(storage, FolderStorage)
-        below = runs_below(storage.location) if is_local else runs_in(storage)
-        names = list(islice(below, MOST_RUNS))
-        base = path.rstrip("/")
-        several = len(self._paths) > 1
-        found = [
-            (f"{base}/{name}", f"{own_name}/{name}" if several else name, storage) for name in names
-        ]
-        return found or [(path, own_name, storage)]
-
-    def _add(self, path: str, name: str, storage: Storage) -> None:
-        run_id = id_of(path)
-        row = self._rows.get(run_id)
-        if row is None:
-            remote = storage.concurrency > 1
-            row = self._rows[run_id] = Row(run_id, path, escaped(name), remote)
-            if not remote:
-                self._recall(row)
-            self.version += 1
-        elif row.glance.state == "gone":
-            row.glance, row.glanced_at = Glance(), None
-            self._readers.pop(run_id, None)
-            self.version += 1
+    def _has_news(self, row: Row, reader: RunReader) -> bool:
+        """Look into the table; return whether the run's files are worth a look, too."""
+        assert self.deployed is not None
+        try:
+            is_news = self.deployed.look(row.path)
+        except SMDebugError as error:
+            reader.note("deployed", str(error))
+            return True  # the files may be readable all the same
+        reader.note("deployed", "")
+        if is_news:
+            reader.touch()
+            self._set(row, row.glance)
+        return is_news or reader.trial is None
 
     def _glance_at_some(self, now: float) -> bool:
         """Summarise a few runs that are new or have not ended; return whether others wait."""
         waiting = [row for row in self.rows if self._is_due(row, now)]
-        for row in waiting[:_GLANCES_AT_A_TIME]:
-            if row.glanced_at is None and row.is_remote and self._recall(row):
-                continue
-            glance = glance_at(row.path)
-            known = row.glance
-            glance = replace(glance, issues=known.issues, issue=known.issue, since=known.since)
-            row.glanced_at = now
-            self._set(row, glance)
+        some = waiting[:_GLANCES_AT_A_TIME]
+        if any(row.is_remote for row in some):
+            with ThreadPoolExecutor(len(some)) as pool:
+                list(pool.map(self._glance_at, some))
+        else:
+            for row in some:
+                self._glance_at(row)
         return len(waiting) > _GLANCES_AT_A_TIME
+
+    def _glance_at(self, row: Row) -> None:
+        if row.glanced_at is None and row.is_remote and self._recall(row):
+            return
+        known, glance = row.glance, self._glancer.at(row.path)
+        row.glanced_at = self._clock()
+        if glance.steps < known.checked:  # another run has taken the place
+            known = Glance()
+        verdict = {name: getattr(known, name) for name in ("issues", "issue", "since", "checked")}
+        self._set(row, replace(glance, **verdict))
 
     def _recall(self, row: Row) -> bool:
         """Take what was kept of an ended run; return whether there was any."""
@@ -211,6 +249,7 @@ class Board:
             row.glance, row.glanced_at = Glance.from_dict(cached), self._clock()
         except (TypeError, SMDebugError):  # of another version, or the run is gone
             return False
+        self._set(row, row.glance)
         self.version += 1
         return True
 
@@ -222,67 +261,18 @@ class Board:
         return now - row.glanced_at >= (30.0 if row.is_remote else 10.0)
 
     def _set(self, row: Row, glance: Glance) -> None:
-        if glance != row.glance:
+        if row.is_deployed and self.deployed is not None:
+            snapshot = self.deployed.snapshot(row.path)
+            if snapshot is not None:
+                glance = with_verdict(glance, snapshot)
+        with self.lock:
+            if glance == row.glance and not row.is_deployed:
+                return
             row.glance = glance
             self.version += 1
-            if glance.state == "ended":
-                with suppress(SMDebugError):
-                    self._cache.put("glance", row.path, mark_of(row.path), glance.to_dict())
-
-    def _note(self, row: Row, reader: RunReader) -> None:
-        """Bring the row up to date with what was read of the run."""
-        if reader.trial is None:
-            if reader.error:
-                self._set(row, replace(row.glance, error=reader.error))
-            return
-        trial = reader.trial
-        checked = reader.following is not None and reader.steps_checked > 0
-        first = reader.issues[0] if reader.issues else None
-        steps = reader.steps
-        state = "ended" if reader.has_ended else "training" if steps else "waiting"
-        glance = replace(
-            row.glance,
-            state=state,
-            error=reader.error,
-            steps=len(steps),
-            last_step=steps[-1] if steps else None,
-            first_saved=trial.saved_at(steps[0]) if steps else None,
-            last_saved=trial.saved_at(steps[-1]) if steps else None,
-            workers=trial.num_workers,
-            configuration=configuration_of(trial),
-            issues=len(reader.issues) if checked else None,
-            issue="" if first is None else escaped(in_a_line(first)),
-            since=None if first is None else first.since,
-        )
-        name = row.glance.loss_name or loss_name(reader)
-        if name in reader.series and len(reader.series[name]):
-            values = reader.series[name].between(None, None, 48).high
-            glance = replace(
-                glance,
-                loss_name=name,
-                loss=finite(float(reader.series[name].values[-1])),
-                curve=tuple(finite(float(value)) for value in values),
-            )
-        self._set(row, glance)
-        row.glanced_at = self._clock()
-
-    def _note_error(self, path: str, error: SMDebugError) -> None:
-        text = escaped(" ".join(str(error).split()))
-        if self.errors.get(path) != text:
-            self.errors[path] = text
-            self.version += 1
-
-    def _forget_error(self, path: str) -> None:
-        if self.errors.pop(path, None) is not None:
-            self.version += 1
-
-
-def loss_name(reader: RunReader) -> str:
-    """Return the most likely name of the training loss."""
-    names = list(reader.series)
-    return next((name for name in names if name.lower() == "loss"), "") or next(
-        (name for name in names if "loss" in name.lower()), ""
-    )
+        if glance.state == "ended" and not row.is_deployed:
+            with suppress(SMDebugError):
+                self._cache.put("glance", row.path, mark_of(row.path), glance.to_dict())
 
 
 def id_of(path: str) -> str:
@@ -297,4 +287,4 @@ def mark_of(path: str) -> str:
     return "" if key is None else hashlib.sha256(storage.read(key)).hexdigest()
 
 
-__all__ = ["MOST_OPEN", "Board", "Row", "id_of", "loss_name"]
+__all__ = ["MOST_OPEN", "Board", "Row", "id_of"]

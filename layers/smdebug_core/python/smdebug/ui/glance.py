@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,7 +15,9 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.plain_text import escaped
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
+from smdebug.runs.training_loss import most_likely_loss
 from smdebug.trials import Trial
+from smdebug.ui.times import clock_note, duration_of
 
 CURVE = 48
 """Values of the loss in the list."""
@@ -21,6 +25,9 @@ _SAMPLED_STEPS = 48
 _MOST_PARAMETERS = 200
 _LONGEST = 200
 _COMMIT = 12
+MOST_FOLLOWED = 128
+"""Runs that have not ended, of which the list of steps is kept."""
+_MISSING = float("nan")  # compared by identity: a loss may be NaN
 _CONFIGURATIONS: WeakKeyDictionary[Trial, dict[str, Any]] = WeakKeyDictionary()
 
 
@@ -35,6 +42,9 @@ class Glance:
     last_step: int | None = None
     first_saved: float | None = None
     last_saved: float | None = None
+    duration: float | None = None
+    note: str = ""
+    """What is wrong with the times above."""
     workers: int = 0
     loss_name: str = ""
     loss: float | None = None
@@ -45,8 +55,9 @@ class Glance:
     issue: str = ""
     """The first problem in a line."""
     since: int | None = None
+    checked: int = 0
+    """How many saved steps the rules have evaluated."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    cost: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -58,59 +69,102 @@ class Glance:
         return cls(**{**payload, "curve": tuple(payload.get("curve", ()))})
 
 
-def glance_at(path: str) -> Glance:
-    """Read what the list of runs shows of a run."""
-    try:
-        return _of(open_run(path))
-    except MissingCollectionFiles:
-        return Glance(state="waiting")
-    except SMDebugError as error:
-        return Glance(state="unreadable", error=escaped(" ".join(str(error).split())))
+class Glancer:
+    """Summarises runs. Of a run that has not ended, only what is new is read the next time."""
+
+    def __init__(self, most: int = MOST_FOLLOWED):
+        self._most = most
+        self._followed: OrderedDict[str, _Followed] = OrderedDict()
+
+    def at(self, path: str) -> Glance:
+        """Return what the list of runs shows of a run."""
+        followed = self._followed.pop(path, None)
+        try:
+            if followed is None:
+                followed = _Followed(open_run(path))
+            found = followed.glance()
+        except MissingCollectionFiles:
+            return Glance(state="waiting")
+        except SMDebugError as error:
+            return Glance(state="unreadable", error=escaped(" ".join(str(error).split())))
+        if found.state != "ended":
+            self._followed[path] = followed
+            while len(self._followed) > self._most:
+                self._followed.popitem(last=False)
+        return found
+
+    def take(self, path: str) -> Trial | None:
+        """Return the open run, which is no longer followed here; None if it is not open."""
+        followed = self._followed.pop(path, None)
+        return None if followed is None else followed.trial
 
 
-def _of(trial: Trial) -> Glance:
-    steps = trial.steps()
-    name, losses = _losses(trial, steps)
-    return Glance(
-        state="ended" if trial.loaded_all_steps else "training" if steps else "waiting",
+class _Followed:
+    """A run with what was read of it for its summary."""
+
+    def __init__(self, trial: Trial):
+        self.trial = trial
+        self._name = ""
+        self._losses: dict[int, float] = {}
+
+    def glance(self) -> Glance:
+        trial = self.trial
+        steps = trial.steps()
+        ended = trial.loaded_all_steps
+        if ended:  # steps may have come before the end and after the question
+            steps = trial.steps()
+        losses = self._read_losses(steps)
+        return replace(
+            timed(Glance(), trial, steps),
+            state="ended" if ended else "training" if steps else "waiting",
+            workers=trial.num_workers,
+            loss_name=self._name,
+            loss=finite(losses[-1]) if losses else None,
+            curve=curve_of(losses),
+            configuration=configuration_of(trial),
+        )
+
+    def _read_losses(self, steps: list[int]) -> list[float]:
+        """Return the training loss at some of the saved steps, each read once."""
+        try:
+            if self.trial.observations.exist:
+                self._name = self._name or most_likely_loss(self.trial.observations.series_names())
+                chosen, value = thinned(steps, _SAMPLED_STEPS), self._observed
+            else:
+                names = self.trial.tensor_names(collection="losses")
+                self._name = self._name or most_likely_loss(names)
+                known = self.trial.tensor(self._name).steps() if self._name else []
+                chosen, value = thinned(known, _SAMPLED_STEPS), self._saved
+            if not self._name:
+                return []
+            for step in chosen:
+                if step not in self._losses:
+                    self._losses[step] = value(step)
+        except SMDebugError:  # the rest of the run can be shown
+            return []
+        found = [self._losses[step] for step in chosen]
+        return [loss for loss in found if loss is not _MISSING]
+
+    def _observed(self, step: int) -> float:
+        rows = self.trial.observations.at(step).series(self._name)
+        return float(rows[-1, 3]) if len(rows) else _MISSING
+
+    def _saved(self, step: int) -> float:
+        return float(self.trial.tensor(self._name).reduction_value(step, "mean"))
+
+
+def timed(glance: Glance, trial: Trial, steps: Sequence[int]) -> Glance:
+    """Return the summary with the steps of a run, and their times."""
+    first, last = (trial.saved_at(steps[at]) if steps else None for at in (0, -1))
+    return replace(
+        glance,
         steps=len(steps),
         last_step=steps[-1] if steps else None,
-        first_saved=trial.saved_at(steps[0]) if steps else None,
-        last_saved=trial.saved_at(steps[-1]) if steps else None,
-        workers=trial.num_workers,
-        loss_name=name,
-        loss=finite(losses[-1]) if losses else None,
-        curve=curve_of(losses),
-        configuration=configuration_of(trial),
+        first_saved=first,
+        last_saved=last,
+        duration=duration_of(first, last),
+        note=clock_note(first, last, time.time()),
     )
-
-
-def _losses(trial: Trial, steps: list[int]) -> tuple[str, list[float]]:
-    """Return the name of the training loss and its values at some of the saved steps."""
-    try:
-        if trial.observations.exist:
-            name = _loss_name(trial.observations.series_names())
-            rows = [
-                trial.observations.at(step).series(name) for step in thinned(steps, _SAMPLED_STEPS)
-            ]
-            return name, [float(each[-1, 3]) for each in rows if len(each)]
-        names = trial.tensor_names(collection="losses")
-        name = _loss_name(names)
-        if not name:
-            return "", []
-        tensor = trial.tensor(name)
-        chosen = thinned(tensor.steps(), _SAMPLED_STEPS)
-        return name, [float(tensor.reduction_value(step, "mean")) for step in chosen]
-    except SMDebugError:
-        return "", []
-
-
-def _loss_name(names: list[str]) -> str:
-    lower = {name.lower(): name for name in names}
-    for wanted in ("loss", "train_loss", "training_loss"):
-        if wanted in lower:
-            return lower[wanted]
-    return next((name for name in names if "loss" in name.lower()), "")
 
 
 def curve_of(losses: list[float]) -> tuple[float | None, ...]:

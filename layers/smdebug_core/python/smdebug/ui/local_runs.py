@@ -9,8 +9,7 @@ import os
 from collections.abc import Iterator
 
 from smdebug.files.names import COLLECTIONS_FOLDER
-
-DEEPEST = 4  # folders between a place and its runs
+from smdebug.runs.watched_places import DEEPEST
 
 
 def runs_below(folder: str, prefix: str = "", depth: int = 1) -> Iterator[str]:

@@ -26,13 +26,13 @@ class Endpoint:
     query: tuple[str, ...] = ()
     method: str = "GET"
     answer: str = ""
-    """The name of a `TypedDict` in `answers`."""
+    """The name of a `TypedDict` in `answer_types`."""
     media: str = "application/json"
 
 
 def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI document of these addresses."""
-    from smdebug.ui import answers
+    from smdebug.ui import answer_types
 
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         if each.media == "application/octet-stream":
             schema = {"type": "string", "format": "binary"}
         if each.answer:
-            schemas[each.answer] = schema_of(getattr(answers, each.answer))
+            schemas[each.answer] = schema_of(getattr(answer_types, each.answer))
             schema = {"$ref": f"#/components/schemas/{each.answer}"}
         operation: dict[str, Any] = {
             "summary": (each.handler.__doc__ or "").strip().splitlines()[0],

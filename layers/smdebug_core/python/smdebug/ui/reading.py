@@ -46,6 +46,7 @@ class RunReader:
         path: str,
         rules: Sequence[RequestedRule] | None = None,
         *,
+        trial: Trial | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         self.path = path
@@ -63,10 +64,14 @@ class RunReader:
         """Changes of facts: step, name, value."""
         self.damaged: dict[str, str] = {}
         self.has_ended = False
+        self.notes: dict[str, str] = {}
+        """What else a reader of the page must know, by its subject."""
         self.following: Following | None = None
+        self._given = trial
         self._rules = rules
         self._clock = clock
         self._read_through = -1
+        self._attempt: Any = None
         self._last_facts: dict[str, Any] = {}
         self._saved: SavedValues | None = None
 
@@ -104,6 +109,22 @@ class RunReader:
         series = sum(each.nbytes for each in self.series.values())
         return series + sum(each.nbytes for each in self.kinds.values())
 
+    def note(self, subject: str, text: str) -> None:
+        """Show a sentence on the page of the run; "" takes back the one about that subject."""
+        text = escaped(" ".join(text.split()))
+        with self.lock:
+            if self.notes.get(subject, "") == text:
+                return
+            self.notes.pop(subject, None)
+            if text:
+                self.notes[subject] = text
+            self.version += 1
+
+    def touch(self) -> None:
+        """Tell the pages that something has changed."""
+        with self.lock:
+            self.version += 1
+
     # Reading
 
     def advance(self, seconds: float) -> bool:
@@ -129,7 +150,8 @@ class RunReader:
             self.version += 1
 
     def _open(self) -> None:
-        trial = open_run(self.path)  # seconds for a long run, so without the lock
+        trial = self._given or open_run(self.path)  # seconds for a long run, so without the lock
+        self._given = None
         with self.lock:
             self.trial = trial
             self.use_rules()
@@ -156,11 +178,26 @@ class RunReader:
             if trial.loaded_all_steps:  # steps may have come before the end and after the question
                 self.steps = trial.steps()
                 self.has_ended = True
+        self._notice_another_attempt(trial)
         if len(self.steps) != known or self.has_ended != had_ended:
             self.version += 1
         self._read_steps(trial, until)
         if self.steps_read >= len(self.steps):
             self._check_steps(until)
+
+    def _notice_another_attempt(self, trial: Trial) -> None:
+        """Read everything again if the training was started again, which may have replaced any step."""
+        meta = trial.collection_manager.meta
+        attempt = meta.get("run_id"), meta.get("training_run")
+        if attempt == self._attempt:
+            return
+        if self._attempt is not None:
+            self.series, self.kinds, self.modes, self.facts = {}, {}, [], []
+            self.damaged, self._last_facts, self._saved = {}, {}, None
+            self._read_through = -1
+            self.use_rules()
+            self.note("attempt", "The training was started again: this is the newest attempt.")
+        self._attempt = attempt
 
     def _read_steps(self, trial: Trial, until: float) -> None:
         at = self._count_through(self._read_through)

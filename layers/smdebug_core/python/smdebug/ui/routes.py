@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from smdebug.exceptions import SMDebugError
 from smdebug.plain_text import escaped
 from smdebug.ui import answers, tensors
+from smdebug.ui.answer_types import SeriesAnswer
 from smdebug.ui.audience import Audience
 from smdebug.ui.board import Board
 from smdebug.ui.reading import RunReader
@@ -74,14 +75,16 @@ class Routes:
     async def run(self, request: Request) -> Response:
         """Describe one run: its progress, its diagnosis, and what it holds."""
         row, reader = run_of(self.board, request)
-        return JSONResponse(await _locked(reader, lambda: answers.run_answer(row, reader)))
+        return JSONResponse(
+            await _locked(reader, lambda: answers.run_answer(self.board, row, reader))
+        )
 
     async def series(self, request: Request) -> Response:
         """Return a scalar over a window of steps, at the resolution of the screen."""
         _, reader = run_of(self.board, request)
         first, last = whole_number(request, "first"), whole_number(request, "last")
 
-        def found() -> answers.SeriesAnswer:
+        def found() -> SeriesAnswer:
             name = named(request, "name", reader.series, "series")
             pyramid = reader.series[name]
             window = pyramid.between(first, last, points(request))

@@ -6,12 +6,14 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
 
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.logger import get_logger
+from smdebug.service.client import Debugger
 from smdebug.service.records import RequestedRule
 from smdebug.ui.audience import Audience
 from smdebug.ui.board import Board
@@ -36,12 +38,13 @@ class UiServer:
         port: int = 0,
         allowed_hosts: Sequence[str] = (),
         cache: Cache | None = None,
+        debugger: Debugger | None = None,
         in_notebook: bool = False,
         token: str | None = None,
     ):
         self.token = token or secrets.token_urlsafe(24)
         self._cache = cache if cache is not None else Cache(default_folder())
-        self.board = Board(paths, rules, rule_file, cache=self._cache)
+        self.board = Board(paths, rules, rule_file, cache=self._cache, debugger=debugger)
         self.audience = Audience()
         self._socket = _listening(host, port)
         self._host = host
@@ -109,27 +112,23 @@ class UiServer:
 
     def _read(self) -> None:
         self._cache.trim()
+        with suppress(Exception):  # logged when a page asks for them
+            self.board.find_runs(local_only=True)
         while not self._stopping.is_set():
             if self.audience.is_empty:
                 self.audience.has_come.clear()
                 if self.audience.is_empty:  # no page was opened meanwhile
-                    self._first_listing()
                     self.audience.has_come.wait(_IDLE)
                 continue
             shown = self.audience.runs
             try:
-                pause = self.board.work(shown, list_is_open=not shown)
+                pause = self.board.work(shown, list_is_open=self.audience.has_list)
             except Exception:  # noqa: BLE001 - one run that surprises must not end the others
                 get_logger().exception("smdebug ui could not read a run")
                 pause = 1.0
             if pause:
                 self.audience.has_come.clear()
                 self.audience.has_come.wait(min(pause, 0.5))
-
-    def _first_listing(self) -> None:
-        """Find the runs before the first page asks for them."""
-        if not self.board.rows:
-            self.board.find_runs()
 
 
 class _Server(uvicorn.Server):

@@ -1,0 +1,42 @@
+"""What the list shows of a run that is read in full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from smdebug.diagnosis.wording import in_a_line
+from smdebug.plain_text import escaped
+from smdebug.runs.training_loss import most_likely_loss
+from smdebug.ui.glance import CURVE, Glance, configuration_of, finite, timed
+from smdebug.ui.reading import RunReader
+
+
+def summary_of(known: Glance, reader: RunReader) -> Glance:
+    """Return the summary of a run brought up to date with what was read of it."""
+    trial, steps = reader.trial, reader.steps
+    if trial is None:
+        return replace(known, error=reader.error) if reader.error else known
+    checked = reader.steps_checked
+    first = reader.issues[0] if reader.issues else None
+    glance = replace(
+        timed(known, trial, steps),
+        state="ended" if reader.has_ended else "training" if steps else "waiting",
+        error=reader.error,
+        workers=trial.num_workers,
+        configuration=configuration_of(trial),
+        issues=len(reader.issues) if checked else None,
+        issue="" if first is None else escaped(in_a_line(first)),
+        since=None if first is None else first.since,
+        checked=checked,
+    )
+    name = known.loss_name or most_likely_loss(list(reader.series))
+    pyramid = reader.series.get(name)
+    if pyramid is None or not len(pyramid):
+        return glance
+    values = pyramid.between(None, None, CURVE).high
+    return replace(
+        glance,
+        loss_name=name,
+        loss=finite(float(pyramid.values[-1])),
+        curve=tuple(finite(float(value)) for value in values),
+    )

@@ -1,0 +1,61 @@
+"""An S3 in this process, and its requests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from moto import mock_aws
+
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@contextmanager
+def an_s3() -> Iterator[Any]:
+    """Yield a client of an empty S3 in this process, with the bucket `runs`."""
+    with patch.dict(os.environ, CREDENTIALS), mock_aws():
+        for name in ("AWS_PROFILE", "SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK"):
+            os.environ.pop(name, None)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="runs")
+        yield client
+
+
+def copy_run(client: Any, folder: Any, bucket: str, prefix: str) -> None:
+    """Put the files of a run in a folder below a prefix."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            key = f"{prefix}/{file.relative_to(folder)}"
+            client.put_object(Bucket=bucket, Key=key, Body=file.read_bytes())
+
+
+@contextmanager
+def requests_to_s3() -> Iterator[list[tuple[str, str]]]:
+    """Yield the requests that are made meanwhile: the operation, and its key or prefix."""
+    from smdebug.storage.s3 import S3Storage
+
+    seen: list[tuple[str, str]] = []
+    made = S3Storage._new_client
+
+    def noting(self: Any) -> Any:
+        client = made(self)
+        if not getattr(client, "is_noted", False):
+            client.is_noted = True
+
+            def note(params: Any, model: Any, **_more: Any) -> None:
+                seen.append((model.name, params.get("Key") or params.get("Prefix", "")))
+
+            client.meta.events.register("provide-client-params.s3", note)
+        return client
+
+    with patch.object(S3Storage, "_new_client", noting):
+        yield seen
