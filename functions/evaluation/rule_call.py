@@ -20,12 +20,12 @@ from smdebug.exceptions import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smdebug.rules.measurements import note_damage
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_sets import documentation_of
 from smdebug.service.records import RuleConfiguration
 from smdebug.storage import Storage
 from smdebug.trials.as_of import AsOfTrial
+from smdebug.trials.damaged_values import note_damage
 from smdebug.trials.listed_history import ListedHistory
 from smdebug.trials.opening import read_collections
 

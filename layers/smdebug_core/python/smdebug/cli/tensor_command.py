@@ -63,6 +63,7 @@ def command(
 
     trial = open_path(path, attempt)
     if not trial.has_tensor(name):
+        warn_of_unread_files(trial)
         raise click.UsageError(_unknown_tensor(name, trial.tensor_names()))
     if worker is not None and worker not in trial.workers():
         known = ", ".join(trial.workers()[:8])
@@ -175,5 +176,9 @@ def _unknown_tensor(name: str, known: list[str]) -> str:
 
     close = get_close_matches(name, known, n=3, cutoff=0.4)
     close = close or [item for item in known if name.lower() in item.lower()][:3]
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"Tensors: {', '.join(known[:8])}."
+    hint = f"Did you mean {' or '.join(close)}?" if close else _known_in_words(known)
     return f"The run has no tensor {name!r}. {hint}"
+
+
+def _known_in_words(known: list[str]) -> str:
+    return f"Tensors: {', '.join(known[:8])}." if known else "It has no tensors that can be read."

@@ -15,10 +15,12 @@ from smdebug.cli.completers import complete_place, complete_rule_or_all
 from smdebug.cli.diagnosis_output import issue_lines
 from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
-from smdebug.cli.output import number, output_options, print_json_line
+from smdebug.cli.output import number, output_options, print_json_line, print_note
+from smdebug.cli.partial_reads import code_despite, unread_file_warnings
 
 if TYPE_CHECKING:
     from smdebug.runs.following import Change
+    from smdebug.runs.left_out import LeftOut
     from smdebug.runs.live_run import LiveRun
 
 _FOLDER_INTERVAL, _BUCKET_INTERVAL = 1.0, 10.0
@@ -72,10 +74,10 @@ def command(
       smdebug watch s3://bucket/experiments --rule VanishingGradient
       smdebug watch runs/a --json | jq .
 
-    With --json each event is a line of JSON: `progress`, `opened`, `resolved`, `failed`, `ended`.
+    With --json each event is a line of JSON: `progress`, `opened`, `resolved`, `failed`, `ended`, `unread`.
 
-    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a run could not be read, a rule
-    failed, or nothing was checked in a run that has ended.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if a run or part of it could not be
+    read, a rule failed, or nothing was checked in a run that has ended.
     """
     from smdebug.runs.watched_places import WatchedPlaces
 
@@ -96,7 +98,12 @@ def command(
     except KeyboardInterrupt:
         pass  # the usual end of watching
     show.end(places.runs)
-    return _code(places.runs)
+    gaps = []
+    for run in places.runs:
+        if unread := _unread(run):
+            show.unread(run, unread)
+            gaps += unread
+    return code_despite(gaps, _code(places.runs))
 
 
 def _refuse_unknown(rules: Sequence[str], rule_file: str | None) -> None:
@@ -122,6 +129,13 @@ def _code(runs: Sequence[LiveRun]) -> int:
         return exit_codes.FAILED
     found = any(run.following is not None and run.following.issues for run in runs)
     return exit_codes.FOUND if found else exit_codes.PASSED
+
+
+def _unread(run: LiveRun) -> list[LeftOut]:
+    """Return the files of a finished run that cannot be read; those of others may still arrive."""
+    from smdebug.runs.left_out import left_out_of
+
+    return list(left_out_of(run.following.trial)) if run.has_ended and run.following else []
 
 
 def _checked_nothing(run: LiveRun) -> bool:
@@ -164,6 +178,10 @@ class _Screen:
     def state(self, runs: Sequence[LiveRun]) -> None:
         self._screen.show([line for run in runs for line in _lines(run)])
 
+    def unread(self, run: LiveRun, gaps: Sequence[LeftOut]) -> None:
+        for sentence in unread_file_warnings(gaps, run.path):
+            print_note(sentence)
+
     def end(self, runs: Sequence[LiveRun]) -> None:
         """Leave the last state on the screen; where nothing is redrawn, print it now."""
         if not self._screen.is_live:
@@ -201,6 +219,10 @@ class _Events:
                     "error": run.error or None,
                 }
             )
+
+    def unread(self, run: LiveRun, gaps: Sequence[LeftOut]) -> None:
+        files = [gap.to_dict() for gap in gaps]
+        print_json_line({"event": "unread", "run": run.path, "left_out": files})
 
     def end(self, runs: Sequence[LiveRun]) -> None:
         """Everything was printed when it happened."""

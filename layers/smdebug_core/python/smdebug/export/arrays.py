@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.export.selection import NO_VALUE, Saved, Selection, is_several, label, opened
+from smdebug.export.selection import Saved, Selection, is_several, label, nothing_exported, opened
 from smdebug.storage.whole_file import whole_file
 from smdebug.trials import Trial
 
@@ -54,8 +54,9 @@ def export_npz(
     """
     count = 0
     seen: set[str] = set()
+    trial = opened(run)
     with whole_file(to) as place, zipfile.ZipFile(place, "w", zipfile.ZIP_STORED) as archive:
-        for name, saved in _labelled(run, selection, progress):
+        for name, saved in _labelled(trial, selection, progress):
             value = saved.value
             if value.dtype.name == "bfloat16":
                 value = value.astype(np.float32)
@@ -69,7 +70,7 @@ def export_npz(
                 np.lib.format.write_array(file, np.ascontiguousarray(value), allow_pickle=False)
             count += 1
         if not count:
-            raise SMDebugValueError(NO_VALUE)
+            raise nothing_exported(trial)
     return count
 
 

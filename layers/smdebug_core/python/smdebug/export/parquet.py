@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from smdebug.exceptions import SMDebugCustomerError, SMDebugValueError
-from smdebug.export.selection import NO_VALUE, Saved, Selection, opened
+from smdebug.exceptions import SMDebugCustomerError
+from smdebug.export.selection import Saved, Selection, nothing_exported, opened
 from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.statistics import statistics_of
 from smdebug.storage.whole_file import whole_file
@@ -55,13 +55,14 @@ def export_parquet(
         *([("values", arrow.list_(arrow.float64()))] if with_values else []),
     ]
     schema = arrow.schema(columns)
+    trial = opened(run)
     count = 0
     with whole_file(to) as place, parquet.ParquetWriter(place, schema) as writer:
-        for group in _groups(_rows(run, selection, with_values, progress)):
+        for group in _groups(_rows(trial, selection, with_values, progress)):
             writer.write_table(arrow.Table.from_pylist(group, schema=schema))
             count += len(group)
         if not count:
-            raise SMDebugValueError(NO_VALUE)
+            raise nothing_exported(trial)
     return count
 
 

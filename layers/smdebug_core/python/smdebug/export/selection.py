@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from smdebug.exceptions import InvalidWorker, SMDebugValueError, TensorUnavailableForStep
+from smdebug.exceptions import (
+    DamagedFile,
+    InvalidWorker,
+    SMDebugError,
+    SMDebugValueError,
+    TensorUnavailableForStep,
+)
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.opening import open_run
 from smdebug.trials import Trial
-
-NO_VALUE = "None of the tensors has a value to export: only shapes or reductions were saved"
+from smdebug.trials.damaged_values import note_damage
 
 
 class Saved(NamedTuple):
@@ -50,6 +55,8 @@ class Selection:
             elif self.collection:
                 problem = f"No tensor of {trial.path} is in {self.collection!r}"
             else:
+                for error in trial.damaged_files.values():
+                    raise error
                 problem = f"{trial.path} has saved no tensor"
             raise SMDebugValueError(f"{problem}: nothing to export")
         return found
@@ -80,6 +87,9 @@ class Selection:
                     value = tensor.value(step, worker=worker)
                 except TensorUnavailableForStep:
                     continue  # only its shape or its reductions were saved
+                except DamagedFile as error:
+                    note_damage(trial, error)
+                    continue
                 yield Saved(
                     name=name,
                     step=step,
@@ -89,6 +99,15 @@ class Selection:
                     value=value,
                     wall_time=workers[worker].saved_at if worker in workers else None,
                 )
+
+
+def nothing_exported(trial: Trial) -> SMDebugError:
+    """Return the error of an export without a value: nothing was saved, or nothing can be read."""
+    for error in trial.damaged_files.values():
+        return error
+    return SMDebugValueError(
+        "None of the tensors has a value to export: only shapes or reductions were saved"
+    )
 
 
 def _listed(regex: str | list[str]) -> list[str]:

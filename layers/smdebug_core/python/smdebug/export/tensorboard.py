@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from smdebug.exceptions import SMDebugValueError
-from smdebug.export.selection import NO_VALUE, Selection, is_several, opened
+from smdebug.export.selection import Selection, is_several, nothing_exported, opened
 from smdebug.files.tensorboard import encode_histogram, encode_scalar
 from smdebug.numbers.conditions import is_numeric
 from smdebug.storage import Sink, Storage, open_storage
@@ -49,7 +48,7 @@ def export_tensorboard(
                 files.of(saved.mode.name).write(record.pieces)
                 count += 1
         if not count:
-            raise SMDebugValueError(NO_VALUE)
+            raise nothing_exported(trial)
     return count
 
 

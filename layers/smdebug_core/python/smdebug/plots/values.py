@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.exceptions import DamagedFile, SMDebugError, SMDebugValueError
 from smdebug.numbers.conditions import is_numeric
 from smdebug.runs.opening import open_run
 from smdebug.runs.overview import thinned
 from smdebug.trials import Trial
+from smdebug.trials.damaged_values import note_damage
 
 Run = str | os.PathLike[str] | Trial
 Runs = Run | Mapping[str, Run]
@@ -133,7 +134,9 @@ def _over_steps(
         progress(1)
         try:
             value = tensor.value(step, worker=worker)
-        except SMDebugError:
+        except SMDebugError as error:
+            if isinstance(error, DamagedFile):
+                note_damage(trial, error)
             continue
         if is_numeric(value) and value.size:
             values[step] = value

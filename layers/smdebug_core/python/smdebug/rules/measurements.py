@@ -16,6 +16,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.mode_keys import ModeKeys
+from smdebug.trials.damaged_values import note_damage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,16 +187,6 @@ def reduction_of(
         note_damage(tensor.trial, error)
         return None
     return single(value)
-
-
-def note_damage(trial: Any, error: DamagedFile | ObjectMissing) -> None:
-    """List the file with the trial's damaged files: its values are left out, and counted there.
-
-    Missing files are counted when the run's files are listed.
-    """
-    damaged = getattr(trial, "damaged_files", None)
-    if isinstance(error, DamagedFile) and isinstance(damaged, dict):
-        damaged.setdefault(error.file, error)
 
 
 def single(value: Any) -> Any:

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.exceptions import ObjectMissing, SMDebugValueError, TensorUnavailableForStep
+from smdebug.exceptions import (
+    DamagedFile,
+    ObjectMissing,
+    SMDebugValueError,
+    TensorUnavailableForStep,
+)
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.conditions import all_close, is_numeric, max_abs_difference
 from smdebug.runs.left_out import refuse_a_missing_file
@@ -20,9 +25,13 @@ from smdebug.runs.opening import open_run
 from smdebug.runs.origins import ConfigDifference, differences, readable_origin
 from smdebug.runs.overview import collections_of
 from smdebug.trials import Trial
+from smdebug.trials.damaged_values import note_damage
 
 NO_COLLECTION = "(none)"
 MOST_DIFFERENCES = 1000
+DAMAGED: dict[str, NDArray[Any]] = {
+    "damaged": np.zeros(0)
+}  # in place of values that cannot be read
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,7 @@ def compare(
         for name in sorted(_at(first, step, common) & _at(other, step, common)):
             for worker in _workers(first, other, name, step):
                 values = [_values(trial, name, step, worker) for trial in (first, other)]
-                if not any(values):
+                if not any(values) or any(value is DAMAGED for value in values):
                     continue  # both saved only the shape, or both event files are missing
                 found = _difference(first, values, name, step, worker, close)
                 compared += 1
@@ -230,13 +239,20 @@ def _values(run: Trial, name: str, step: int, worker: str) -> dict[str, NDArray[
     tensor = run.tensor(name)
     try:
         return {"": tensor.value(step, worker=worker)}
-    except TensorUnavailableForStep:  # nothing else: damage is an error, not a difference
+    except TensorUnavailableForStep:
         pass
+    except DamagedFile as error:  # left out: damage is not a difference
+        note_damage(run, error)
+        return DAMAGED
     try:
         refuse_a_missing_file(tensor, step, worker=worker)
     except ObjectMissing:
         return None
-    saved = tensor.reduction_values(step, worker=worker)
+    try:
+        saved = tensor.reduction_values(step, worker=worker)
+    except DamagedFile as error:
+        note_damage(run, error)
+        return DAMAGED
     return {
         f"{'abs_' if magnitude else ''}{reduction}": np.asarray(value)
         for (reduction, magnitude), value in saved.items()

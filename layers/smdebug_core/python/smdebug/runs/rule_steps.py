@@ -17,7 +17,6 @@ from smdebug.exceptions import (
 )
 from smdebug.rules.construction import make_rule
 from smdebug.rules.generic import every_rule
-from smdebug.rules.measurements import note_damage
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import evaluation_at_end
 from smdebug.rules.rule_sets import documentation_of
@@ -26,6 +25,7 @@ from smdebug.runs.opening import open_run
 from smdebug.runs.rule_results import PartialResult, RuleResult, StepFindings
 from smdebug.service.records import RuleConfiguration, RuleStatus
 from smdebug.trials import Trial
+from smdebug.trials.damaged_values import note_damage
 
 MOST_EVIDENCE = 20  # findings kept of one step
 

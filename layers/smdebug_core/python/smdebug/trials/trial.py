@@ -335,7 +335,7 @@ class Trial(Observed, ShownRun):
 
     @property
     def damaged_files(self) -> dict[str, SMDebugError]:
-        """Index files that could not be parsed, with the error. Their steps may lack a worker."""
+        """Files that could not be read, with the error: index files, and event files with damaged values."""
         return self._run.damaged_files
 
     @property

@@ -1,0 +1,154 @@
+"""Every command that reads a run, on damaged runs: damage is named and left out, and the rest goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smdebug.cli.commands import COMMANDS
+from smdebug.files.names import event_key, index_key
+from tests.cli.conftest import failing_run, flip_a_bit
+
+READ_RUNS = {
+    "RUN": ("{}/run",),
+    "inspect": ("inspect", "{}/run"),
+    "tensor": ("tensor", "{}/run", "loss"),
+    "evaluate": ("evaluate", "{}/run", "--rule", "ExplodingTensor"),
+    "watch": ("watch", "{}/run", "--once", "--rule", "ExplodingTensor"),
+    "compare": ("compare", "{}/run", "{}/run"),
+    "verify": ("verify", "{}/run"),
+    "report": ("report", "{}/run", "--rule", "ExplodingTensor", "-o", "{}/out.html"),
+    "plot": ("plot", "{}/run", "--tensor", "loss", "-o", "{}/out.png"),
+    "export npz": ("export", "npz", "{}/run", "-o", "{}/out.npz"),
+    "export safetensors": ("export", "safetensors", "{}/run", "-o", "{}/out.safetensors"),
+    "export parquet": ("export", "parquet", "{}/run", "-o", "{}/out.parquet"),
+    "export tensorboard": ("export", "tensorboard", "{}/run", "-o", "{}/tensorboard"),
+    "runs": ("runs", "{}/run"),
+    "zoom": ("zoom", "{}/run", "--tensor", "loss"),
+}
+# Do not read the files of a run, or are servers and scripts, which other tests start.
+OTHERS = {
+    *("rules", "status", "findings", "attach", "detach", "stop", "logs", "import-sagemaker"),
+    *("migrate", "doctor", "completion", "demo", "local", "run", "ui"),
+}
+# Exit codes that are not 3: what they print names the damage, and they have no verdict to give.
+INFORM = {"inspect": 0, "tensor": 0, "runs": 0, "zoom": 0}
+FIND_ANYWAY = {"RUN": 1, "verify": 1}  # the gradients vanish; the damage itself
+
+
+def truncate_an_index_file(run: Path) -> None:
+    file = run / index_key(20, "worker_0")
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def remove_an_event_file(run: Path) -> None:
+    (run / event_key(20, "worker_0")).unlink()
+
+
+def truncate_an_event_file(run: Path) -> None:
+    file = run / event_key(20, "worker_0")
+    file.write_bytes(file.read_bytes()[:30])
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a truncated index file": (truncate_an_index_file, "index/000000000/000000000020"),
+    "a flipped bit": (flip_a_bit, "events/000000000020"),
+    "a missing event file": (remove_an_event_file, "events/000000000020"),
+    "a truncated event file": (truncate_an_event_file, "events/000000000020"),
+}
+
+
+def empty(run: Path) -> None:
+    shutil.rmtree(run)
+    run.mkdir()
+
+
+def of_tensorboard(run: Path) -> None:
+    shutil.rmtree(run)
+    (run / "logs").mkdir(parents=True)
+    (run / "logs/events.out.tfevents.1700000000.host").write_bytes(bytes(50))
+
+
+def a_file(run: Path) -> None:
+    shutil.rmtree(run)
+    run.write_text("no run")
+
+
+NOT_RUNS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "an empty folder": (empty, "empty"),
+    "files of TensorBoard": (of_tensorboard, "it contains logs/events.out"),
+    "a file": (a_file, "it is a file"),
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    failing_run(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def call(ask, name: str, folder: Path):
+    return ask(*(word.replace("{}", str(folder)) for word in READ_RUNS[name]))
+
+
+def test_every_command_that_reads_runs_is_in_the_table():
+    assert {name.partition(" ")[0] for name in READ_RUNS} - {"RUN"} == set(COMMANDS) - OTHERS
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("command", READ_RUNS)
+def test_damage_is_named_and_the_rest_goes_on(ask, run, command, damage):
+    do_damage, file = DAMAGES[damage]
+    do_damage(run)
+    if command == "zoom":
+        (run / "training_job_end.ts").unlink()
+    answer = call(ask, command, run.parent)
+    assert answer.code == {**INFORM, **FIND_ANYWAY}.get(command, 3)
+    assert answer.out  # the rest
+    assert "error:" not in answer.err
+    if command not in INFORM:
+        assert file in answer.out + answer.err
+        assert "damaged" in answer.out + answer.err or "verify" in answer.out + answer.err
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("what", NOT_RUNS)
+@pytest.mark.parametrize("command", sorted(set(READ_RUNS) - {"watch", "runs"}))
+def test_what_is_no_run_is_refused_with_what_is_there_instead(ask, run, command, what):
+    replace, said = NOT_RUNS[what]
+    replace(run)
+    before = sorted(run.parent.rglob("*"))
+    answer = call(ask, command, run.parent)
+    assert (answer.code, answer.out) == (3, "")
+    assert f"There is no run at {run}" in answer.err
+    assert said in answer.err
+    assert sorted(run.parent.rglob("*")) == before  # nothing was created
+
+
+def test_watch_waits_where_no_run_has_begun_and_refuses_a_file(ask, run):
+    empty(run)
+    answer = call(ask, "watch", run.parent)
+    assert (answer.code, "waiting for the first step" in answer.out) == (0, True)
+    run.rmdir()
+    run.write_text("no run")
+    assert call(ask, "watch", run.parent).code == 3
+
+
+@pytest.mark.parametrize("command", ["watch", "runs"])
+def test_a_damaged_run_beside_others_is_named(ask, run, command):
+    for file in (run / "collections").rglob("*.json"):
+        file.write_text("{")
+    answer = call(ask, command, run.parent)
+    assert "cannot be read" in answer.out or "damaged" in answer.out
+
+
+def test_a_run_of_which_nothing_can_be_read_has_no_values_to_export_or_show(ask, run):
+    for file in (run / "index").rglob("*.json"):
+        file.write_text("[")
+    assert "index/000000000" in call(ask, "export npz", run.parent).err
+    answer = call(ask, "tensor", run.parent)
+    assert "10 index files cannot be read" in answer.err
+    assert "It has no tensors that can be read." in answer.err
