@@ -127,6 +127,18 @@ def jax_regression(seed: int) -> None:
     _train(_squared_error, parameters, (features, target), _adam(3e-3, parameters), seed)
 
 
+@healthy(framework="jax", held_out=False)
+def jax_frozen_first_layer(seed: int) -> None:
+    """Fine-tuning, of which the hook is not given the updates."""
+    parameters = _parameters((64, 24, 48, 48, 10), seed)
+    adam = _adam(2e-3, parameters)
+
+    def change(step: int, before: Tree, gradients: Tree) -> Tree:
+        return {**adam(step, before, gradients), "layer0": before["layer0"]}
+
+    _train(_cross_entropy, parameters, _digits(), change, seed)
+
+
 @fault(
     "lost update",
     r"layer1",

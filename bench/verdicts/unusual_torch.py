@@ -160,6 +160,24 @@ def whole_data_set_in_each_batch(seed: int) -> float:
     return float(loss.detach())
 
 
+@healthy(held_out=False)
+def as_many_points_as_a_batch(seed: int) -> float:
+    """Points of a plane, all of them at each step, and a power of two of them by chance."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(128) % 3
+    points = torch.randn(128, 2, generator=generator) + 2.0 * torch.eye(3)[labels][:, :2]
+    model = nn.Sequential(nn.Linear(2, 24), nn.ReLU(), nn.Linear(24, 3))
+    optimizer = torch.optim.SGD(model.parameters(), 0.2)
+    loss = torch.zeros(())
+    for _ in range(200):
+        loss = F.cross_entropy(model(points), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return float(loss.detach())
+
+
 @healthy(held_out=True)
 def truth_table(seed: int) -> float:
     """Inputs of a few bits: rows of a batch are equal by nature."""

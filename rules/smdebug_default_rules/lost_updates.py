@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -22,6 +23,9 @@ LEAST_SPACINGS = 8
 """An expected update of fewer spacings of the parameter's type at its largest value may be rounded away."""
 STILL_STEPS = 3
 """After this many saved optimizer steps in a row without a change, one is reported."""
+
+
+_LAST_NUMBER = re.compile(r"_?(\d{1,9})(?=\D*$)")
 
 
 class LostUpdates(DefaultRule):
@@ -70,8 +74,9 @@ class LostUpdates(DefaultRule):
         still = {}
         lost = self._lost(table, owned & has_gradient, rates)
         if seen.facts.get("updates_are_differences"):
-            # What is frozen is unknown: fine-tuning freezes most of a model on purpose.
+            # What is frozen is unknown: fine-tuning freezes most of a model on purpose, or its first layers.
             lost &= 2 * table.sizes[lost].sum() < table.sizes[owned].sum()
+            lost &= _between_moving(table, lost, owned & ~lost & (table.update("rms") > 0))
         for place in where(lost):
             name = table.names[place]
             still[name] = self.since.get(name, seen.step)
@@ -207,6 +212,28 @@ class LostUpdates(DefaultRule):
         kept = np.array([name in still for name in table.names], bool) if still else False
         counts = np.where(has_gradient, np.minimum(counts + 1, 1000), np.where(kept, counts, 0))
         self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0)}
+
+
+def _between_moving(table: Parameters, lost: Any, moving: Any) -> Any:
+    """Which of the lost ones belong to a layer `block_1` of which both `block_0` and `block_2` move."""
+    numbers: dict[str, list[int]] = {}
+    for place in where(moving):
+        stem, number = _numbered(table.layers[place])
+        numbers.setdefault(stem, []).append(number)
+    found = np.zeros(len(table.names), bool)
+    for place in where(lost):
+        stem, number = _numbered(table.layers[place])
+        others = numbers.get(stem, [number])
+        found[place] = min(others) < number < max(others)
+    return found
+
+
+def _numbered(layer: str) -> tuple[str, int]:
+    """The name of a layer without its last number, and that number: 0 where there is none."""
+    found = _LAST_NUMBER.search(layer)
+    if found is None:
+        return layer, 0
+    return layer[: found.start()] + layer[found.end() :], int(found[1])
 
 
 def _rates_are_known(rates: dict[int, float]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,11 @@ from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules.base import Advice, DefaultRule
 
-LEAST_ROWS, MOST_ROWS = 8, 4096
+LEAST_ROWS = 8
+MOST_ROWS_OF_A_BATCH = 256
+"""So many equal rows at every step are more often a small data set than a batch."""
+LEAST_FEATURES = 4
+"""Points of fewer coordinates are drawn on purpose, as a whole."""
 DUPLICATES = 0.5
 """Above this share of distinct rows, chance and sampling with replacement explain the duplicates."""
 LEAST_STEPS = 3
@@ -95,8 +100,8 @@ class RepeatedInput(DefaultRule):
 def _is_a_batch(seen: ObservedStep) -> bool:
     """Whether this looks like a batch of a classification, and not like a whole small data set.
 
-    Full-batch training gives the model the same rows on purpose. Batches have a power of two of rows or a
-    round number of them, and one input.
+    Full-batch training gives the model the same rows on purpose. A batch has a power of two of rows, not too
+    many, and one input of several features; chance gives its classes different shares.
     """
     shapes = seen.facts.get("shapes") or []
     terms = (seen.facts.get("loss") or {}).get("terms") or []
@@ -105,8 +110,20 @@ def _is_a_batch(seen: ObservedStep) -> bool:
         return False
     rows = shapes[0][0]
     is_power = rows & (rows - 1) == 0
-    classifies = any(term.get("targets") for term in terms)
-    return LEAST_ROWS <= rows <= MOST_ROWS and is_power and classifies
+    labelled = [term for term in terms if term.get("targets")]
+    return (
+        LEAST_ROWS <= rows <= MOST_ROWS_OF_A_BATCH
+        and is_power
+        and math.prod(shapes[0][1:]) >= LEAST_FEATURES
+        and any(labelled)
+        and not any(_is_balanced(term) for term in labelled)
+    )
+
+
+def _is_balanced(term: Mapping[str, Any]) -> bool:
+    """Whether all classes have the same number of labels, as those of a data set that was made for it."""
+    seen, share = term.get("classes_seen") or 0, term.get("largest_share") or 0.0
+    return bool(seen > 1 and seen * share < 1 + 1e-6)
 
 
 def _varies(seen: ObservedStep, name: str) -> bool:

@@ -66,6 +66,24 @@ def in_16_bits(run, dtype):
         run.kinds["parameters"][name] = (values + 1).astype(dtype)
 
 
+@pytest.mark.parametrize(
+    ("layer", "is_found"),
+    [("0", False), ("2", True), ("4", False)],
+    ids=["first", "between", "last"],
+)
+def test_where_updates_are_differences_only_a_layer_between_two_that_move_is_found(
+    run, layer, is_found
+):
+    """Which parameters are frozen is not known there, and nobody freezes the middle of a model."""
+    run.lasting["updates_are_differences"] = True
+    for kind in run.kinds.values():
+        for name in [name for name in kind if f"Net_{layer}.weight" in name]:
+            kind[name] = kind[name][:8]
+    run.kinds["updates"][f"update/Net_{layer}.weight"][:] = 0
+    found = [finding.tensor for _, finding in run.write().evaluate("LostUpdates")]
+    assert found == ([f"Net_{layer}.weight"] if is_found else [])
+
+
 def test_an_update_below_the_spacing_of_16_bits_may_be_rounded_away(run):
     """It would be a hundredth of the values, of which bfloat16 has 128 between 1 and 2."""
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
@@ -228,6 +246,21 @@ def test_equal_batches_are_found_and_a_whole_data_set_passes(run, tmp_path):
 def test_full_batches_pass(run):
     batch = run.normal(150, 8)
     run.facts.update(shapes=[[150, 8]], distinct_rows=150)
+    for _ in range(3):
+        run.kinds["inputs"]["Net_input_0"] = batch
+        run.write()
+    assert run.evaluate("RepeatedInput") == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "features", "largest_share"),
+    [(512, 8, 0.125), (64, 2, 0.125), (64, 8, 0.1)],
+    ids=["too many for a batch", "points of a plane", "classes of the same size"],
+)
+def test_whole_data_sets_of_a_power_of_two_of_rows_pass(run, rows, features, largest_share):
+    batch = run.normal(rows, features)
+    run.facts.update(shapes=[[rows, features]], distinct_rows=rows)
+    run.facts["loss"]["terms"][0].update(largest_share=largest_share)
     for _ in range(3):
         run.kinds["inputs"]["Net_input_0"] = batch
         run.write()

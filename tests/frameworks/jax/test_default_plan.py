@@ -82,9 +82,11 @@ def test_numbers_are_series_and_trees_are_measured(run):
 
 
 def descend(run, *, change, steps=12, given=False):
-    """Train two layers; `change` returns the parameters of the next step."""
+    """Train three layers; `change` returns the parameters of the next step."""
     key = jax.random.key(0)
-    params = {name: {"kernel": jax.random.normal(key, (6, 6))} for name in ("a", "b", "c")}
+    params = {
+        name: {"kernel": jax.random.normal(key, (6, 6))} for name in ("layer0", "layer1", "layer2")
+    }
     gradient = jax.jit(jax.grad(lambda p: sum(jnp.mean(p[n]["kernel"] ** 2) for n in p)))
     with smd.Hook(run) as hook:
         for _ in range(steps):
@@ -95,7 +97,7 @@ def descend(run, *, change, steps=12, given=False):
                 hook.record_weights(params)
                 hook.record_gradients(gradients)
                 if given:
-                    updates = {**updates, "c": jax.tree.map(jnp.zeros_like, updates["c"])}
+                    updates = {**updates, "layer2": jax.tree.map(jnp.zeros_like, updates["layer2"])}
                     hook.record_updates(updates)
             params = change(params, updates)
     return smd.create_trial(run)
@@ -113,14 +115,22 @@ def test_updates_are_the_changes_since_the_step_before(run, changes_in_place):
     assert "updates" not in trial.statistics(0).kinds  # nothing has changed yet
     for step in (1, 9, 10):
         seen = trial.statistics(step)
-        assert seen.of("updates").names == ["update/a/kernel", "update/b/kernel", "update/c/kernel"]
+        assert seen.of("updates").names == [
+            "update/layer0/kernel",
+            "update/layer1/kernel",
+            "update/layer2/kernel",
+        ]
         # The gradient is that of the parameters after the update, and hardly smaller.
-        gradient = seen.row("gradient/a/kernel")["rms"]
-        assert seen.row("update/a/kernel")["rms"] == pytest.approx(0.1 * gradient, rel=0.1)
+        gradient = seen.row("gradient/layer0/kernel")["rms"]
+        assert seen.row("update/layer0/kernel")["rms"] == pytest.approx(0.1 * gradient, rel=0.1)
     facts = trial.facts(10)
     assert facts["optimizer_steps"]
     assert facts["updates_are_differences"]
-    assert facts["optimizers"][0]["groups"][0]["parameters"] == ["a/kernel", "b/kernel", "c/kernel"]
+    assert facts["optimizers"][0]["groups"][0]["parameters"] == [
+        "layer0/kernel",
+        "layer1/kernel",
+        "layer2/kernel",
+    ]
     assert len(trial.series("learning_rate/0/0")) == 12
 
 
@@ -131,23 +141,32 @@ def issues(run):
 
 
 def test_a_layer_whose_update_is_dropped_is_found(run):
-    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "b": p["b"]})
-    assert issues(run) == [("lost update", 1, ("b/kernel",))]
+    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "layer1": p["layer1"]})
+    assert issues(run) == [("lost update", 1, ("layer1/kernel",))]
+
+
+def test_a_first_layer_that_never_moves_counts_as_frozen(run):
+    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "layer0": p["layer0"]})
+    assert issues(run) == []
 
 
 def test_parameters_that_an_optimizer_leaves_alone_are_not_lost(run):
     trial = descend(run, change=lambda p, u: jax.tree.map(jnp.add, p, u), given=True)
-    assert trial.facts(10)["frozen"] == ["c/kernel"]
+    assert trial.facts(10)["frozen"] == ["layer2/kernel"]
     assert issues(run) == []
 
 
 def test_a_given_update_that_does_not_arrive_is_found(run):
-    descend(run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "b": p["b"]}, given=True)
-    assert issues(run) == [("lost update", 1, ("b/kernel",))]
+    descend(
+        run, change=lambda p, u: {**jax.tree.map(jnp.add, p, u), "layer1": p["layer1"]}, given=True
+    )
+    assert issues(run) == [("lost update", 1, ("layer1/kernel",))]
 
 
 def test_most_of_a_model_may_be_frozen_without_a_word(run):
-    descend(run, change=lambda p, u: {**p, "a": jax.tree.map(jnp.add, p["a"], u["a"])})
+    descend(
+        run, change=lambda p, u: {**p, "layer0": jax.tree.map(jnp.add, p["layer0"], u["layer0"])}
+    )
     assert issues(run) == []
 
 
