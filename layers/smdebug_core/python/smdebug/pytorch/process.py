@@ -7,7 +7,10 @@ once, when the first listener to an event comes; without listeners they do what 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import operator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 from weakref import ref
 
@@ -37,6 +40,8 @@ _EVENTS = (
     *("before_backward", "after_criterion", "before_dropout", "after_scaling"),
     "after_scaled_step",
 )
+_LIBRARIES = frozenset({"torch", "smdebug"})
+"""Packages whose modules keep the functions that they have."""
 UNSCALED = "_smdebug_unscaled"
 """The attribute of a scaled loss that holds the loss as it was."""
 # Before PyTorch 2.3 CUDA alone had one.
@@ -93,13 +98,11 @@ class _Process:
         GradScaler.scale = self._scale(GradScaler.scale)
 
     def _install_after_criterion(self) -> None:
-        for name in CRITERIA:
-            setattr(F, name, self._criterion(name, getattr(F, name)))
+        _replace({name: self._criterion(name, getattr(F, name)) for name in CRITERIA})
 
     def _install_before_dropout(self) -> None:
-        for name in DROPOUTS:
-            if hasattr(F, name):
-                setattr(F, name, self._dropout(getattr(F, name)))
+        known = [name for name in DROPOUTS if hasattr(F, name)]
+        _replace({name: self._dropout(getattr(F, name)) for name in known})
 
     def _install_after_scaling(self) -> None:
         """Scaling is watched together with backward passes."""
@@ -165,6 +168,24 @@ class _Process:
             return result
 
         return watched_step
+
+
+def _replace(replacements: Mapping[str, Callable[..., Any]]) -> None:
+    """Replace functions of `torch.nn.functional`, and what scripts have imported from there so far."""
+    by_identity = {id(getattr(F, name)): made for name, made in replacements.items()}
+    for name, made in replacements.items():
+        setattr(F, name, made)
+    for module_name, module in list(sys.modules.items()):
+        if not isinstance(module, ModuleType) or module_name.partition(".")[0] in _LIBRARIES:
+            continue
+        for name, value in list(vars(module).items()):
+            if id(value) in by_identity:
+                setattr(module, name, by_identity[id(value)])
+            elif isinstance(value, FunctionType) and value.__defaults__:
+                defaults = value.__defaults__
+                changed = tuple(by_identity.get(id(default), default) for default in defaults)
+                if any(map(operator.is_not, changed, defaults)):
+                    value.__defaults__ = changed
 
 
 PROCESS = _Process()
