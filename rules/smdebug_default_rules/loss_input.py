@@ -13,6 +13,12 @@ from smdebug_default_rules.tensors import Modules
 _WRONG: Mapping[tuple[str, str], str] = {
     ("cross entropy", "softmax"): "cross entropy applies softmax itself, and was given a softmax",
     ("cross entropy", "sigmoid"): "cross entropy takes logits, and was given a sigmoid",
+    ("cross entropy", "raw outputs"): (
+        "the negative log-likelihood takes log-probabilities, and was given the raw outputs of a layer"
+    ),
+    ("cross entropy", "probabilities"): (
+        "the negative log-likelihood takes log-probabilities, and was given probabilities"
+    ),
     ("binary cross entropy with logits", "sigmoid"): (
         "binary cross entropy with logits applies the sigmoid itself, and was given a sigmoid"
     ),
@@ -35,14 +41,10 @@ class LossInput(DefaultRule):
     cause = "loss input"
     advice: ClassVar[Advice] = {
         "loss input": (
-            "Give cross entropy and binary cross entropy with logits the raw outputs of the last "
-            "layer: remove the "
-            "softmax or sigmoid before them.",
-            "In Keras, set from_logits=True for raw outputs, or end the model with softmax or "
-            "sigmoid.",
-            "Give outputs and targets the same shape: targets of shape [N] and outputs of shape "
-            "[N, 1] are "
-            "compared each with each.",
+            "Give cross entropy and binary cross entropy with logits the raw outputs of the last layer, "
+            "without a softmax or sigmoid before them, and NLLLoss the result of log_softmax.",
+            "In Keras, set from_logits=True for raw outputs, or end the model with softmax or sigmoid.",
+            "Give outputs and targets the same shape: [N] and [N, 1] are compared each with each.",
         )
     }
 

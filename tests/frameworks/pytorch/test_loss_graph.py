@@ -44,6 +44,13 @@ def test_a_cross_entropy_of_probabilities_is_told_from_one_of_scores():
     assert term_of(F.cross_entropy(model[0](SCORES), LABELS)).given == ""
 
 
+def test_a_negative_log_likelihood_without_a_logarithm_before_it_is_recognised():
+    model = nn.Sequential(nn.Linear(5, 5), nn.Softmax(dim=1))
+    assert term_of(F.nll_loss(model[0](SCORES), LABELS)).given == "raw outputs"
+    assert term_of(F.nll_loss(model(SCORES), LABELS)).given == "probabilities"
+    assert term_of(F.nll_loss(model(SCORES).log(), LABELS)).given == ""
+
+
 def test_what_a_criterion_was_given_is_seen_past_reshaping():
     tokens = torch.randn(2, 3, 5, requires_grad=True).softmax(2)
     loss = F.cross_entropy(tokens.flatten(0, 1), torch.zeros(6, dtype=torch.long))

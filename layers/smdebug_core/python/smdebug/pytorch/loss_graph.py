@@ -34,6 +34,7 @@ _RESHAPING = (
     *("PermuteBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "SliceBackward0"),
     *("ToCopyBackward0", "CloneBackward0", "AliasBackward0", "FlattenBackward0"),
 )
+RAW_OUTPUTS, PROBABILITIES = "raw outputs", "probabilities"
 _MADE_PROBABILITIES = {
     "SoftmaxBackward0": "softmax",
     "SigmoidBackward0": "sigmoid",
@@ -41,12 +42,26 @@ _MADE_PROBABILITIES = {
 }
 
 
+_NO_LOGARITHMS = {
+    "SoftmaxBackward0": PROBABILITIES,
+    "SigmoidBackward0": PROBABILITIES,
+    **dict.fromkeys(
+        ("AddmmBackward0", "MmBackward0", "BmmBackward0", "ConvolutionBackward0", "ReluBackward0"),
+        RAW_OUTPUTS,
+    ),
+}
+"""What a negative log-likelihood may be given that has not been through a logarithm."""
+
+
 class LossTerm(NamedTuple):
     """One criterion of a loss."""
 
     criterion: str
     given: str
-    """What the criterion was given: `softmax`, `sigmoid`, `log-softmax`, or "" for anything else."""
+    """What the criterion was given: `softmax`, `sigmoid`, `log-softmax`, or "" for anything else.
+
+    A negative log-likelihood without a logarithm before it was given `raw outputs` or `probabilities`.
+    """
     rows: int
     classes: int
     targets: torch.Tensor | None
@@ -122,8 +137,12 @@ def _nodes(root: Any) -> Iterator[Any]:
 def _term(node: Any, criterion: str) -> LossTerm:
     given = _before(node)
     classes = rows = 0
-    if criterion == _CROSS_ENTROPY and given is not None and given.name() == "LogSoftmaxBackward0":
-        given = _before(given)  # which belongs to the criterion: its input lies before it
+    unlogged = ""
+    if criterion == _CROSS_ENTROPY and given is not None:
+        if given.name() == "LogSoftmaxBackward0":
+            given = _before(given)  # which belongs to the criterion: its input lies before it
+        else:
+            unlogged = _NO_LOGARITHMS.get(given.name(), "")
     targets = _saved(node, "_saved_target")
     scores = _saved(node, "_saved_self")
     if scores is not None and scores.dim():
@@ -132,7 +151,7 @@ def _term(node: Any, criterion: str) -> LossTerm:
     if targets is not None and (targets.is_floating_point() or criterion != _CROSS_ENTROPY):
         targets = None
     made = _MADE_PROBABILITIES.get(given.name(), "") if given is not None else ""
-    return LossTerm(criterion, made, rows, classes, targets)
+    return LossTerm(criterion, unlogged or made, rows, classes, targets)
 
 
 def _before(node: Any) -> Any:
