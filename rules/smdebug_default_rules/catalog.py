@@ -25,6 +25,7 @@ _ENTRIES = (
         "LearningRate",
         "A learning rate that jumped, vanished, or is out of proportion to the weights.",
     ),
+    ("ShrunkWeights", "Weights that the regularisation shrinks to nearly nothing."),
     ("AccumulationScale", "Losses of micro-batches that are added up, not averaged."),
     ("ComputePrecision", "Layers that do not compute in the declared precision."),
     ("LossScale", "A loss scale of mixed precision that collapses."),

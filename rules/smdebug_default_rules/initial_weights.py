@@ -17,10 +17,11 @@ TOO_LARGE, TOO_SMALL = 6.0, 1e-3
 """Gain: the spread of the weights times the square root of the inputs of a unit. Kaiming has 1.4."""
 _JUDGED = ("Linear", "Conv", "RNN", "LSTM", "GRU", "Bilinear", "Dense")
 _LAST_FIRST_STEP = 0
+MOST_NAMED = 3
 
 
 class InitialWeights(DefaultRule):
-    """Fires at the first step on weights that are equal, or of a gain above 6 or below 0.001."""
+    """Fires at the first step on weights that are equal or all 0, or of a gain above 6 or below 0.001."""
 
     cause = "bad initialisation"
     advice: ClassVar[Advice] = {
@@ -54,6 +55,14 @@ class InitialWeights(DefaultRule):
             for place in where(table.is_weight & table.present & ~table.is_frozen)
             if any(part in table.classes[place] for part in _JUDGED) and table.units[place] > 1
         ]
+        if not _any_weight(table):
+            for place in judged[:MOST_NAMED]:
+                message = (
+                    f"All weights of {table.names[place]} start at 0, as those of every other layer: no "
+                    "gradient passes them, and the units of a layer stay alike"
+                )
+                yield self._found(table.names[place], message, "rms", 0.0, 0.0)
+            return
         gains = {place: _gain(table, place) for place in judged}
         small = [place for place, gain in gains.items() if 0 < gain < TOO_SMALL]
         for place in judged:
@@ -83,6 +92,12 @@ class InitialWeights(DefaultRule):
         return self.finding(
             message, since=0, tensor=name, statistic=statistic, value=value, limit=limit
         )
+
+
+def _any_weight(table: Parameters) -> bool:
+    """Whether any weights start at something else than 0; a model with a single layer may begin there."""
+    weights = table.is_weight & table.present
+    return int(weights.sum()) < 2 or bool((table.column("rms")[weights] > 0).any())
 
 
 def _gain(table: Parameters, place: int) -> float:

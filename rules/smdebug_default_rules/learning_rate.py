@@ -14,7 +14,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.rates import PREFIX
-from smdebug_default_rules.tensors import Parameters
+from smdebug_default_rules.tensors import Parameters, usual_sizes
 
 JUMP = 3.5
 STEADY_STEPS = 20
@@ -23,8 +23,16 @@ VANISHED = 1e-4
 """Below this share of its largest value, the rate has vanished."""
 TOO_SMALL, TOO_LARGE = 1e-5, 0.1
 """Root mean square of an update over that of the weights."""
+OVERSHOT = 0.5
+"""At first steps that change most weights by more than this share of their size, what they were is lost."""
+LEAST_PATH, LONG = 0.01, 150
+"""After `LONG` steps that together cannot have moved the weights by this share, they were too small."""
+LEARNT = 0.8
+"""A cross entropy below this share of guessing has been learnt: its steps may be small."""
 FIRST_RATIOS, FIRST_STEPS = 10, 30
 RISEN = 2.0
+NO_BETTER, NO_BETTER_AT_ALL = 0.9, 0.97
+"""A loss above these shares of what it was at first has hardly fallen, or not at all."""
 STEPS_AT_ZERO = 50
 """A warm-up may begin at a rate of zero, and leaves it before so many steps."""
 
@@ -48,6 +56,8 @@ class LearningRate(DefaultRule):
         self.groups: dict[str, dict[str, Any]] = {}
         self.jumps: dict[str, list[Any]] = {}
         self.ratios: list[float] = []
+        self.overshot = 0.0
+        self.classes = 0
         self.first: int | None = None
         self.losses = loss_history.empty()
 
@@ -143,9 +153,11 @@ class LearningRate(DefaultRule):
         if len(self.ratios) < FIRST_RATIOS or self.losses["count"] < FIRST_RATIOS:
             return
         largest, usual = max(self.ratios), level(self.ratios)
-        if largest >= TOO_SMALL and usual <= TOO_LARGE:
+        is_small = largest < max(TOO_SMALL, LEAST_PATH / LONG)
+        if not is_small and usual <= TOO_LARGE and self.overshot <= OVERSHOT:
             return
         first, last = level(self.losses["first"][:5]), level(self.losses["last"][-10:])
+        untrained = self.losses["first"][0]
         if 0 < largest < TOO_SMALL and last > 0.95 * first and not self._is_rising():
             yield self._out_of_proportion(
                 f"is at most {largest:.2g}: at this learning rate the weights hardly change, and "
@@ -154,6 +166,13 @@ class LearningRate(DefaultRule):
                 largest,
                 TOO_SMALL,
             )
+        elif self._cannot_have_moved(seen, largest, first):
+            yield self._out_of_proportion(
+                f"is at most {largest:.2g}: all {self.losses['count']} steps together have moved the weights "
+                f"by {largest * self.losses['count']:.1%} at most, and the loss stays at {last:.4g}",
+                largest,
+                LEAST_PATH / self.losses["count"],
+            )
         elif usual > TOO_LARGE and last > RISEN * abs(first):
             yield self._out_of_proportion(
                 f"is {usual:.2g}: at this learning rate the loss rose from {first:.4g} to "
@@ -161,6 +180,24 @@ class LearningRate(DefaultRule):
                 usual,
                 TOO_LARGE,
             )
+        elif self.overshot > OVERSHOT and last > NO_BETTER * abs(untrained):
+            yield self._out_of_proportion(
+                f"reached {self.overshot:.2g} in the first steps: at this learning rate the first weights "
+                f"are lost at once, and the loss, {untrained:.4g} at the start, is {last:.4g}",
+                self.overshot,
+                OVERSHOT,
+            )
+
+    def _cannot_have_moved(self, seen: ObservedStep, largest: float, first: float) -> bool:
+        """Whether many steps have been too small together to change the weights, and the loss."""
+        loss = seen.facts.get("loss") or {}
+        terms = loss.get("terms") or []
+        self.classes = max([self.classes, *(term.get("classes") or 0 for term in terms)])
+        count, last = self.losses["count"], level(self.losses["last"])
+        if count < LONG or not 0 < largest * count < LEAST_PATH or len(terms) != 1:
+            return False
+        chance = math.log(self.classes) * abs(loss.get("factor") or 1) if self.classes > 1 else 0.0
+        return last > NO_BETTER_AT_ALL * first and last > LEARNT * chance and not self._is_rising()
 
     def _add_ratio(self, table: Parameters) -> None:
         weights = table.column("rms")
@@ -169,6 +206,9 @@ class LearningRate(DefaultRule):
         chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (weights > 0)
         if chosen.any():
             self.ratios.append(float(np.max(ratio[chosen])))
+        usual_size = chosen & (weights > usual_sizes(table))
+        if usual_size.any() and len(self.ratios) <= FIRST_RATIOS:
+            self.overshot = max(self.overshot, float(np.median(ratio[usual_size])))
 
     def _out_of_proportion(self, what: str, value: float, limit: float) -> Finding:
         name = next(iter(self.groups), f"{PREFIX}0/0")

@@ -13,7 +13,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
-from smdebug_default_rules.tensors import Parameters
+from smdebug_default_rules.tensors import Parameters, usual_sizes
 
 GROWTH = 100.0
 """Outputs of new weights that are so many times their input grow out of bounds. Later, they may have to."""
@@ -135,7 +135,7 @@ class NonFiniteValues(DefaultRule):
             return {}
         rms = table.column("rms")
         if not self.first_weights:
-            usual = table.is_weight & table.present & (rms > _usual_size(table))
+            usual = table.is_weight & table.present & (rms > usual_sizes(table))
             self.first_weights = {table.names[at]: float(rms[at]) for at in where(usual)}
             return {}
         found: dict[str, Any] = {}
@@ -179,7 +179,7 @@ def _thrown(seen: ObservedStep) -> dict[str, Any]:
     # Weights that have just left zero are smaller than their updates without any fault.
     thrown = (
         table.is_weight
-        & (weights > _usual_size(table))
+        & (weights > usual_sizes(table))
         & (table.gradient("rms") > LARGE_GRADIENT * weights)
         & (table.update("rms") > LARGE_UPDATE * weights)
     )
@@ -193,11 +193,6 @@ def _thrown(seen: ObservedStep) -> dict[str, Any]:
         )
         found[f"gradient/{name}"] = (seen.step, "times the weights", times, LARGE_GRADIENT, message)
     return found
-
-
-def _usual_size(table: Parameters) -> Any:
-    """A tenth of the size that weights begin with, where all inputs of a unit together have a gain of 1."""
-    return 0.1 * np.sqrt(np.maximum(table.units, 1) / np.maximum(table.sizes, 1))
 
 
 def _any(column: Any) -> bool:

@@ -26,7 +26,7 @@ LEAST_VALUES = 16
 
 
 class RepeatedInput(DefaultRule):
-    """Fires when all batches are bit-equal, or when at least half of the rows of a batch are copies."""
+    """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal."""
 
     cause = "repeated input"
     advice: ClassVar[Advice] = {
@@ -37,6 +37,8 @@ class RepeatedInput(DefaultRule):
             "Seed each worker of the data loader on its own (worker_init_fn), so that they do not "
             "all return the "
             "same rows.",
+            "If all values are equal, look at what prepares the inputs: a scaling, a mask or a file that was "
+            "not read.",
         )
     }
 
@@ -46,6 +48,7 @@ class RepeatedInput(DefaultRule):
         self.changed = False
         self.equal_since: int | None = None
         self.duplicates: list[int] = []
+        self.constant: list[int] = []
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
@@ -53,8 +56,37 @@ class RepeatedInput(DefaultRule):
             self.looked = False
             return
         name = inputs.names[0]
+        if self._is_constant(seen):
+            if len(self.constant) >= LEAST_STEPS:
+                value = float(inputs.column("max")[0])
+                yield self.finding(
+                    f"All {int(inputs.column('count')[0])} values of {name} are {value:g}: the inputs say "
+                    "nothing",
+                    since=self.constant[0],
+                    tensor=name,
+                    statistic="spread",
+                    value=0.0,
+                    limit="> 0",
+                )
+            return
         yield from self._equal_batches(seen, name)
         yield from self._equal_rows(seen, name)
+
+    def _is_constant(self, seen: ObservedStep) -> bool:
+        """Whether all values of the only input are the same, where a known loss compares with targets."""
+        inputs, shapes = seen.statistics("inputs"), seen.facts.get("shapes") or []
+        terms = (seen.facts.get("loss") or {}).get("terms")
+        is_constant = (
+            inputs is not None
+            and "float" in inputs.tensors[0].dtype
+            and bool(terms)
+            and len(shapes) == 1
+            and len(shapes[0]) > 1
+            and shapes[0][0] >= LEAST_ROWS
+            and inputs.column("min")[0] == inputs.column("max")[0]
+        )
+        self.constant = [*self.constant, seen.step][:LEAST_STEPS] if is_constant else []
+        return is_constant
 
     def _equal_batches(self, seen: ObservedStep, name: str) -> Iterator[Finding]:
         digest = seen.digests("inputs").get(name)
@@ -130,6 +162,8 @@ def _varies(seen: ObservedStep, name: str) -> bool:
     """Whether the input has so many distinct values that equal rows are no chance."""
     matrix = seen.statistics("inputs")
     if matrix is None or "float" not in matrix.tensors[0].dtype:
+        return False
+    if matrix.column("non_finite")[0] > 0:
         return False
     sample = seen.samples("inputs").get(name)
     return sample is not None and np.unique(sample[np.isfinite(sample)]).size >= LEAST_VALUES

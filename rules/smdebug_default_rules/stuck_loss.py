@@ -11,12 +11,18 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
+from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, level
 
 LEAST_LOSSES, LEAST_OF_TWO_CLASSES = 150, 300
 """Two classes may need a boundary that takes long to find; of more classes, some pair is easy."""
+LEAST_ROWS = 1000
+"""So many rows have to be seen as well: with a row a step, 150 losses say little."""
 MOST_BLOCKS = 64
+WINDOW = 4
+LEARNT = 0.9
+"""A loss whose mean over `WINDOW` blocks was below this share of its start had fallen, and has risen."""
 CHANCE = 0.95
 """A cross entropy above this share of ln(classes) is that of guessing."""
 FALL = 0.02
@@ -45,13 +51,15 @@ class StuckLoss(DefaultRule):
         self.losses = loss_history.empty()
         self.blocks: list[float] = []
         self.block_size = 4
-        self.rest: list[float] = []
+        self.block_steps: list[int] = []
+        self.rest: list[tuple[int, float]] = []
         self.classes = 0
+        self.rows = 0
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         steps, values = finite_losses(seen)
         loss_history.extend(self.losses, steps, values)
-        self._add_to_blocks(values.tolist())
+        self._add_to_blocks(steps.astype(int).tolist(), values.tolist())
         facts = seen.facts
         loss = facts.get("loss") or {}
         terms = loss.get("terms") or []
@@ -60,7 +68,8 @@ class StuckLoss(DefaultRule):
             self.looked = False
             return
         least = LEAST_OF_TWO_CLASSES if self.classes == 2 else LEAST_LOSSES
-        if self.losses["count"] < least:
+        self.rows = max(self.rows, int(terms[0].get("rows") or 0))
+        if self.losses["count"] < least or 0 < self.rows * self.losses["count"] < LEAST_ROWS:
             return
         start = level(self.losses["first"])
         now = level(self.losses["last"])
@@ -72,31 +81,59 @@ class StuckLoss(DefaultRule):
         else:
             stuck = abs(start - now) < FALL * abs(start) and self._noise() < FALL * abs(start)
             what = "it has not changed"
-        if stuck and slope_score(self.blocks) > -SIGNIFICANT:
+        if not stuck or slope_score(self.blocks) <= -SIGNIFICANT:
+            return
+        risen = self._risen(start if math.isnan(chance) else chance)
+        since, count = self.losses["since"] or 0, self.losses["count"]
+        if risen is not None:
+            since, count, lowest = risen
+            what += f", and it had fallen to {lowest:.4g} before step {since}"
+        if count >= least:
             yield self.finding(
                 f"The loss is {now:.4g} after {self.losses['count']} steps, and was {start:.4g} at the "
                 f"start: {what}",
-                since=self.losses["since"] or 0,
+                since=since,
                 tensor="loss",
                 statistic="median of the last losses",
                 value=now,
                 limit=start if math.isnan(chance) else CHANCE * chance,
             )
 
+    def _risen(self, untrained: float) -> tuple[int, int, float] | None:
+        """Since when a loss that was clearly lower in between is back at its start, and for how many steps.
+
+        The third number is what it had fallen to; None if it was never lower.
+        """
+        if len(self.blocks) < WINDOW:
+            return None
+        means = np.convolve(self.blocks, np.full(WINDOW, 1 / WINDOW), "valid")
+        noise = float(np.std(self.losses["last"])) / (WINDOW * self.block_size) ** 0.5
+        low = where(means < LEARNT * untrained - 2 * noise)
+        if not low:
+            return None
+        window = np.array(self.blocks[low[-1] : low[-1] + WINDOW])
+        after = low[-1] + where(window < LEARNT * untrained)[-1] + 1
+        steps = (len(self.blocks) - after) * self.block_size + len(self.rest)
+        since = [*self.block_steps, *(step for step, _ in self.rest), self.losses["steps"][-1]][
+            after
+        ]
+        return since, steps, float(means.min())
+
     def _noise(self) -> float:
         """The standard error of the level of the last losses: without power there is no verdict."""
         return float(np.std(self.losses["last"]) / len(self.losses["last"]) ** 0.5)
 
-    def _add_to_blocks(self, values: list[float]) -> None:
+    def _add_to_blocks(self, steps: list[int], values: list[float]) -> None:
         """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
-        self.rest += values
+        self.rest += zip(steps, values, strict=True)
         while len(self.rest) >= self.block_size:
-            block = np.array(self.rest[: self.block_size])
-            self.blocks.append(float(np.add.reduce(block)) / self.block_size)
+            block = self.rest[: self.block_size]
+            self.block_steps.append(block[0][0])
+            self.blocks.append(sum(value for _, value in block) / self.block_size)
             del self.rest[: self.block_size]
             if len(self.blocks) == MOST_BLOCKS:
                 pairs = np.array(self.blocks).reshape(-1, 2)
-                self.blocks = pairs.mean(1).tolist()
+                self.blocks, self.block_steps = pairs.mean(1).tolist(), self.block_steps[::2]
                 self.block_size *= 2
 
 

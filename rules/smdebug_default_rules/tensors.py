@@ -164,6 +164,13 @@ class Parameters:
         return found
 
 
+def usual_sizes(table: Parameters) -> Floats:
+    """A tenth of the size that weights begin with, where all inputs of a unit together have a gain of 1."""
+    root = np.sqrt(np.maximum(table.units, 1) / np.maximum(table.sizes, 1))
+    sizes: Floats = (0.1 * root).astype(np.float32)
+    return sizes
+
+
 def _parameters(seen: ObservedStep) -> Parameters | None:
     matrix = seen.statistics("parameters")
     if matrix is None:

@@ -14,6 +14,8 @@ from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.tensors import NORMALISATIONS, Modules, Parameters
 
 LEAST_STEPS = 2
+EVEN = 0.1
+"""How far the spread of freshly drawn weights is from that of their distribution, at most."""
 
 
 class UnreachedParameters(DefaultRule):
@@ -90,7 +92,9 @@ class UnreachedParameters(DefaultRule):
             return []
         normalises = any(table.classes[place] in NORMALISATIONS for place in where(trained))
         frozen = where(weights & table.is_frozen)
-        return [table.names[place] for place in frozen] if normalises else []
+        # Of a trained model, it may be enough to tune the biases.
+        is_found = normalises or all(_is_drawn(table, place) for place in frozen)
+        return [table.names[place] for place in frozen] if is_found else []
 
     def _cut(self, table: Parameters, reached: set[str]) -> list[str]:
         """The trained weights without a gradient, if they are the first ones of the model."""
@@ -107,3 +111,11 @@ class UnreachedParameters(DefaultRule):
         if not unowned or len(unowned) >= np.count_nonzero(learns & has_owner):
             return []
         return [table.names[place] for place in unowned]
+
+
+def _is_drawn(table: Parameters, place: int) -> bool:
+    """Whether a weight is as the framework draws it: even between -b and b, with b = 1 / sqrt(inputs)."""
+    bound = (table.units[place] / table.sizes[place]) ** 0.5
+    ends = -table.column("min")[place] / bound, table.column("max")[place] / bound
+    is_even = abs(table.column("std")[place] * 3**0.5 / bound - 1) < EVEN
+    return bool(is_even and all(1 - 2 * EVEN < end < 1.001 for end in ends))

@@ -17,6 +17,7 @@ CAUSES: Mapping[str, str] = {
     "saturated activation": "a layer returns its extreme values for nearly every input",
     "bad initialisation": "weights are far too large or small, or equal, at the start",
     "learning rate": "the learning rate is far too large or small, jumped, or vanished",
+    "weight decay": "the regularisation shrinks the weights to nearly nothing",
     "not learning": "the loss does not fall",
     "overfitting": "validation gets worse while training gets better",
     "memorising": "training succeeds and validation stays at chance",

@@ -62,6 +62,7 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             _A,
             "the model is not made for inputs of this scale",
         ),
+        ("learning rate",): (_A, "gradients, and with them the updates, grow with the inputs"),
     },
     "padding": {
         ("repeated input", "constant output", "dead activation", "not learning", "imbalance"): (
@@ -80,12 +81,19 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             _A,
             "the loss computed from such values has nearly no gradient, or a wrong one",
         ),
-        ("exploding", "spike", "memorising"): (_A, "the loss is not computed from what it expects"),
+        ("exploding", "spike", "memorising", "learning rate"): (
+            _A,
+            "the loss is not computed from what it expects",
+        ),
     },
     "repeated input": {
         ("memorising", "overfitting", "imbalance", "not learning"): (
             _A,
             "the training sees few different rows",
+        ),
+        ("no gradient", "constant output", "dead activation", "vanishing gradient"): (
+            _A,
+            "equal rows give equal outputs, and zeros give no gradient",
         ),
     },
     "imbalance": {
@@ -138,13 +146,20 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
             _A,
             "steps along added-up gradients push activations to where their slope is zero",
         ),
-        ("exploding", "spike", "not learning", "accumulation scale", "scaler"): (
+        (
+            "exploding",
+            "spike",
+            "not learning",
+            "accumulation scale",
+            "scaler",
+            "learning rate",
+        ): (
             _A,
             "the gradient grows with every step that is added to it",
         ),
     },
     "accumulation scale": {
-        ("exploding", "spike", "not learning", "scaler"): (
+        ("exploding", "spike", "not learning", "scaler", "learning rate"): (
             _A,
             "the gradient is larger by the number of micro-batches",
         ),
@@ -156,7 +171,10 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
         ),
     },
     "bad initialisation": {
-        ("exploding", "spike", "scaler"): (_A, "large weights multiply from layer to layer"),
+        ("exploding", "spike", "scaler", "learning rate"): (
+            _A,
+            "large weights multiply from layer to layer",
+        ),
         ("saturated activation", "dead activation"): (
             _L,
             "activations begin where their slope is zero",
@@ -229,6 +247,16 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], tuple[Reach, str]]] = {
     },
     "memorising": {
         ("overfitting",): (_A, "validation cannot follow what was memorised"),
+    },
+    "weight decay": {
+        ("constant output", "not learning", "vanishing gradient", "dead activation"): (
+            _A,
+            "weights that are nearly zero pass neither values nor gradients",
+        ),
+        ("lost update", "saturated activation", "no gradient"): (
+            _A,
+            "weights that are nearly zero pass neither values nor gradients",
+        ),
     },
     "constant output": {
         ("not learning",): (_A, "the same output for every input cannot reduce the loss"),
