@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from functions.decisions.webhooks import Form
 from smdebug.exceptions import SMDebugError
 
 
@@ -111,6 +112,14 @@ class TopicAccess(Environment):
     """The topic of the alerts."""
 
     topic: str = _variable("SMDEBUG_ALERTS_TOPIC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookEnvironment(Environment):
+    """The variables of post_webhook: where its URL is, and the form of a post."""
+
+    secret: str = _variable("SMDEBUG_WEBHOOK_SECRET")
+    form: str = _variable("SMDEBUG_WEBHOOK_FORM", Form)
 
 
 # The functions

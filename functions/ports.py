@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from functions.decisions.webhooks import Answer
 from smdebug.exceptions import DamagedFile
 from smdebug.service.item_reader import Item, ItemReader
 
@@ -172,6 +173,20 @@ class Topic(Protocol):
 
     def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
         """Send to all subscribers, or to the one with that address or number. `TooMuch`, `NotDone`."""
+
+
+class Secrets(Protocol):
+    """Secrets by name, with values that no other function reads."""
+
+    def read(self, name: str, *, again: bool = False) -> str:
+        """Return the value, which may be some minutes old unless `again`. `TooMuch`, `NotDone`."""
+
+
+class Web(Protocol):
+    """Services on the internet."""
+
+    def post(self, url: str, body: bytes, *, token: str) -> Answer:
+        """Post JSON; return the answer, or the kind of error without a text that has the URL."""
 
 
 class ActionOutcomes(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +18,7 @@ from functions.environment import (
     ScheduleAccess,
     TableAccess,
     TopicAccess,
+    WebhookEnvironment,
     WorkflowAccess,
 )
 from functions.world import Settings, World
@@ -24,6 +26,7 @@ from functions.world import Settings, World
 if TYPE_CHECKING:
     from functions.followup.actions import ActionPorts
     from functions.followup.notifications import NotificationPorts
+    from functions.followup.webhooks import WebhookPorts
     from functions.ports import CheckQueue, ItemStore, Lender, Schedules, Topic, Workflow
 
 
@@ -103,6 +106,23 @@ def notification_ports() -> NotificationPorts:
 
     environment = NotifyEnvironment.read(os.environ)
     return NotificationPorts(_topic(environment), _items_in(environment), SystemClock())
+
+
+@cache
+def webhook_ports() -> WebhookPorts:
+    """Return what posting to a webhook needs."""
+    from functions.adapters.webhook import Posts, SecretsOfAws
+    from functions.decisions.webhooks import Form
+    from functions.followup.webhooks import WebhookPorts
+
+    environment = WebhookEnvironment.read(os.environ)
+    return WebhookPorts(
+        SecretsOfAws(lambda: client("secretsmanager"), lambda: client("ssm")),
+        Posts(),
+        time.sleep,
+        environment.secret,
+        Form(environment.form),
+    )
 
 
 def _items_in(environment: TableAccess) -> ItemStore:

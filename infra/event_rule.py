@@ -27,8 +27,6 @@ class EventRule(Construct):
         pattern: Mapping[str, Any] | None = None,
         every: str | None = None,
         bus: str | None = None,
-        role_arn: str | None = None,
-        input_transformer: events.CfnRule.InputTransformerProperty | None = None,
     ) -> None:
         super().__init__(scope, id)
         arn = target.arn if isinstance(target, PythonFunction) else target
@@ -43,8 +41,6 @@ class EventRule(Construct):
                 events.CfnRule.TargetProperty(
                     id="Target",
                     arn=arn,
-                    role_arn=role_arn,
-                    input_transformer=input_transformer,
                     dead_letter_config=events.CfnRule.DeadLetterConfigProperty(
                         arn=undelivered.queue.queue_arn
                     ),

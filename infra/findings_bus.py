@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,10 +56,8 @@ class FindingsBus(Construct):
         *,
         does: str,
         detail_types: list[str],
-        target: PythonFunction | str,
+        target: PythonFunction,
         detail: Mapping[str, Any] | None = None,
-        role_arn: str | None = None,
-        input_transformer: events.CfnRule.InputTransformerProperty | None = None,
     ) -> None:
         """Call the target whenever such an event is published."""
         EventRule(
@@ -75,26 +72,4 @@ class FindingsBus(Construct):
                 "detail-type": detail_types,
                 **({"detail": detail} if detail else {}),
             },
-            role_arn=role_arn,
-            input_transformer=input_transformer,
         )
-
-
-def as_slack_message() -> events.CfnRule.InputTransformerProperty:
-    """Return the transformer for Slack; each variable is a whole JSON value, so text is quoted correctly."""
-    return events.CfnRule.InputTransformerProperty(
-        input_paths_map={
-            "text": "$.detail.text",
-            "rule": "$.detail.rule",
-            "reason": "$.detail.reason",
-            "run": "$.detail.run",
-        },
-        input_template=json.dumps(
-            {
-                "text": "<text>",
-                "attachments": [{"title": "<rule>", "text": "<reason>", "footer": "<run>"}],
-            }
-        )
-        .replace('"<', "<")
-        .replace('>"', ">"),
-    )

@@ -9,6 +9,7 @@ from constructs import Construct
 from infra.custom_rules import CustomRules
 from infra.python_function import PythonFunction, Shared
 from infra.watch_schedules import WatchSchedules
+from infra.webhooks import webhooks_of
 
 QUICK = 60  # seconds, for a function that reads records and no tensors
 EVALUATION = 120
@@ -64,6 +65,18 @@ class Functions:
         self.write_report = self._asynchronous(
             "WriteReport", "write_report", "Writes the report of a finished run", REPORT, **tensors
         )
+        self.webhooks = [
+            (
+                webhook,
+                self._asynchronous(
+                    f"PostTo{webhook.id}",
+                    "post_webhook",
+                    "Posts events to a webhook",
+                    memory_mb=256,
+                ),
+            )
+            for webhook in webhooks_of(settings)
+        ]
         self.custom = CustomRules(scope, "CustomRules", shared=shared)
 
     @property
@@ -72,6 +85,7 @@ class Functions:
         return [
             *(self.ingest, self.evaluate, self.claim, *self.custom.functions, self.commit),
             *(self.finish_run, self.sweep, self.watch, self.act, self.notify, self.write_report),
+            *(function for _, function in self.webhooks),
         ]
 
     def _function(

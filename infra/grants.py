@@ -88,6 +88,9 @@ def _grant_follow_up(functions: Functions, foundation: Foundation) -> None:
     alerts.let_publish(functions.notify)
     table.let_claim_messages(functions.notify)
 
+    for webhook, function in functions.webhooks:
+        webhook.let_read_url(function)
+
     table.let_read(functions.write_report)
     bucket.let_read(functions.write_report)
     bucket.let_write_report(functions.write_report)

@@ -58,6 +58,8 @@ LOG_RETENTIONS = (
     3288,
     3653,
 )
+IN_SSM = "ssm:"
+_SECRET = rf"[\w/+=.@-]{{1,512}}|{IN_SSM}/?[\w.-]+(/[\w.-]+)*"
 # The default rules are part of a function's environment, which is limited to 4 KB.
 _MOST_DEFAULT_RULES = 40
 
@@ -89,9 +91,9 @@ class Settings:
     alert_phone_numbers: tuple[str, ...] = ()
     """Phone numbers that get the alerts as SMS, such as +15551234567."""
     slack_secret: str | None = None
-    """A Secrets Manager secret `{"url": …, "token": …}` of a Slack webhook for findings."""
+    """The secret `{"url": …}` of a Slack webhook for findings: its name, or `ssm:` and a parameter's."""
     webhook_secret: str | None = None
-    """A Secrets Manager secret `{"url": …, "token": …}` of a webhook for unchanged events."""
+    """The secret `{"url": …, "token": …}` of a webhook for unchanged events, named in the same way."""
     memory_mb: int = 1024
     """Memory of the functions that evaluate rules."""
     scratch_mb: int = 4096
@@ -249,9 +251,10 @@ class Settings:
                 )
         for name in ("slack_secret", "webhook_secret"):
             secret = getattr(self, name)
-            if secret is not None and not re.fullmatch(r"[\w/+=.@-]{1,512}", secret):
+            if secret is not None and not re.fullmatch(_SECRET, secret, re.ASCII):
                 raise SettingsError(
-                    f"{name}={secret!r} is not the name of a Secrets Manager secret; the URL goes into it."
+                    f"{name}={secret!r} is neither the name of a secret in Secrets Manager nor `ssm:` and "
+                    "the name of a parameter in Systems Manager; the URL goes into it."
                 )
 
     def _check_numbers(self) -> None:

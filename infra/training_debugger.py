@@ -39,7 +39,7 @@ class TrainingDebugger(Construct):
             arrivals=foundation.arrivals,
         )
         grant(functions, foundation, workflow, settings)
-        add_triggers(self, functions, foundation, settings)
+        add_triggers(self, functions, foundation)
         dashboard = self._monitor(functions, foundation, workflow)
 
         self.bucket_name = foundation.bucket.name

@@ -5,15 +5,12 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra.event_rule import EventRule
-from infra.findings_bus import FOUND, RUN
+from infra.findings_bus import ACTION, FOUND, RESOLVED, RUN, STATUS
 from infra.foundation import Foundation
 from infra.functions import Functions
-from infra.settings import Settings
 
 
-def add_triggers(
-    scope: Construct, functions: Functions, foundation: Foundation, settings: Settings
-) -> None:
+def add_triggers(scope: Construct, functions: Functions, foundation: Foundation) -> None:
     """Connect time and the bus of findings to the functions that they start."""
     EventRule(
         scope,
@@ -37,4 +34,16 @@ def add_triggers(
         detail={"state": ["Finished"]},
         target=functions.write_report,
     )
-    foundation.alerts.connect(foundation.bus, functions.notify, settings)
+    foundation.bus.when(
+        "Notify",
+        does="Writes the alerts to people",
+        detail_types=[FOUND, RESOLVED, STATUS, RUN, ACTION],
+        target=functions.notify,
+    )
+    for webhook, function in functions.webhooks:
+        foundation.bus.when(
+            webhook.id,
+            does="Posts events to a webhook",
+            detail_types=list(webhook.detail_types),
+            target=function,
+        )

@@ -47,9 +47,9 @@ class LocalAws:
         debugger = aws.connect()                # and read what the rules found
 
     `settings` are those of `cdk deploy -c`; `environment` overrides variables of the functions;
-    `secrets` replaces Secrets Manager. With `in_process` the handlers run in this process, under a
-    debugger or for coverage, and permissions are not checked. `limits` lowers limits of AWS
-    (`local_aws.limits.Limits`).
+    `secrets` are those of Secrets Manager or, with `ssm:` before their names, SecureStrings of Systems
+    Manager. With `in_process` the handlers run in this process, under a debugger or for coverage, and
+    permissions are not checked. `limits` lowers limits of AWS (`local_aws.limits.Limits`).
     """
 
     def __init__(

@@ -64,6 +64,8 @@ def permissions_for(request: Request) -> list[Permission]:
         "scheduler": _scheduler,
         "lambda": _lambda,
         "sagemaker": _sagemaker,
+        "secretsmanager": _secretsmanager,
+        "ssm": _ssm,
     }
     if request.service not in readers:
         raise Unsupported(
@@ -207,6 +209,19 @@ def _sagemaker(request: Request) -> list[Permission]:
     action, payload = _json(request)
     job = f"arn:aws:sagemaker:{_HERE}:training-job/{payload.get('TrainingJobName')}"
     return [Permission(f"sagemaker:{action}", job)]
+
+
+def _secretsmanager(request: Request) -> list[Permission]:
+    action, payload = _json(request)
+    # The six characters are those of AWS's choice; here they are always the same.
+    arn = f"arn:aws:secretsmanager:{_HERE}:secret:{payload.get('SecretId')}-abcdef"
+    return [Permission(f"secretsmanager:{action}", arn)]
+
+
+def _ssm(request: Request) -> list[Permission]:
+    action, payload = _json(request)
+    name = str(payload.get("Name")).lstrip("/")
+    return [Permission(f"ssm:{action}", f"arn:aws:ssm:{_HERE}:parameter/{name}")]
 
 
 def _json(request: Request) -> tuple[str, dict[str, Any]]:

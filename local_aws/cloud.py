@@ -29,7 +29,7 @@ from local_aws.delivery import Deliveries
 from local_aws.deployed import Deployed
 from local_aws.deploying import deploy
 from local_aws.environments import ProcessStarter
-from local_aws.errors import LocalStackError, Unsupported, explain_os_error
+from local_aws.errors import LocalStackError, explain_os_error
 from local_aws.function_logs import FunctionLogs
 from local_aws.functions import Function, Invocation, Runtime
 from local_aws.gate import OWNER, Application, Gate, KnownKey
@@ -47,6 +47,7 @@ from local_aws.template import ACCOUNT, REGION, Template
 from local_aws.wheels import link_layer, link_runtime
 
 REMEMBERED = 20_000  # invocations, and events
+_PARAMETER = "ssm:"  # before the name of a SecureString of Systems Manager
 UNTRUSTED = "run_custom_rule"  # it ends everything that its process has started: never in ours
 
 
@@ -161,17 +162,26 @@ class Cloud:
         self._clients = Clients(self.endpoint, self.gate)
         self._logs = FunctionLogs(self.deployed.policies, self.clock, self.gate.refused)
         self._fix_moto()
+        self._keep_secrets()
         deploy(
             self._assembly,
             self.client,
             into=self.deployed,
-            secret=self._secret,
             environment=self._environment,
             limits=self._limits,
         )
         self._start_functions()
         self.deliveries.start()
         self._start_pollers()
+
+    def _keep_secrets(self) -> None:
+        for name, fields in self._secrets.items():
+            text = json.dumps(dict(fields))
+            if name.startswith(_PARAMETER):
+                parameter = name.removeprefix(_PARAMETER)
+                self.client("ssm").put_parameter(Name=parameter, Value=text, Type="SecureString")
+            else:
+                self.client("secretsmanager").create_secret(Name=name, SecretString=text)
 
     def _gated(self, moto: Application) -> Application:
         self.gate = Gate(
@@ -283,15 +293,6 @@ class Cloud:
                 for environment in pool.environments:
                     if environment.id == id:
                         environment.kill()
-
-    def _secret(self, name: str, field: str) -> str:
-        try:
-            return self._secrets[name][field]
-        except KeyError:
-            raise Unsupported(
-                f"The template needs {field} of the secret {name}: "
-                f"pass secrets={{{name!r}: {{{field!r}: …}}}}"
-            ) from None
 
 
 def _assumed_role(key: str) -> Caller | None:

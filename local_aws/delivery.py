@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -123,9 +122,6 @@ class Deliveries:
             self._client("stepfunctions").start_execution(
                 stateMachineArn=arn, name=str(uuid.uuid4()), input=body
             )
-        elif arn in self._deployed.destinations:
-            self._check_role(_EVENTS, target, rule, Permission("events:InvokeApiDestination", arn))
-            self._post(arn, body)
         else:
             raise Unsupported(f"{arn} is a target of events that the local stack does not support")
 
@@ -135,17 +131,6 @@ class Deliveries:
         role = target["RoleArn"]
         self._policies.may_assume(service, role, source)
         self._policies.check(Caller(role), permission)
-
-    def _post(self, arn: str, body: str) -> None:
-        destination = self._deployed.destinations[arn]
-        if not destination.url.startswith(("http://", "https://")):
-            raise Unsupported(f"{destination.url} is not an HTTP endpoint")
-        headers = {"Content-Type": "application/json; charset=utf-8", **destination.headers}
-        request = urllib.request.Request(  # noqa: S310 - checked above
-            destination.url, body.encode(), headers, method=destination.method
-        )
-        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310
-            response.read()
 
     # Asynchronous invocations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from local_aws.functions import Function
@@ -21,15 +20,6 @@ class QueueMapping:
     at_once: int  # batches that are handled at the same time
 
 
-@dataclass(frozen=True)
-class Destination:
-    """An HTTP endpoint that EventBridge posts to."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-
-
 @dataclass
 class Deployed:
     """The resources of a deployed template, filled while it is being deployed."""
@@ -37,7 +27,6 @@ class Deployed:
     policies: Policies = field(default_factory=Policies)
     functions: dict[str, Function] = field(default_factory=dict)
     mappings: list[QueueMapping] = field(default_factory=list)
-    destinations: dict[str, Destination] = field(default_factory=dict)
     machines: dict[str, str] = field(default_factory=dict)  # ARN -> the ARN of its role
     physical: dict[str, str] = field(default_factory=dict)  # logical id -> physical id
     outputs: dict[str, str] = field(default_factory=dict)

@@ -23,12 +23,11 @@ def deploy(
     client: Callable[[str], object],
     *,
     into: Deployed,
-    secret: Callable[[str, str], str],
     environment: Mapping[str, str] | None = None,
     limits: Limits | None = None,
 ) -> None:
     """Create everything in the template. `environment` overrides variables of the functions."""
-    _Deployer(assembly, client, into, secret, environment or {}, limits or Limits()).run()
+    _Deployer(assembly, client, into, environment or {}, limits or Limits()).run()
 
 
 class _Deployer:
@@ -39,7 +38,6 @@ class _Deployer:
         assembly: Assembly,
         client: Callable[[str], object],
         into: Deployed,
-        secret: Callable[[str, str], str],
         environment: Mapping[str, str],
         limits: Limits,
     ):
@@ -47,9 +45,7 @@ class _Deployer:
         self._template = assembly.template
         self._deployed = into
         self._deployment = Deployment(assembly, client, into, environment, limits)
-        self._resolve = Resolver(
-            self._template, assembly.stack, created=self._created_from, secret=secret
-        )
+        self._resolve = Resolver(self._template, assembly.stack, created=self._created_from)
         self._created: dict[str, Created] = {}
         self._in_progress: set[str] = set()
 

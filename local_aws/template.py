@@ -23,11 +23,9 @@ class Resolver:
         stack: str,
         *,
         created: Callable[[str], tuple[str, Mapping[str, str]]],
-        secret: Callable[[str, str], str],
     ):
         self._template = template
         self._created = created
-        self._secret = secret
         self._pseudo = {
             "AWS::AccountId": ACCOUNT,
             "AWS::Region": REGION,
@@ -42,11 +40,15 @@ class Resolver:
         """Return the value with its intrinsics resolved; an unknown one raises."""
         match value:
             case str():
-                return self._without_secrets(value)
+                if "{{resolve:" in value:
+                    raise Unsupported(
+                        f"The template uses a reference that the local stack does not support: {value}"
+                    )
+                return value
             case list():
                 return [item for item in map(self, value) if item is not NO_VALUE]
             case dict() if len(value) == 1 and _is_intrinsic(name := next(iter(value))):
-                return self._without_secrets(self._intrinsic(name, value[name]))
+                return self._intrinsic(name, value[name])
             case dict():
                 items = {key: self(item) for key, item in value.items()}
                 return {key: item for key, item in items.items() if item is not NO_VALUE}
@@ -97,21 +99,6 @@ class Resolver:
                 f"{', '.join(attributes) or 'nothing'}"
             )
         return attributes[attribute]
-
-    def _without_secrets(self, value: Any) -> Any:
-        """Replace `{{resolve:secretsmanager:name:SecretString:field::}}` by the secret's value."""
-        if not isinstance(value, str) or "{{resolve:" not in value:
-            return value
-        text = re.sub(
-            r"\{\{resolve:secretsmanager:([^:}]+):SecretString:([^:}]+)[^}]*\}\}",
-            lambda match: self._secret(match[1], match[2]),
-            value,
-        )
-        if "{{resolve:" in text:
-            raise Unsupported(
-                f"The template uses a reference that the local stack does not support: {text}"
-            )
-        return text
 
 
 def known_only(kind: str, name: str, properties: Iterable[str], known: Iterable[str]) -> None:

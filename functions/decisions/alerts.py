@@ -87,11 +87,6 @@ def line(detail_type: str, detail: Detail) -> str:
     return _cut(" ".join(_printable(text).replace('"', "'").replace("\\", "/").split()), MAX_LINE)
 
 
-def webhook(detail_type: str, detail: Detail) -> dict[str, str]:
-    """Return the event as Slack and compatible services accept it."""
-    return {"text": line(detail_type, detail)}
-
-
 def email(detail_type: str, detail: Detail) -> str:
     """Return the e-mail: what happened, the evidence, the run, and what to do."""
     write = _LETTERS.get(detail_type, _any_letter)

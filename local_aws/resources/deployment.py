@@ -40,7 +40,6 @@ class Deployment:
         self.environment = environment
         self.limits = limits
         self.layers: dict[str, Path] = {}
-        self.connections: dict[str, Mapping[str, str]] = {}
         self.final_checks: list[Callable[[], None]] = []  # these need every policy to exist
 
     @property

@@ -1,10 +1,9 @@
-"""Buses, rules, webhooks and schedules: what wakes the functions. Alarms have no effect here."""
+"""Buses, rules and schedules: what wakes the functions. Alarms have no effect here."""
 
 from __future__ import annotations
 
 import json
 
-from local_aws.deployed import Destination
 from local_aws.resources.deployment import HERE, Created, Deployment, Kinds, Properties
 from local_aws.template import known_only
 
@@ -32,23 +31,6 @@ def event_rule(deployment: Deployment, name: str, properties: Properties) -> Cre
     return rule, {"Arn": arn}
 
 
-def connection(deployment: Deployment, name: str, properties: Properties) -> Created:
-    key = properties["AuthParameters"]["ApiKeyAuthParameters"]
-    arn = f"arn:aws:events:{HERE}:connection/{name}/local"
-    deployment.connections[arn] = {key["ApiKeyName"]: key["ApiKeyValue"]}
-    return name, {"Arn": arn}
-
-
-def api_destination(deployment: Deployment, name: str, properties: Properties) -> Created:
-    arn = f"arn:aws:events:{HERE}:api-destination/{name}/local"
-    deployment.deployed.destinations[arn] = Destination(
-        properties["HttpMethod"],
-        properties["InvocationEndpoint"],
-        deployment.connections[properties["ConnectionArn"]],
-    )
-    return name, {"Arn": arn}
-
-
 def schedule_group(deployment: Deployment, name: str, properties: Properties) -> Created:
     group = properties["Name"]
     arn = deployment.client("scheduler").create_schedule_group(Name=group)["ScheduleGroupArn"]
@@ -72,14 +54,6 @@ KINDS: Kinds = {
         (
             *("Name", "Description", "State", "EventBusName", "EventPattern"),
             *("ScheduleExpression", "Targets"),
-        ),
-    ),
-    "AWS::Events::Connection": (connection, ("Name", "AuthorizationType", "AuthParameters")),
-    "AWS::Events::ApiDestination": (
-        api_destination,
-        (
-            *("Name", "ConnectionArn", "HttpMethod", "InvocationEndpoint"),
-            "InvocationRateLimitPerSecond",
         ),
     ),
     "AWS::Scheduler::ScheduleGroup": (schedule_group, ("Name",)),

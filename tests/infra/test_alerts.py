@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from infra import names
@@ -45,19 +44,16 @@ def test_act_knows_the_allowed_recipients(full_stack: Stack):
     assert variables[names.ALERT_PHONE_NUMBERS] == "+15551234567"
 
 
-def test_the_slack_message_quotes_any_text_correctly(full_stack: Stack):
-    rule = full_stack.single("AWS::Events::Rule", "DebuggerFindingsSlack")
-    transformer = rule["Targets"][0]["InputTransformer"]
-    text = transformer["InputTemplate"]
-    for name in transformer["InputPathsMap"]:
-        assert f"<{name}>" in text
-        text = text.replace(f"<{name}>", json.dumps(f'a "{name}"\n'))
-    assert json.loads(text)["text"] == 'a "text"\n'
-
-
-def test_a_webhook_receives_unchanged_events(full_stack: Stack):
-    rule = full_stack.single("AWS::Events::Rule", "DebuggerFindingsWebhook")
-    assert "InputTransformer" not in rule["Targets"][0]
+def test_webhooks_get_their_events_in_their_form(full_stack: Stack):
+    for name, form, kinds in (("Slack", "slack", 2), ("Webhook", "event", 5)):
+        rule = full_stack.single("AWS::Events::Rule", f"DebuggerFindings{name}")
+        (target,) = rule["Targets"]
+        assert f"PostTo{name}" in full_stack.text(target["Arn"])
+        assert "DeadLetterConfig" in target
+        assert len(rule["EventPattern"]["detail-type"]) == kinds
+        function = full_stack.function(f"PostTo{name}")
+        assert environment(function)[names.WEBHOOK_FORM] == form
+        assert "DeadLetterConfig" in function
 
 
 def test_only_findings_with_actions_start_act(default_stack: Stack):

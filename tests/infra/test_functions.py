@@ -17,6 +17,7 @@ from functions.environment import (
     IngestEnvironment,
     NotifyEnvironment,
     WatchEnvironment,
+    WebhookEnvironment,
 )
 from infra import names
 from infra.assets import ROOT
@@ -68,9 +69,9 @@ def test_asynchronous_functions_have_dead_letters(stack: Stack):
         for name, function in stack.of("AWS::Lambda::Function").items()
         if "DeadLetterConfig" in function and (name in called or "Watch" in name)
     ]
-    assert (
-        len(kept) == len(called) == 5
-    )  # sweep, act, notify, write_report; and watch, which a schedule calls
+    # sweep, act, notify, write_report; watch, which a schedule calls; and those that post to webhooks
+    webhooks = [name for name in called if "PostTo" in name]
+    assert len(kept) == len(called) == 5 + len(webhooks)
 
 
 def test_every_rule_has_dead_letters(stack: Stack):
@@ -88,6 +89,7 @@ ENVIRONMENTS = {
     "ingest": (IngestEnvironment,),
     "mark_published": (IndexAccess,),
     "notify": (NotifyEnvironment,),
+    "post_webhook": (WebhookEnvironment,),
     "run_custom_rule": (),  # it gets no more than the name of its rule file
     "sweep": (IngestEnvironment,),
     "watch": (WatchEnvironment,),
@@ -98,7 +100,7 @@ ENVIRONMENTS = {
 def test_every_function_gets_every_variable_that_its_handler_reads(stack: Stack):
     functions = stack.of("AWS::Lambda::Function").values()
     handlers = {function["Handler"].split(".")[-2] for function in functions}
-    assert handlers == set(ENVIRONMENTS)
+    assert handlers | {"post_webhook"} == set(ENVIRONMENTS)  # only of a stack with webhooks
     for function in functions:
         for read in ENVIRONMENTS[function["Handler"].split(".")[-2]]:
             required = {field.metadata["variable"] for field in dataclasses.fields(read)}

@@ -12,6 +12,7 @@ import pytest
 from infra.arrivals_queue import PATTERNS, SUFFIXES
 from infra.assets import ROOT
 from infra.permissions import PAGE, written_into
+from infra.settings import Settings
 from tests.infra.conftest import Stack, listed
 
 UNTRUSTED = "DebuggerCustomRules"
@@ -279,15 +280,40 @@ def test_write_report_writes_only_reports(default_stack: Stack):
     assert all(key.endswith("/report/report.html") for key in keys)
 
 
-def test_no_secret_is_in_the_template(full_stack: Stack):
-    for destination in full_stack.of("AWS::Events::ApiDestination").values():
-        assert re.fullmatch(
-            r"\{\{resolve:secretsmanager:\w+:SecretString:url::\}\}",
-            destination["InvocationEndpoint"],
-        )
-    for connection in full_stack.of("AWS::Events::Connection").values():
-        token = connection["AuthParameters"]["ApiKeyAuthParameters"]["ApiKeyValue"]
-        assert re.fullmatch(r"\{\{resolve:secretsmanager:\w+:SecretString:token::\}\}", token)
+def test_the_url_of_a_webhook_is_read_by_its_function_alone(full_stack: Stack):
+    """Nothing that describes a resource of the stack shows it: it is neither in the template nor resolved."""
+    assert "{{resolve:" not in json.dumps(full_stack.resources)
+    assert not full_stack.of("AWS::Events::ApiDestination")
+    for name, secret in (("PostToSlack", "slack"), ("PostToWebhook", "pager")):
+        readers = {
+            role
+            for role in full_stack.of("AWS::IAM::Role")
+            for statement in full_stack.statements_of(role)
+            if f":secret:{secret}-" in json.dumps(statement["Resource"])
+        }
+        assert len(readers) == 1
+        (role,) = readers
+        assert name in role
+        actions = {
+            action
+            for statement in full_stack.statements_of(role)
+            for action in listed(statement["Action"])
+        }
+        assert {action for action in actions if not action.startswith("logs:")} == {
+            *("secretsmanager:GetSecretValue", "sqs:SendMessage"),
+        }
+
+
+def test_a_parameter_is_read_by_its_exact_name(synthesize):
+    stack = synthesize(Settings(slack_secret="ssm:/smdebug/slack"))
+    (role,) = [role for role in stack.of("AWS::IAM::Role") if "PostToSlack" in role]
+    (reads,) = [
+        statement
+        for statement in stack.statements_of(role)
+        if listed(statement["Action"]) == ["ssm:GetParameter"]
+    ]
+    (resource,) = listed(reads["Resource"])
+    assert stack.text(resource).endswith(":parameter/smdebug/slack")
 
 
 def test_failures_are_logged_without_their_data(stack: Stack):

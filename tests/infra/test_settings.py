@@ -41,7 +41,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
         ({"alert_emails": ("me",)}, "'me' is not an e-mail address"),
         ({"alert_phone_numbers": ("0555 123",)}, r"write \+15551234567"),
         ({"slack_secret": "https://hooks.slack.com/x"}, "the URL goes into it"),
-        ({"webhook_secret": ""}, "is not the name of a Secrets Manager secret"),
+        (
+            {"webhook_secret": "ssm:/a//b"},
+            "neither the name of a secret in Secrets Manager nor `ssm:`",
+        ),
+        ({"webhook_secret": "ssm:https://hooks.slack.com/x"}, "the URL goes into it"),
+        ({"webhook_secret": ""}, "is neither the name of a secret"),
         ({"memory_mb": 128}, "memory_mb=128 is outside 256 to 10240"),
         ({"scratch_mb": 20_000}, "scratch_mb=20000 is outside"),
         ({"batch_window_seconds": 301}, "batch_window_seconds=301 is outside 0 to 300"),

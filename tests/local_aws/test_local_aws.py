@@ -153,7 +153,8 @@ def test_the_handlers_can_run_in_this_process():
     assert output.splitlines()[-2:] == ["['ExplodingTensor']", "True"]
 
 
-def test_a_webhook_receives_the_findings_with_its_token():
+@pytest.mark.parametrize("name", ["pager", "ssm:/teams/pager"])
+def test_a_webhook_receives_the_findings_with_its_token(name):
     posts = []
 
     class Receiver(BaseHTTPRequestHandler):
@@ -171,7 +172,7 @@ def test_a_webhook_receives_the_findings_with_its_token():
     thread.start()
     secret = {"url": f"http://127.0.0.1:{server.server_address[1]}/hook", "token": "secret"}
     try:
-        with LocalAws({"webhook_secret": "pager"}, secrets={"pager": secret}) as aws:
+        with LocalAws({"webhook_secret": name}, secrets={name: secret}) as aws:
             debugger = LocalDebugger(aws)
             debugger.attach("run", ["ExplodingTensor"])
             Saver(debugger.storage("run")).begin().save(0, FAILING)

@@ -95,11 +95,11 @@ def test_a_subject_and_a_text_message_name_the_rule_and_the_run():
 
 def test_a_chat_gets_one_line():
     entry = KINDS["found"]
-    assert alerts.webhook(entry.detail_type, entry.detail) == {
-        "text": "fc-gradients (VanishingGradient) detected an issue at step 400 of my-bucket/mnist-1 · "
+    assert alerts.line(entry.detail_type, entry.detail) == (
+        "fc-gradients (VanishingGradient) detected an issue at step 400 of my-bucket/mnist-1 · "
         "gradient/fc2_weight: the mean of |gradient| is 3.1e-09, below 1e-07 at step 400 · "
         "and 1 more · s3://my-bucket/mnist-1"
-    }
+    )
     assert entry.detail["text"] == alerts.line(entry.detail_type, entry.detail)
 
 

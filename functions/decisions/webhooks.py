@@ -1,0 +1,92 @@
+"""What is posted to a webhook, where to, and what its answer asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from smdebug.exceptions import SMDebugValueError
+
+LONGEST_WAIT = 10.0  # seconds between two attempts of one invocation
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+class Form(StrEnum):
+    """The forms of a post."""
+
+    EVENT = "event"  # as published on the bus
+    SLACK = "slack"
+
+
+class BadSecret(SMDebugValueError):
+    """The secret holds no endpoint: write `{"url": "https://…", "token": "…"}` into it."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to post to. Neither value appears in a text, so that no log or error has them."""
+
+    url: str = field(repr=False)
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a post, or the kind of error that prevented one."""
+
+    status: int = 0
+    retry_after: str = ""
+    problem: str = ""
+
+
+def endpoint_in(secret: str, name: str) -> Endpoint:
+    """Return the endpoint in a secret; `BadSecret` names the secret and nothing of its content."""
+    try:
+        payload = json.loads(secret)
+        endpoint = Endpoint(str(payload["url"]), str(payload.get("token") or ""))
+        parts = urlsplit(endpoint.url)
+        host, _ = parts.hostname or "", parts.port
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise BadSecret(
+            f'The secret {name} is not of the form {{"url": "https://…", "token": "…"}}.'
+        ) from None
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _THIS_MACHINE)
+    if not host or not is_safe:
+        raise BadSecret(f"The url in the secret {name} does not begin with https://.")
+    texts = (endpoint.url, endpoint.token)
+    if not all(text.isascii() and text.isprintable() and " " not in text for text in texts):
+        raise BadSecret(f"The url or token in the secret {name} has characters that HTTP refuses.")
+    return endpoint
+
+
+def body_of(form: Form, event: Mapping[str, Any]) -> bytes:
+    """Return the body of the post."""
+    return json.dumps(event if form is Form.EVENT else slack_message(event["detail"])).encode()
+
+
+def slack_message(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event as Slack and compatible services accept it."""
+    title, text, footer = (_plain(detail.get(name)) for name in ("rule", "reason", "run"))
+    return {
+        "text": _plain(detail.get("text")),
+        "attachments": [{"title": title, "text": text, "footer": footer}],
+    }
+
+
+def wait_before_next(answer: Answer, attempt: int) -> float | None:
+    """Return the seconds to wait before the next attempt; None if it would be refused as well."""
+    if answer.status and answer.status != 429 and answer.status < 500:
+        return None
+    seconds = answer.retry_after
+    asked = float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
+    return min(LONGEST_WAIT, max(asked, 2.0**attempt))
+
+
+def _plain(text: object) -> str:
+    """Escape what Slack would take for a link or a mention, such as `<!channel>` in a run's name."""
+    plain = "" if text is None else str(text)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
