@@ -26,7 +26,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from smdebug.config import json_config
 from smdebug.config.environment import config_file_path
@@ -67,37 +67,91 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             run_script(asked.script, asked.arguments)
     finally:
-        maker.report_missing_training(asked.script)
+        if asked.module or Path(asked.script).is_file():
+            maker.report_missing_training(asked.script)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command; all its options come before the script."""
-    made = _Parser(
-        "smdebug run",
-        description="Run a training script with a hook in it, unchanged.",
-        epilog="Example: smdebug run --out-dir ./my-run --collections weights,gradients train.py --epochs 3",
-    )
-    made.add_argument("--config", help="configure the hook with this JSON file")
-    made.add_argument("--out-dir", help="save to this folder, or s3://bucket/prefix")
-    made.add_argument("--collections", help="also save these collections: weights,gradients,…")
-    made.add_argument("--save-interval", type=int, help="save at steps divisible by this")
-    made.add_argument("--include-regex", help="also save tensors whose names match")
-    made.add_argument("--save-all", action="store_true", help="save every tensor")
-    made.add_argument(
-        "--include-workers", choices=("one", "all"), help="which of several workers save"
-    )
-    made.add_argument("--tensorboard", action="store_true", help="also write files for TensorBoard")
-    made.add_argument(
-        "--json", metavar="FILE", help="write the places of the saved runs to this file"
-    )
-    made.add_argument("-m", dest="module", action="store_true", help="run the script as a module")
-    made.add_argument("script", help="the script, followed by its arguments")
+    made = _Parser("smdebug run", add_help=False)
+    for names, given in (
+        (["--config"], {"metavar": "FILE", "help": "Configure the hook with this JSON file."}),
+        (
+            ["--out-dir"],
+            {"metavar": "PLACE", "help": "Save to this folder, or s3://bucket/prefix."},
+        ),
+        (
+            ["--collections"],
+            {"metavar": "NAMES", "help": "Also save these collections, such as weights,gradients."},
+        ),
+        (
+            ["--save-interval"],
+            {"metavar": "N", "type": int, "help": "Save at steps divisible by N."},
+        ),
+        (
+            ["--include-regex"],
+            {"metavar": "REGEX", "help": "Also save tensors whose names match."},
+        ),
+        (["--save-all"], {"action": "store_true", "help": "Save every tensor."}),
+        (
+            ["--include-workers"],
+            {"choices": ("one", "all"), "help": "Save on one of several workers, or on all."},
+        ),
+        (["--tensorboard"], {"action": "store_true", "help": "Also write files for TensorBoard."}),
+        (
+            ["--json"],
+            {"metavar": "FILE", "help": "Write the places of the saved runs to this file."},
+        ),
+        (["-m"], {"dest": "module", "action": "store_true", "help": "Run SCRIPT as a module."}),
+        (["-h", "--help"], {"action": "help", "help": "Show this message and exit."}),
+    ):
+        made.add_argument(*names, **given)
+    made.add_argument("script", help=argparse.SUPPRESS)
     made.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return made
 
 
+_HELP = """\
+Run an unchanged training script with a hook.
+
+Options come before SCRIPT, and ARGUMENTS are the script's own. From the import of PyTorch, Keras or XGBoost
+on, trainings are watched. They save the default plan, unless options or a file choose tensors.
+
+\b
+Examples:
+  smdebug run train.py --epochs 3
+  smdebug run --out-dir ./my-run --collections weights,gradients train.py
+  torchrun --nproc-per-node 2 -m smdebug.run --out-dir ./my-run train.py
+
+Exits as the script does, and with 2 if there is no such script or an option is wrong.
+"""
+
+
 class _Parser(argparse.ArgumentParser):
-    """Suggests the option that was meant."""
+    """Suggests the option that was meant, and prints help as the other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        message = message.replace("required: script, arguments", "required: SCRIPT")
+        print(f"error: {message}\nhint: `smdebug run --help` shows its usage.", file=sys.stderr)
+        sys.exit(2)
+
+    def format_help(self) -> str:
+        from click import HelpFormatter
+
+        formatter = HelpFormatter(max_width=100)
+        formatter.write_usage(self.prog, "[OPTIONS] SCRIPT [ARGUMENTS]...")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(_HELP)
+        rows = []
+        for action in self._actions:
+            if action.help and action.help is not argparse.SUPPRESS:
+                choices = f"[{'|'.join(action.choices)}]" if action.choices else ""
+                value = action.metavar or choices
+                rows.append((f"{', '.join(action.option_strings)} {value}".strip(), action.help))
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+        return formatter.getvalue()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         known = self._option_string_actions

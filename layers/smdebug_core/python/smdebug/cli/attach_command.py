@@ -29,6 +29,8 @@ def command(run: str, rules: str, replace: bool, stack: str | None, as_json: boo
       smdebug attach resnet-50 rules.json
       smdebug attach resnet-50 ExplodingTensor
       smdebug attach resnet-50 rules.json --replace
+
+    Exits with 0 if the rules were added, and with 3 if the run or the debugger cannot be reached.
     """
     from smdebug.cli.rule_warnings import warnings_about
     from smdebug.rules.generic import find_rule

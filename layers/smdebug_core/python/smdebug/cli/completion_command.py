@@ -18,6 +18,8 @@ def command(shell: str, as_json: bool) -> None:
       eval "$(smdebug completion bash)"                 # in ~/.bashrc
       eval "$(smdebug completion zsh)"                  # in ~/.zshrc
       smdebug completion fish > ~/.config/fish/completions/smdebug.fish
+
+    Exits with 0, and with 2 for another shell.
     """
     from click.shell_completion import get_completion_class
 

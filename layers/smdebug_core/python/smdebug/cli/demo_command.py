@@ -30,6 +30,8 @@ def command(keep: str | None, as_json: bool) -> int:
       smdebug demo
       smdebug demo --keep ./runs
       smdebug demo --json > seen.json
+
+    Exits with 0 if the rules detected what they should, and with 1 if they did not.
     """
     arguments = ["--keep", str(Path(keep).expanduser().resolve())] if keep else []
     arguments += ["--json"] if as_json else []

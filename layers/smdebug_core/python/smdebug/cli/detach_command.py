@@ -20,6 +20,8 @@ def command(run: str, rules: tuple[str, ...], stack: str | None, as_json: bool) 
     Examples:
       smdebug detach resnet-50 vanishing
       smdebug detach resnet-50 vanishing loss
+
+    Exits with 0 if the rules were removed, and with 3 if the run or the debugger cannot be reached.
     """
     chosen = watched_run(stack, run)
     now = chosen.detach(rules)

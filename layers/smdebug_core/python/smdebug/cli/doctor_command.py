@@ -26,6 +26,9 @@ def command(
 ) -> int:
     """Show what is installed and what is missing, and whether the AWS account can be reached.
 
+    With --deployed it reads from AWS whether the stack's bucket notifies, its queue is read, no message is a
+    dead letter, the sweeper runs, and no alarm is raised, and changes nothing.
+
     \b
     Examples:
       smdebug doctor
@@ -34,10 +37,7 @@ def command(
       smdebug doctor --deployed
       smdebug doctor --stack research --json
 
-    With --deployed it reads from AWS whether the stack's bucket notifies, its queue is read, no message is a
-    dead letter, the sweeper runs, and no alarm is raised, and changes nothing.
-
-    Exits with 0 if nothing is wrong, else with 1. Missing optional packages are not wrong.
+    Exits with 0 if nothing is wrong, and with 1 if something is. Missing optional packages are not wrong.
     """
     from smdebug.cli.environment_checks import run_checks, run_live_checks
 

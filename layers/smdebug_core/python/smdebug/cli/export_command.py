@@ -68,7 +68,7 @@ def command(
     \b
     Examples:
       smdebug export tensorboard ./my-run -o ./tensorboard
-      smdebug export safetensors ./my-run --collection weights --step 900 -o weights.safetensors
+      smdebug export safetensors ./my-run --collection weights --step 900
       smdebug export npz ./my-run --tensors '^gradient/' -o gradients.npz
       smdebug export parquet s3://bucket/my-run -o statistics.parquet
 
@@ -83,7 +83,7 @@ def command(
         raise click.UsageError("--values requires parquet: the other formats always contain values")
     trial = open_path(path, attempt)
     output = output or _default_output(trial.name, form)
-    selection = Selection(regexes or None, collection, steps or None, worker)
+    selection = Selection(regexes or None, collection, steps or None, worker, skips_damaged=True)
     bar = progress("exporting")
     if form == "tensorboard":
         count = export.export_tensorboard(trial, output, selection, progress=bar)

@@ -35,7 +35,7 @@ def command(
       smdebug findings resnet-50 --rule vanishing --last 5
       smdebug findings resnet-50 --json | jq '.[].evidence.worst[0]'
 
-    Exits with 0 if nothing was found, and with 1 if something was.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if the run cannot be reached.
     """
     from smdebug.service.findings import issues_in
 

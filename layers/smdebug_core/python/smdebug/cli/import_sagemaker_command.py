@@ -35,6 +35,9 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
     Examples:
       smdebug import-sagemaker job.json
       smdebug import-sagemaker resnet-2023-05-01-12-00-00-000 -o config/
+
+    Exits with 0 if the files were written, with 2 if JOB describes no job, and with 3 if AWS cannot be
+    reached.
     """
     from smdebug.service.training_job import (
         HOOK_FILE,

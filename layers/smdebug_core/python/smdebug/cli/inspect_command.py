@@ -52,6 +52,8 @@ def command(
       smdebug inspect ./my-run
       smdebug inspect s3://bucket/my-run --tensors
       smdebug inspect ./my-run --json | jq '.tensors[].name'
+
+    Exits with 0, and with 3 if the run cannot be read.
     """
     from smdebug.runs.overview import overview_of
 

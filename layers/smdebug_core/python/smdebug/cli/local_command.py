@@ -26,5 +26,7 @@ def command(port: int, as_json: bool) -> int:
       smdebug local
       smdebug local --port 4566
       smdebug local --json > stack.json
+
+    Exits with 0 when Ctrl-C ends it, and with 2 if a package is missing.
     """
     return run_from_checkout("local_aws.serve", "serve", port=port, as_json=as_json)

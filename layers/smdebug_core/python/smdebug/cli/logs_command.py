@@ -44,6 +44,8 @@ def command(run: str, rule: str, since: float | None, stack: str | None, as_json
     Examples:
       smdebug logs resnet-50 vanishing
       smdebug logs resnet-50 vanishing --since 15m
+
+    Exits with 0, with 2 if the run has no such rule, and with 3 if the logs cannot be read.
     """
     lines = watched_run(stack, run).logs(rule, since=since)
     if as_json:

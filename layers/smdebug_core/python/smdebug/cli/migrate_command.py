@@ -39,15 +39,11 @@ def command(paths: tuple[str, ...], output: str, force: bool, as_json: bool) -> 
     is known only when the code runs. Configurations are written as debughookconfig.json and rules.json.
 
     \b
-    Exit codes:
-      0  nothing has to be changed
-      1  something has to be changed
-      2  a file cannot be read, or the command was used wrongly
-
-    \b
     Examples:
       smdebug migrate train.py
       smdebug migrate notebooks/ launch.py -o config/ --json
+
+    Exits with 0 if nothing has to be changed, with 1 if something has, and with 2 if a file cannot be read.
     """
     from smdebug.migrating import scan
 

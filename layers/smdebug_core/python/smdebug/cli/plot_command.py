@@ -88,10 +88,12 @@ def command(
 
     \b
     Examples:
-      smdebug plot ./my-run --tensor '^gradient/.*weight' --kind ridge -o gradients.png
+      smdebug plot ./my-run --tensor '^gradient/' --kind ridge -o ridge.png
       smdebug plot ./my-run --tensor loss -o loss.svg
       smdebug plot ./my-run --tensor '^gradient' --kind histogram -o gradients.gif
-      smdebug plot ./bad --with ./good --tensor '^gradient' --kind variance -o variance.png
+      smdebug plot ./bad --with ./good --tensor '^grad' --kind variance -o v.png
+
+    Exits with 0 if everything was drawn, and with 3 if part of the run could not be read.
     """
     from functools import partial
     from pathlib import Path

@@ -96,18 +96,18 @@ def command(
 ) -> int:
     """Write RUN as one self-contained page of HTML: verdict, curves, tensors, distributions.
 
-      RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
-      By default, the rules of the run's rules.json are evaluated, or else the default set.
+    RUN is a folder or s3://bucket/prefix, or with --deployed a run that the deployed debugger watches.
+    By default, the rules of the run's rules.json are evaluated, or else the default set.
 
-      \b
-      Examples:
-        smdebug report ./my-run -o report.html --open
-        smdebug report s3://bucket/my-run --rule VanishingGradient
-        smdebug report resnet-50 --deployed
-        smdebug report ./my-run --rule-file my_rule.py
-    smdebug report ./after --compare ./before
+    \b
+    Examples:
+      smdebug report ./my-run -o report.html --open
+      smdebug report s3://bucket/my-run --rule VanishingGradient
+      smdebug report resnet-50 --deployed
+      smdebug report ./my-run --rule-file my_rule.py
+      smdebug report ./after --compare ./before
 
-      Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
+    Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
     """
     from smdebug.reports import gather, page_of
     from smdebug.reports.curves import curves_of

@@ -22,6 +22,8 @@ def command(name: str | None, as_json: bool) -> None:
       smdebug rules
       smdebug rules VanishingGradient
       smdebug rules --json | jq '.[].name'
+
+    Exits with 0, and with 2 if there is no rule NAME.
     """
     from smdebug.rules.generic import catalog, find_rule
     from smdebug.rules.rule_sets import default_rules

@@ -62,6 +62,8 @@ def command(
       smdebug runs s3://bucket/team --where "lr<1e-3" --failing
       smdebug runs ./runs --where optimizer=adam --where "loss>2" --json
       smdebug runs --watched
+
+    Exits with 0, with 1 if --failing lists a run, and with 3 if PLACE or the debugger cannot be read.
     """
     if place is None:
         if conditions or failing:

@@ -30,6 +30,8 @@ def command(
     Examples:
       smdebug stop resnet-50
       smdebug stop resnet-50 --reason "the loss is NaN" --at-step 500 --yes
+
+    Exits with 0 if the stop was requested, and with 3 if the run or the debugger cannot be reached.
     """
     chosen = watched_run(stack, run)
     if not yes and sys.stdin is not None and sys.stdin.isatty():

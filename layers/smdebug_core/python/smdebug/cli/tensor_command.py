@@ -58,6 +58,8 @@ def command(
       smdebug tensor ./my-run gradient/fc --last 10
       smdebug tensor ./my-run loss --step 100
       smdebug tensor ./my-run loss --json | jq '.steps[-1].mean'
+
+    Exits with 0, with 2 if the run has no such tensor, and with 3 if it cannot be read.
     """
     from smdebug.mode_keys import str_to_mode_keys
 

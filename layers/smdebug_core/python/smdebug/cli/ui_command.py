@@ -73,6 +73,8 @@ def command(
       smdebug ui runs/a runs/b
       smdebug ui s3://bucket/experiments --no-browser --port 8765
       smdebug ui --deployed --stack smdebug
+
+    Exits with 0 when Ctrl-C ends it, and with 3 if no PATH can be read.
     """
     try:
         from smdebug.ui.serving import UiServer

@@ -24,7 +24,8 @@ def command(path: str, quick: bool, as_json: bool) -> int:
       smdebug verify s3://bucket/my-run --quick
       smdebug verify ./my-run --json | jq '.problems'
 
-    Exits with 0 if the run is sound, and with 1 if something is damaged or missing.
+    Exits with 0 if the run is sound, with 1 if something is damaged or missing, and with 3 if there is
+    no run.
     """
     from smdebug.runs.verifying import verify
 

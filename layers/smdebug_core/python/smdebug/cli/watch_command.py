@@ -65,7 +65,8 @@ def command(
 
     RUN is the folder or S3 prefix of a run, which need not have begun, or one with several runs. Nothing
     but the files is needed: no AWS account for a folder, and no deployed debugger. It ends when every
-    run has ended, or with Ctrl-C.
+    run has ended, or with Ctrl-C. With --json each event is a line of JSON: `progress`, `opened`, `resolved`,
+    `failed`, `ended`, `unread`.
 
     \b
     Examples:
@@ -73,8 +74,6 @@ def command(
       smdebug watch runs
       smdebug watch s3://bucket/experiments --rule VanishingGradient
       smdebug watch runs/a --json | jq .
-
-    With --json each event is a line of JSON: `progress`, `opened`, `resolved`, `failed`, `ended`, `unread`.
 
     Exits with 0 if nothing was found, with 1 if something was, and with 3 if a run or part of it could not be
     read, a rule failed, or nothing was checked in a run that has ended.

@@ -59,7 +59,9 @@ def command(
     Examples:
       smdebug zoom ./my-run --tensor fc1
       smdebug zoom s3://bucket/my-run --tensor '^gradient/' --steps 50
-      smdebug zoom resnet-50 --stack smdebug --tensor 'layer4.*weight' --worker worker_3
+      smdebug zoom resnet-50 --stack smdebug --tensor layer4 --worker worker_3
+
+    Exits with 0 if the request was written, and with 3 if the run has ended or cannot be reached.
     """
     from smdebug.runs.zooming import request_zoom
 

@@ -42,6 +42,8 @@ class Selection:
     collection: str | None = None
     steps: tuple[int, ...] | None = None  # global ones; None: all
     worker: str | None = None  # None: all
+    skips_damaged: bool = False
+    """Leave out damaged values, which `trial.damaged_files` then lists, instead of raising `DamagedFile`."""
 
     def names(self, trial: Trial) -> list[str]:
         """Return the names of the selected tensors; raise `SMDebugValueError` if there are none."""
@@ -88,6 +90,8 @@ class Selection:
                 except TensorUnavailableForStep:
                     continue  # only its shape or its reductions were saved
                 except DamagedFile as error:
+                    if not self.skips_damaged:
+                        raise
                     note_damage(trial, error)
                     continue
                 yield Saved(
