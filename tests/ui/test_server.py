@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import shutil
+import socket
+import threading
 
 import numpy as np
 import pytest
 
 import smdebug
+from smdebug.ui.cache import Cache
+from smdebug.ui.serving import UiServer
 from tests.ui.written_runs import WrittenRun
 
 
@@ -184,3 +189,39 @@ def test_values_are_exported_as_csv(serve, tmp_path):
     _, headers, content = client.ask(f"/api/run/{client.run()}/export.csv?name=loss")
     assert content.decode().split() == ["step,loss", "0,0.0", "1,1.0", "2,2.0"]
     assert headers["content-disposition"].startswith("attachment")
+
+
+def test_a_server_stops_while_pages_are_open_and_a_request_waits_for_ever(serve, tmp_path):
+    WrittenRun(tmp_path / "a").write(3)
+    client = serve(tmp_path)
+    run_id = client.run()
+    reader = client.server.board.reader(run_id)
+    connections = []
+    for path in ("/api/events", f"/api/events?runs={run_id}", f"/api/run/{run_id}/facts"):
+        connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=60)
+        connections.append(connection)
+        if "facts" in path:
+            reader.lock.acquire()  # as if storage did not answer
+        connection.request("GET", path, headers={"x-smdebug-token": client.server.token})
+        if "events" in path:
+            assert connection.getresponse().readline().startswith(b"data: ")
+    client.get("/api/runs")  # the requests before it have arrived
+    try:
+        client.server.stop()
+        left = [thread for thread in threading.enumerate() if thread.name.startswith("smdebug-ui")]
+        assert not [thread for thread in left if not thread.daemon]
+        assert "smdebug-ui" not in [thread.name for thread in left]
+        with pytest.raises(OSError, match="refused"):
+            client.ask("/")
+    finally:
+        reader.lock.release()
+        for connection in connections:
+            connection.close()
+
+
+def test_a_server_that_was_never_started_can_be_stopped(tmp_path):
+    server = UiServer([str(tmp_path)], cache=Cache(None))
+    server.stop()
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=5)

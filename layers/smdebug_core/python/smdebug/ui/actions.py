@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -25,6 +24,7 @@ from smdebug.storage import open_storage
 from smdebug.ui.answers import log_answer, rule_answer
 from smdebug.ui.board import Board, Row
 from smdebug.ui.requests import body_of, run_of
+from smdebug.ui.threads import in_thread
 
 MOST_STEPS = 5000  # that a rule evaluates for a page
 _LONGEST_REASON = 500
@@ -51,7 +51,7 @@ class Actions:
                 "in_file": [] if file is None else sorted(rules_in(load_rule_file(file))),
             }
 
-        return JSONResponse(await run_in_threadpool(found))
+        return JSONResponse(await in_thread(found))
 
     async def zoom(self, request: Request) -> Response:
         """Have the training save tensors whole for its next steps: {"tensors": […], "steps": N}."""
@@ -63,7 +63,7 @@ class Actions:
         steps = body.get("steps", STEPS)
         if type(steps) is not int:
             raise SMDebugValueError(f"steps must be a whole number, not {steps!r:.40}")
-        requested = await run_in_threadpool(
+        requested = await in_thread(
             lambda: request_zoom(row.path, tensors, steps=steps, reason=_reason(body))
         )
         matching = [escaped(name) for name in requested.matching]
@@ -86,7 +86,7 @@ class Actions:
                 raise SMDebugRuntimeError("The run has ended: no training is left to stop.")
             storage.write(STOP_KEY, json.dumps(content, ensure_ascii=False).encode())
 
-        await run_in_threadpool(write)
+        await in_thread(write)
         return JSONResponse({"requested": content})
 
     async def attach(self, request: Request) -> Response:
@@ -117,7 +117,7 @@ class Actions:
             raise SMDebugValueError("rule must be a name, and parameters an object")
         entry = {"name": name, "rule": name, "parameters": parameters}
         file = self._board.rule_file
-        results = await run_in_threadpool(
+        results = await in_thread(
             lambda: evaluate(row.path, [entry], file=file, jobs=1, most_steps=MOST_STEPS)
         )
         return JSONResponse(
@@ -139,8 +139,8 @@ class Actions:
         change: Callable[[AttachedRules], tuple[RuleConfiguration, ...]],
     ) -> Response:
         row, reader = run_of(self._board, request)
-        rules = await run_in_threadpool(lambda: change(self._rules_of(row)))
-        await run_in_threadpool(reader.use_rules)
+        rules = await in_thread(lambda: change(self._rules_of(row)))
+        await in_thread(reader.use_rules)
         return JSONResponse({"attached": [_described(rule) for rule in rules]})
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -18,6 +17,7 @@ from smdebug.ui.board import Board, Row
 from smdebug.ui.glance import configuration_of
 from smdebug.ui.reading import RunReader
 from smdebug.ui.requests import opened
+from smdebug.ui.threads import in_thread
 
 MOST_RUNS = 20
 TOLERANCE = 1e-4
@@ -38,7 +38,7 @@ class Comparing:
         if not 2 <= len(ids) <= MOST_RUNS:
             raise SMDebugValueError(f"Choose 2 to {MOST_RUNS} runs to compare, not {len(ids)}")
         runs = [opened(self._board, run_id) for run_id in dict.fromkeys(ids)]
-        return JSONResponse(await run_in_threadpool(comparison_of, runs))
+        return JSONResponse(await in_thread(lambda: comparison_of(runs)))
 
 
 def comparison_of(runs: Sequence[tuple[Row, RunReader]]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -20,6 +19,7 @@ from smdebug.trials import Trial
 from smdebug.ui.board import Board
 from smdebug.ui.reading import RunReader
 from smdebug.ui.requests import named, run_of
+from smdebug.ui.threads import in_thread
 
 MOST_STEPS = 2000  # of workers that are compared
 SAME, DIFFERENT, ABSENT = 0, 1, 2
@@ -48,7 +48,7 @@ class Exports:
             return text.getvalue()
 
         return Response(
-            await run_in_threadpool(written),
+            await in_thread(written),
             media_type="text/csv",
             headers={"content-disposition": f'attachment; filename="{row.id}.csv"'},
         )
@@ -66,7 +66,7 @@ class Exports:
                 return file.read_bytes()
 
         return Response(
-            await run_in_threadpool(written),
+            await in_thread(written),
             media_type="text/html",
             headers={"content-disposition": f'attachment; filename="{row.id}-report.html"'},
         )
@@ -79,7 +79,7 @@ class Exports:
             with reader.lock:
                 return ranks_of(reader)
 
-        return JSONResponse(await run_in_threadpool(found))
+        return JSONResponse(await in_thread(found))
 
 
 def ranks_of(reader: RunReader) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -28,6 +27,7 @@ from smdebug.ui.requests import (
     run_of,
     whole_number,
 )
+from smdebug.ui.threads import in_thread
 
 PAGE = Path(__file__).with_name("page")
 MOST_SHOWN = 20  # runs in one page
@@ -70,7 +70,7 @@ class Routes:
 
     async def runs(self, request: Request) -> Response:
         """List the runs."""
-        return JSONResponse(await run_in_threadpool(answers.runs_answer, self.board))
+        return JSONResponse(await in_thread(lambda: answers.runs_answer(self.board)))
 
     async def run(self, request: Request) -> Response:
         """Describe one run: its progress, its diagnosis, and what it holds."""
@@ -209,4 +209,4 @@ async def _locked(reader: RunReader, query: Callable[[], T]) -> T:
         with reader.lock:
             return query()
 
-    return await run_in_threadpool(locked)
+    return await in_thread(locked)

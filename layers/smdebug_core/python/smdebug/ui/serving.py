@@ -22,6 +22,7 @@ from smdebug.ui.server import application
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 _IDLE = 1.0  # seconds
+_SERVING = "smdebug-ui"
 _NOTEBOOKS = "'self' http://localhost:* http://127.0.0.1:* https://localhost:*"
 
 
@@ -84,7 +85,7 @@ class UiServer:
     def start(self) -> None:
         """Accept connections, and read what pages show, in threads that end with the process."""
         works: list[tuple[str, Callable[[], Any]]] = [
-            ("smdebug-ui", self._serve),
+            (_SERVING, self._serve),
             ("smdebug-ui-reading", self._read),
         ]
         for name, work in works:
@@ -99,13 +100,14 @@ class UiServer:
                 thread.join(0.5)
 
     def stop(self) -> None:
-        """End the server and what it reads."""
+        """End the server and what it reads. Requests that still wait for storage are given up."""
         self._stopping.set()
         self.audience.is_over = True
         self._server.should_exit = True
         self.audience.has_come.set()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(10 if thread.name == _SERVING else 1)
+        self._socket.close()  # it is open still if the server was never started
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._socket])
