@@ -55,7 +55,7 @@ def serve():
     servers = []
 
     def started(*paths, find=True, **options):
-        options = {"cache": Cache(None), "token": "t" * 24, **options}
+        options = {"cache": Cache(None), "background": False, "token": "t" * 24, **options}
         server = UiServer([str(path) for path in paths], **options)
         servers.append(server)
         server.start()

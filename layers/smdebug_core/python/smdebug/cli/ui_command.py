@@ -47,6 +47,11 @@ from smdebug.cli.service_options import debugger_at, stack_option
     metavar="NAME",
     help="Accept requests under this host name, such as that of a proxy; can be repeated.",
 )
+@click.option(
+    "--no-background",
+    is_flag=True,
+    help="Check a run once its page is opened, not in the background.",
+)
 @click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
 @stack_option
 @output_options
@@ -58,6 +63,7 @@ def command(
     host: str,
     port: int,
     allowed_hosts: tuple[str, ...],
+    no_background: bool,
     no_browser: bool,
     stack: str | None,
     as_json: bool,
@@ -93,6 +99,7 @@ def command(
         port=port,
         allowed_hosts=allowed_hosts,
         debugger=debugger,
+        background=not no_background,
     )
     server.start()
     if as_json:

@@ -21,10 +21,10 @@ from smdebug.runs.zooming import request_zoom
 from smdebug.service.attached_rules import AttachedRules
 from smdebug.service.records import RuleConfiguration
 from smdebug.storage import open_storage
-from smdebug.ui.answers import log_answer, rule_answer
 from smdebug.ui.board import Board, Row
 from smdebug.ui.requests import body_of, run_of
 from smdebug.ui.threads import in_thread
+from smdebug.ui.verdict_answers import log_answer, rule_answer
 
 MOST_STEPS = 5000  # that a rule evaluates for a page
 _LONGEST_REASON = 500

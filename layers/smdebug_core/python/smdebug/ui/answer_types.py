@@ -117,6 +117,14 @@ class LogAnswer(TypedDict):
     lines: list[LogLine]
 
 
+class VerdictAnswer(TypedDict):
+    """What the rules found, and what they could not check."""
+
+    rules: list[RuleAnswer]
+    not_checked: list[str]
+    log: LogAnswer
+
+
 class SeriesName(TypedDict):
     """A scalar, and how many values it has."""
 

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smdebug.diagnosis import Issue
-from smdebug.diagnosis.wording import headline, parts, sentence
-from smdebug.exceptions import SMDebugError
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
-from smdebug.runs.diagnosing import not_checked_in_words
-from smdebug.runs.rule_results import RuleResult
 from smdebug.service.run_status import RunSnapshot
 from smdebug.ui.answer_types import (
-    IssueAnswer,
-    LogAnswer,
-    LogLine,
     RowAnswer,
-    RuleAnswer,
     RunAnswer,
     Runs,
     SeriesAnswer,
@@ -33,12 +23,9 @@ from smdebug.ui.costs import Estimate, estimate
 from smdebug.ui.deployed import in_full, in_list
 from smdebug.ui.glance import Glance, configuration_of, timed
 from smdebug.ui.matrices import Window
-from smdebug.ui.network_order import in_order, layers_of, modules_of
 from smdebug.ui.pyramid import Stretches
 from smdebug.ui.reading import RunReader
-
-MOST_LOG_LINES = 2000
-_MOST_WHERE = 200
+from smdebug.ui.verdict_answers import issue_answer, verdict_of
 
 
 def runs_answer(board: Board) -> Runs:
@@ -101,16 +88,15 @@ def cost_of(row: Row) -> Estimate:
 def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
     """Return everything but the charts of a run."""
     snapshot, cost = snapshot_of(board, row), cost_of(row)
-    glance = Glance() if reader.trial is None else timed(Glance(), reader.trial, reader.steps)
-    trial, following, steps = reader.trial, reader.following, reader.steps
-    results = [] if following is None else following.results
-    reasons = {result.name: result.not_checked for result in results if result.not_checked}
+    glance = row.glance
+    if reader.trial is not None:
+        glance = timed(Glance(), reader.trial, reader.steps)
+    trial, steps, verdict = reader.trial, reader.steps, verdict_of(reader)
     state = "ended" if reader.has_ended else "training" if steps else "waiting"
-    if trial is None:
+    if trial is None and reader.kept is None:
         state = "unreadable" if reader.error else "reading"
     if row.glance.state == "gone":
         state = "gone"
-    has_checked = reader.steps_checked > 0
     return {
         "id": row.id,
         "name": row.name,
@@ -127,10 +113,10 @@ def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
         "first_saved": glance.first_saved,
         "last_saved": glance.last_saved,
         "duration": glance.duration,
-        "workers": [] if trial is None else [escaped(name) for name in trial.workers()],
+        "workers": reader.workers,
         "issues": [issue_answer(issue) for issue in reader.issues],
-        "rules": [rule_answer(result, has_checked) for result in results],
-        "not_checked": not_checked_in_words(reasons) if reader.has_ended else [],
+        "rules": verdict["rules"],
+        "not_checked": verdict["not_checked"],
         "series": [
             {"name": escaped(name), "count": len(each)}
             for name, each in sorted(reader.series.items())
@@ -140,64 +126,13 @@ def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
             for kind, each in reader.kinds.items()
         ],
         "statistics": list(COLUMNS),
-        "modes": [list(stretch) for stretch in reader.modes[:1000]],
+        "modes": [list(stretch) for stretch in reader.charts.modes[:1000]],
         "damaged": [[escaped(a), escaped(b)] for a, b in list(reader.damaged.items())[:100]],
-        "configuration": {} if trial is None else configuration_of(trial),
+        "configuration": dict(glance.configuration) if trial is None else configuration_of(trial),
         "cost": cost.dollars,
         "cost_title": cost.title,
         "deployed": None if snapshot is None else in_full(snapshot),
     }
-
-
-def issue_answer(issue: Issue) -> IssueAnswer:
-    """Return a problem with its parts in words."""
-    return {
-        "rules": [escaped(rule) for rule in issue.rules],
-        "since": issue.since,
-        "headline": escaped(headline(issue)),
-        "sentence": escaped(sentence(issue.what)),
-        "where": [escaped(place) for place in issue.where[:_MOST_WHERE]],
-        "parts": [[part.label, [escaped(text) for text in part.texts]] for part in parts(issue)],
-    }
-
-
-def rule_answer(result: RuleResult, has_checked: bool) -> RuleAnswer:
-    """Return the result of a rule so far."""
-    state = "waiting"
-    if result.error:
-        state = "failed"
-    elif result.has_found:
-        state = "found"
-    elif result.has_seen:
-        state = "passed"
-    elif has_checked:
-        state = "not checked"
-    return {
-        "name": escaped(result.name),
-        "rule": escaped(result.rule),
-        "state": state,
-        "sentence": escaped(result.summary()),
-        "parameters": _escaped(dict(result.parameters)),
-        "steps_found": list(result.steps_found[:1000]),
-    }
-
-
-def log_answer(results: Iterable[RuleResult]) -> LogAnswer:
-    """Return what the rules reported, in the order of steps."""
-    lines: list[LogLine] = [
-        {
-            "step": found.step,
-            "mode": found.mode,
-            "rule": escaped(result.name),
-            "message": escaped(str(finding.get("message") or "condition met")),
-            "tensor": escaped(str(finding.get("tensor") or "")),
-        }
-        for result in results
-        for found in result.found
-        for finding in (found.findings or ({},))
-    ]
-    lines.sort(key=lambda line: line["step"])
-    return {"total": len(lines), "lines": lines[:MOST_LOG_LINES]}
 
 
 def series_answer(name: str, total: int, found: Stretches) -> SeriesAnswer:
@@ -216,16 +151,7 @@ def series_answer(name: str, total: int, found: Stretches) -> SeriesAnswer:
 
 def rows_answer(reader: RunReader, kind: str) -> tuple[list[str], list[int]]:
     """Return the names of a kind's tensors in the order of the network, and their places."""
-    names = reader.kinds[kind].names
-    layout = None
-    trial = reader.trial
-    try:
-        if trial is not None and trial.observations.exist and reader.steps_read:
-            layout = trial.observations.layout(reader.steps[reader.steps_read - 1])
-    except (SMDebugError, IndexError):
-        pass  # without it, in the order of the rows
-    root = "" if layout is None else next(iter(modules_of(layout)), "")
-    places = in_order(names, layers_of(layout), root)
+    names, places = reader.kinds[kind].names, reader.order(kind)
     return [escaped(names[place]) for place in places], places
 
 
@@ -263,16 +189,3 @@ def numbers(values: NDArray[Any]) -> list[float | None]:
         float(f"{value:.7g}") if math.isfinite(value) else None
         for value in np.asarray(values).tolist()
     ]
-
-
-def _escaped(value: Any) -> Any:
-    """Return JSON data with control characters escaped, and numbers that JSON can hold."""
-    if isinstance(value, str):
-        return escaped(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {escaped(str(key)): _escaped(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_escaped(each) for each in value]
-    return value if value is None or isinstance(value, bool | int) else escaped(str(value))

@@ -12,20 +12,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from smdebug.exceptions import SMDebugError
-from smdebug.files.names import COLLECTIONS_FOLDER
 from smdebug.plain_text import escaped
 from smdebug.service.client import Debugger, WatchedRun
 from smdebug.service.records import RequestedRule
-from smdebug.storage import open_storage
 from smdebug.ui.cache import Cache
+from smdebug.ui.checks import Checks
 from smdebug.ui.deployed import Deployed, with_verdict
 from smdebug.ui.glance import Glance, Glancer
+from smdebug.ui.keeping import keep, kept_of, mark_of
 from smdebug.ui.places import FoundRun, Listing, Place, Source
 from smdebug.ui.reading import RunReader
 from smdebug.ui.summary import summary_of
 
 MOST_OPEN = 3
-"""Runs whose charts are kept in memory."""
+"""Runs whose charts stay in memory; more only while pages show them."""
+MOST_REMOTE_CHECKS = 100
+"""Runs in buckets that are checked in the background, as reading them costs requests."""
 _SLICE = 0.05  # seconds for which queries of a run may wait
 _IDLE = 5.0
 _FOLDER_EVERY, _BUCKET_EVERY, _TABLE_EVERY = 0.3, 10.0, 2.0
@@ -75,7 +77,11 @@ class Board:
         self._rows: dict[str, Row] = {}
         self._readers: OrderedDict[str, RunReader] = OrderedDict()
         self._looked_at: dict[str, float] = {}
+        self._shown: frozenset[str] = frozenset()
+        self._remote_checks = 0
         self._glancer = Glancer()
+        self.checks = Checks()
+        """The verdicts that are worked out in the background."""
 
     # Queries
 
@@ -98,8 +104,46 @@ class Board:
         return self._rows.get(run_id)
 
     def check_of(self, row: Row) -> str:
-        """Return how far the verdict of a run is: `waiting`, `done`, `off`, or why there is none."""
-        return "done" if row.glance.issues is not None else "off"
+        """Return how far the verdict of a run is: `done`, `waiting`, `checking`, `off`, or why it failed."""
+        if row.is_deployed or row.id in self._shown:
+            return "done" if row.glance.issues is not None else "waiting"
+        return self.checks.state_of(row.id, row.glance)
+
+    def next_check(self) -> Row | None:
+        """Return the run whose verdict is worked out next, and note that it is; None if none is due."""
+        with self.lock:
+            glances = {
+                row.id: row.glance
+                for row in self._rows.values()
+                if not row.is_deployed
+                and row.id not in self._readers
+                and (not row.is_remote or self._remote_checks < MOST_REMOTE_CHECKS)
+            }
+            run_id = self.checks.next(glances, self._clock())
+            if run_id is None:
+                return None
+            self.checks.current = run_id
+            self._remote_checks += self._rows[run_id].is_remote
+            self.version += 1
+            return self._rows[run_id]
+
+    def end_check(self, row: Row, found: Glance | SMDebugError) -> None:
+        """Take over a verdict, or why there is none."""
+        with self.lock:
+            problem = str(found) if isinstance(found, SMDebugError) else ""
+            steps = found.steps if isinstance(found, Glance) else row.glance.steps
+            self.checks.end(row.id, self._clock(), steps, escaped(problem))
+            self.version += 1
+        if isinstance(found, Glance):
+            self.take_verdict(row.id, found)
+
+    def take_verdict(self, run_id: str, glance: Glance) -> None:
+        """Take over what was found in the background."""
+        with self.lock:
+            row = self._rows.get(run_id)
+            if row is not None and run_id not in self._readers and row.glance.state != "gone":
+                row.glanced_at = self._clock()
+                self._set(row, glance)
 
     def reader(self, run_id: str) -> RunReader | None:
         """Return what reads that run, begun now if it is not open; None if there is no such run."""
@@ -110,11 +154,13 @@ class Board:
             known = self._readers.get(run_id)
             if known is None:
                 trial = self._glancer.take(row.path)
-                known = RunReader(row.path, self._rules_of(row), trial=trial)
+                kept = None if row.is_deployed else kept_of(self._cache, row.path)
+                known = RunReader(row.path, self._rules_of(row), trial=trial, kept=kept)
                 self._readers[run_id] = known
             self._readers.move_to_end(run_id)
-            while len(self._readers) > MOST_OPEN:
-                self._readers.popitem(last=False)
+            unseen = [each for each in self._readers if each not in self._shown | {run_id}]
+            for each in unseen[: max(0, len(self._readers) - MOST_OPEN)]:
+                del self._readers[each]
             return known
 
     def _rules_of(self, row: Row) -> Sequence[RequestedRule] | None:
@@ -133,7 +179,7 @@ class Board:
 
         `open_runs` are those that a page shows; others, and a list that no page shows, cost nothing.
         """
-        now = self._clock()
+        now, self._shown = self._clock(), frozenset(open_runs)
         self.find_runs(patience=1.0 if list_is_open else _UNSEEN)
         pause = _FOLDER_EVERY if open_runs else _IDLE
         for run_id in open_runs:
@@ -174,6 +220,7 @@ class Board:
             row.stamp = run.stamp
             row.glance, row.glanced_at = Glance(), None
             self._glancer.take(run.path)
+            self.checks.forget(run_id)
             self._readers.pop(run_id, None)
             self.version += 1
         if run.is_deployed:
@@ -197,7 +244,11 @@ class Board:
         if reader.has_ended and not reader.is_behind and not reader.error:
             return every
         self._looked_at[run_id] = self._clock()
+        was_complete = reader.is_complete
         more = reader.advance(_SLICE)
+        if reader.is_complete and not was_complete and not row.is_deployed:
+            with suppress(SMDebugError):  # removed meanwhile
+                keep(self._cache, row.path, reader)
         self._set(row, summary_of(row.glance, reader))
         row.glanced_at = self._clock()
         return 0.0 if more else every
@@ -278,13 +329,6 @@ class Board:
 def id_of(path: str) -> str:
     """Return the run's id in addresses, which does not change and does not reveal the path."""
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def mark_of(path: str) -> str:
-    """Return a text that changes when another run takes the place of this one."""
-    storage = open_storage(path)
-    key = next(iter(storage.list(COLLECTIONS_FOLDER)), None)
-    return "" if key is None else hashlib.sha256(storage.read(key)).hexdigest()
 
 
 __all__ = ["MOST_OPEN", "Board", "Row", "id_of"]

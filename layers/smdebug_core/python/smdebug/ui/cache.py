@@ -16,8 +16,9 @@ from typing import Any
 
 import smdebug
 
-MOST_BYTES = 256 << 20
-_VERSION = 1
+MOST_BYTES = 512 << 20
+_VERSION = 2
+_LONGEST_MARK = 1 << 16
 _LONGEST_FILE = 64 << 20
 
 
@@ -36,6 +37,41 @@ class Cache:
     def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES):
         self._folder = folder
         self._most_bytes = most_bytes
+        self._written = 0
+
+    @property
+    def folder(self) -> Path | None:
+        return self._folder
+
+    @property
+    def is_on(self) -> bool:
+        return self._folder is not None
+
+    @property
+    def longest(self) -> int:
+        """How many bytes a single entry may have."""
+        return self._most_bytes // 4
+
+    def get_bytes(self, kind: str, path: str, mark: str) -> bytes | None:
+        """Return the bytes that were put there, or None."""
+        file = self._file(kind, path)
+        if file is None:
+            return None
+        try:
+            if file.stat().st_size > self.longest + _LONGEST_MARK:
+                return None
+            head, _, data = file.read_bytes().partition(b"\n")
+            if head != _line(self._mark(path, mark)):
+                return None
+            os.utime(file)
+        except OSError:
+            return None
+        return data
+
+    def put_bytes(self, kind: str, path: str, mark: str, data: bytes) -> None:
+        """Keep bytes, unless they are too many."""
+        if len(data) <= self.longest:
+            self._write(kind, path, _line(self._mark(path, mark)) + b"\n" + data)
 
     def has(self, kind: str, path: str) -> bool:
         """Return whether anything was put there, whatever its mark."""
@@ -61,10 +97,18 @@ class Cache:
 
     def put(self, kind: str, path: str, mark: str, value: Any) -> None:
         """Keep a value; nothing happens where the folder cannot be written."""
+        self._write(
+            kind, path, json.dumps({"mark": self._mark(path, mark), "value": value}).encode()
+        )
+
+    def _write(self, kind: str, path: str, data: bytes) -> None:
         file = self._file(kind, path)
         if file is None:
             return
-        data = json.dumps({"mark": self._mark(path, mark), "value": value}).encode()
+        self._written += len(data)
+        if self._written > self._most_bytes // 8:
+            self._written = 0
+            self.trim()
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
@@ -79,6 +123,8 @@ class Cache:
         with suppress(OSError):
             for file in self._folder.iterdir():
                 status = file.stat()
+                if file.suffix not in (".json", ".tmp"):
+                    continue  # not of this cache
                 found.append((status.st_mtime, status.st_size, file))
         left = self._most_bytes
         for _, size, file in sorted(found, reverse=True):
@@ -90,8 +136,15 @@ class Cache:
     def _file(self, kind: str, path: str) -> Path | None:
         if self._folder is None:
             return None
-        return self._folder / f"{kind}-{hashlib.sha256(path.encode()).hexdigest()[:32]}.json"
+        return (
+            self._folder
+            / f"{kind}-{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+        )
 
     @staticmethod
     def _mark(path: str, mark: str) -> str:
-        return f"{_VERSION} {smdebug.__version__} {path} {mark}"
+        return f"{_VERSION} {smdebug.__version__} {path!a} {mark}"
+
+
+def _line(mark: str) -> bytes:
+    return json.dumps(mark).encode()

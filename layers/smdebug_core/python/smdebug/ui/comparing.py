@@ -12,12 +12,13 @@ from starlette.responses import JSONResponse, Response
 from smdebug.exceptions import SMDebugValueError
 from smdebug.numbers.rows import COLUMN
 from smdebug.plain_text import escaped
-from smdebug.ui.answers import issue_answer, rows_answer
+from smdebug.ui.answers import rows_answer
 from smdebug.ui.board import Board, Row
 from smdebug.ui.glance import configuration_of
 from smdebug.ui.reading import RunReader
 from smdebug.ui.requests import opened
 from smdebug.ui.threads import in_thread
+from smdebug.ui.verdict_answers import issue_answer
 
 MOST_RUNS = 20
 TOLERANCE = 1e-4

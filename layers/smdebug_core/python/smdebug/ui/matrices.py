@@ -19,10 +19,10 @@ from smdebug.numbers.rows import COLUMN, COLUMNS
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
-BUDGET = 96 << 20
+BUDGET = 48 << 20
 """Bytes that the stretches of one kind may take."""
 MOST_STRETCHES = 4096
-_LEAST_STRETCHES = 64
+_LEAST_STRETCHES = 8
 _FIRST_ROOM = 32
 
 
@@ -72,6 +72,34 @@ class Statistics:
     def nbytes(self) -> int:
         """The memory that the stretches take."""
         return self._low.nbytes + (0 if self._high is None else self._high.nbytes)
+
+    @property
+    def stretches(self) -> tuple[Integers, Integers, Floats, Floats | None]:
+        """The first and last steps of the stretches, and their extremes; no `high` while each is a step."""
+        count = self._count
+        high = None if self._high is None else self._high[:count]
+        return self._first[:count], self._last[:count], self._low[:count], high
+
+    @classmethod
+    def of_stretches(
+        cls,
+        names: Sequence[str],
+        stretches: tuple[Integers, Integers, Floats],
+        high: Floats | None,
+        *,
+        per_stretch: int,
+        budget: int = BUDGET,
+    ) -> Statistics:
+        """Return statistics that go on from those stretches; the last of them counts as full."""
+        made = cls(budget)
+        made._first, made._last, made._low = stretches
+        made._count = len(made._first)
+        shape = (made._count, len(names), len(COLUMNS))
+        if made._low.shape != shape or (high is not None and high.shape != shape):
+            raise ValueError("The matrices do not belong together")
+        made.names, made._high = list(names), high
+        made._per_stretch = made._in_last = per_stretch
+        return made
 
     def append(self, step: int, names: Sequence[str], values: Floats) -> None:
         """Add a step. A step that is not later than the last one drops those from there on."""
@@ -157,8 +185,8 @@ class Statistics:
 
     def _room(self) -> int:
         """How many stretches may be kept."""
-        row = max(1, len(self.names)) * len(COLUMNS) * 4
-        return max(_LEAST_STRETCHES, min(self._most, self._budget // (2 * row)))
+        row = max(1, len(self.names)) * len(COLUMNS) * 4 * (1 if self._high is None else 2)
+        return max(_LEAST_STRETCHES, min(self._most, self._budget // row))
 
     def _grow(self) -> None:
         if self._count < len(self._first):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,22 +20,17 @@ import numpy as np
 from smdebug.diagnosis import Issue
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import OBSERVATIONS
-from smdebug.mode_keys import ModeKeys
 from smdebug.plain_text import escaped
 from smdebug.runs.following import Following
 from smdebug.runs.opening import open_run
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
-from smdebug.ui.matrices import BUDGET, Statistics
+from smdebug.ui.charts import Charts
+from smdebug.ui.kept_runs import Kept
+from smdebug.ui.matrices import Statistics
 from smdebug.ui.pyramid import Pyramid
-from smdebug.ui.saved_values import SavedValues
 
-MOST_FACTS = 2000  # changes of facts that are kept
-MOST_KINDS = 12
-_LONGEST_FACT = 200
 _STEPS_AT_A_TIME = 16
-_NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
-"""Facts that are no line of text."""
 
 
 class RunReader:
@@ -47,6 +42,7 @@ class RunReader:
         rules: Sequence[RequestedRule] | None = None,
         *,
         trial: Trial | None = None,
+        kept: Kept | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         self.path = path
@@ -55,14 +51,8 @@ class RunReader:
         """A number that changes with what was read."""
         self.error = ""
         self.trial: Trial | None = None
-        self.series: dict[str, Pyramid] = {}
-        self.kinds: dict[str, Statistics] = {}
+        self.charts = Charts()
         self.steps: list[int] = []
-        self.modes: list[tuple[int, int, str]] = []
-        """Stretches of steps of one mode: first, last, name."""
-        self.facts: list[tuple[int, str, Any]] = []
-        """Changes of facts: step, name, value."""
-        self.damaged: dict[str, str] = {}
         self.has_ended = False
         self.notes: dict[str, str] = {}
         """What else a reader of the page must know, by its subject."""
@@ -72,8 +62,10 @@ class RunReader:
         self._clock = clock
         self._read_through = -1
         self._attempt: Any = None
-        self._last_facts: dict[str, Any] = {}
-        self._saved: SavedValues | None = None
+        self.kept = kept
+        """What an earlier process has read; None once the rules are evaluated again."""
+        if kept is not None:
+            self._take_over(kept)
 
     # What was read
 
@@ -86,7 +78,9 @@ class RunReader:
     def steps_checked(self) -> int:
         """How many steps the rules have evaluated."""
         following = self.following
-        return 0 if following is None else self._count_through(following.last_step)
+        if following is None:
+            return 0 if self.kept is None else self.kept.checked
+        return self._count_through(following.last_step)
 
     @property
     def is_behind(self) -> bool:
@@ -101,13 +95,60 @@ class RunReader:
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        return () if self.following is None else self.following.issues
+        if self.following is None:
+            return () if self.kept is None else self.kept.issues
+        return self.following.issues
+
+    @property
+    def series(self) -> dict[str, Pyramid]:
+        return self.charts.series
+
+    @property
+    def kinds(self) -> dict[str, Statistics]:
+        return self.charts.kinds
+
+    @property
+    def damaged(self) -> dict[str, str]:
+        return self.charts.damaged
 
     @property
     def nbytes(self) -> int:
         """About how much memory the charts take."""
-        series = sum(each.nbytes for each in self.series.values())
-        return series + sum(each.nbytes for each in self.kinds.values())
+        return self.charts.nbytes
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended, and all of it was read and checked."""
+        return self.has_ended and bool(self.steps) and not self.is_behind and not self.error
+
+    def order(self, kind: str) -> list[int]:
+        """Return the places of a kind's tensors in the order of the network."""
+        return self.charts.order(kind, self.trial, self._read_through)
+
+    def keep(self, verdict: Mapping[str, Any]) -> Kept:
+        """Return what was read, for a later process."""
+        return Kept(
+            steps=self.steps,
+            read_through=self._read_through,
+            checked=self.steps_checked,
+            has_ended=self.has_ended,
+            attempt=list(self._attempt or ()),
+            series=self.series,
+            kinds=self.kinds,
+            orders={kind: self.order(kind) for kind in self.kinds},
+            modes=self.charts.modes,
+            facts=self.charts.facts,
+            damaged=self.damaged,
+            workers=self.workers,
+            issues=self.issues,
+            verdict=verdict,
+        )
+
+    @property
+    def workers(self) -> list[str]:
+        if self.trial is None:
+            return [] if self.kept is None else self.kept.workers
+        return [escaped(name) for name in self.trial.workers()]
 
     def note(self, subject: str, text: str) -> None:
         """Show a sentence on the page of the run; "" takes back the one about that subject."""
@@ -154,7 +195,34 @@ class RunReader:
         self._given = None
         with self.lock:
             self.trial = trial
+            kept = self.kept
+            if kept is not None:
+                steps = trial.steps()
+                if (
+                    list(_attempt_of(trial)) != kept.attempt
+                    or steps[: len(kept.steps)] != kept.steps
+                ):
+                    self._forget()
+                elif kept.is_complete and trial.loaded_all_steps and len(steps) == len(kept.steps):
+                    self.version += 1
+                    return  # the verdict that was kept holds
             self.use_rules()
+
+    def _take_over(self, kept: Kept) -> None:
+        self.steps, self._read_through = kept.steps, kept.read_through
+        self.has_ended = kept.has_ended
+        self._attempt = tuple(kept.attempt)
+        charts = self.charts
+        charts.series, charts.kinds, charts.orders = kept.series, kept.kinds, dict(kept.orders)
+        charts.modes, charts.facts = list(kept.modes), list(kept.facts)
+        charts.damaged = dict(kept.damaged)
+        self.version += 1
+
+    def _forget(self) -> None:
+        """Begin anew: another run, or another attempt, has taken the place of what was read."""
+        self.kept = None
+        self.charts = Charts()
+        self.steps, self._read_through, self.has_ended = [], -1, False
 
     def use_rules(self) -> None:
         """Evaluate the run's rules from the first step on, as they are now."""
@@ -162,6 +230,7 @@ class RunReader:
             if self.trial is None:
                 return
             self.damaged.pop("rules", None)
+            self.kept = None
             try:
                 self.following = Following(self.trial, self._rules)
             except SMDebugError as error:  # a damaged rules.json: the charts can be shown
@@ -187,89 +256,27 @@ class RunReader:
 
     def _notice_another_attempt(self, trial: Trial) -> None:
         """Read everything again if the training was started again, which may have replaced any step."""
-        meta = trial.collection_manager.meta
-        attempt = meta.get("run_id"), meta.get("training_run")
+        attempt = _attempt_of(trial)
         if attempt == self._attempt:
             return
         if self._attempt is not None:
-            self.series, self.kinds, self.modes, self.facts = {}, {}, [], []
-            self.damaged, self._last_facts, self._saved = {}, {}, None
-            self._read_through = -1
+            steps, ended = self.steps, self.has_ended
+            self._forget()
+            self.steps, self.has_ended = steps, ended
             self.use_rules()
             self.note("attempt", "The training was started again: this is the newest attempt.")
         self._attempt = attempt
 
     def _read_steps(self, trial: Trial, until: float) -> None:
         at = self._count_through(self._read_through)
-        is_observed = trial.observations.exist
-        if not is_observed and self._saved is None and self.steps:
-            self._saved = SavedValues(trial)
         while at < len(self.steps):
             for step in self.steps[at : at + _STEPS_AT_A_TIME]:
-                self._note_mode(step, trial.mode(step) or ModeKeys.GLOBAL)
-                try:
-                    if is_observed:
-                        self._read_observations(trial, step)
-                    elif self._saved is not None:
-                        self._read_saved(self._saved, step)
-                except SMDebugError as error:
-                    self.damaged[f"step {step}"] = str(error)
+                self.charts.read(trial, step)
                 self._read_through = step
             at += _STEPS_AT_A_TIME
             self.version += 1
             if self._clock() >= until:
                 break
-
-    def _read_observations(self, trial: Trial, step: int) -> None:
-        seen = trial.observations.at(step)
-        for name in seen.series_names:
-            self._append_series(name, seen.series(name))
-        layout = seen.layout
-        for kind in () if layout is None else layout.tensors:
-            matrix = seen.statistics(kind)
-            if matrix is not None and len(matrix):
-                self._kind(kind).append(step, matrix.names, matrix.values)
-        self._note_facts(step, seen.facts)
-        for what, why in seen.damaged.items():
-            self.damaged[f"{what} at step {step}"] = why
-
-    def _read_saved(self, saved: SavedValues, step: int) -> None:
-        for name, value in saved.scalars(step).items():
-            self._pyramid(name).append(np.array([step]), np.array([value], np.float64))
-        for kind, (names, values) in saved.statistics(step).items():
-            self._kind(kind).append(step, names, values)
-
-    def _append_series(self, name: str, rows: Any) -> None:
-        if not len(rows):
-            return
-        # A step may have several values, such as after gradients were accumulated: the last one counts.
-        steps = rows[:, 0].astype(np.int64)
-        order = np.argsort(steps, kind="stable")
-        steps, values = steps[order], rows[order, 3]
-        is_last = np.append(steps[1:] != steps[:-1], True)
-        self._pyramid(name).append(steps[is_last], values[is_last])
-
-    def _pyramid(self, name: str) -> Pyramid:
-        return self.series.setdefault(name, Pyramid())
-
-    def _kind(self, kind: str) -> Statistics:
-        if kind not in self.kinds:
-            self.kinds[kind] = Statistics(BUDGET // max(1, min(MOST_KINDS, len(self.kinds))))
-        return self.kinds[kind]
-
-    def _note_mode(self, step: int, mode: ModeKeys) -> None:
-        if self.modes and self.modes[-1][2] == mode.name:
-            self.modes[-1] = (self.modes[-1][0], step, mode.name)
-        else:
-            self.modes.append((step, step, mode.name))
-
-    def _note_facts(self, step: int, facts: Any) -> None:
-        for name, value in facts.items():
-            if name in _NOT_SHOWN or self._last_facts.get(name, self) == value:
-                continue
-            self._last_facts[name] = value
-            if len(self.facts) < MOST_FACTS:
-                self.facts.append((step, name, _shortened(value)))
 
     def _check_steps(self, until: float) -> None:
         following = self.following
@@ -291,8 +298,7 @@ def is_of_observations(name: str) -> bool:
     return name.startswith(OBSERVATIONS)
 
 
-def _shortened(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    text = value if isinstance(value, str) else str(value)
-    return text if len(text) <= _LONGEST_FACT else f"{text[: _LONGEST_FACT - 1]}…"
+def _attempt_of(trial: Trial) -> tuple[Any, ...]:
+    """Return what tells the attempts of a training apart."""
+    meta = trial.collection_manager.meta
+    return meta.get("run_id"), meta.get("training_run")

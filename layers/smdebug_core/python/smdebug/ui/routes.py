@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, SMDebugRuntimeError
 from smdebug.plain_text import escaped
 from smdebug.ui import answers, tensors
 from smdebug.ui.answer_types import SeriesAnswer
@@ -28,6 +28,7 @@ from smdebug.ui.requests import (
     whole_number,
 )
 from smdebug.ui.threads import in_thread
+from smdebug.ui.verdict_answers import verdict_of
 
 PAGE = Path(__file__).with_name("page")
 MOST_SHOWN = 20  # runs in one page
@@ -134,7 +135,8 @@ class Routes:
         def found() -> dict[str, Any]:
             kind, name = _tensor_of(request, reader)
             trial = reader.trial
-            assert trial is not None  # otherwise there is no kind
+            if trial is None:  # its charts were kept, and it is opened
+                raise SMDebugRuntimeError("The list of steps is being read. Try again in a moment.")
             return tensors.at_step(trial, kind, name, _nearest(reader.steps, step))
 
         return JSONResponse(await _locked(reader, found))
@@ -144,17 +146,14 @@ class Routes:
         _, reader = run_of(self.board, request)
 
         def found() -> list[list[Any]]:
-            return [[step, name, value] for step, name, value in reader.facts]
+            return [[step, name, value] for step, name, value in reader.charts.facts]
 
         return JSONResponse({"changes": await _locked(reader, found)})
 
     async def log(self, request: Request) -> Response:
         """List what the rules reported, in the order of steps."""
         _, reader = run_of(self.board, request)
-        following = reader.following
-        if following is None:
-            return JSONResponse({"total": 0, "lines": []})
-        return JSONResponse(await _locked(reader, lambda: answers.log_answer(following.results)))
+        return JSONResponse(await _locked(reader, lambda: verdict_of(reader)["log"]))
 
     async def events(self, request: Request) -> Response:
         """Send an event whenever the list or one of the shown runs has changed."""

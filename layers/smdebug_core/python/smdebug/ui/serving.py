@@ -1,4 +1,4 @@
-"""Starting the server: a free port, a token, a thread that reads, and the browser."""
+"""Starting the server: a free port, a token, threads that read and check, and the browser."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any
 
 import uvicorn
 
-from smdebug.exceptions import SMDebugRuntimeError
+from smdebug.exceptions import SMDebugError, SMDebugRuntimeError
 from smdebug.logger import get_logger
 from smdebug.service.client import Debugger
 from smdebug.service.records import RequestedRule
 from smdebug.ui.audience import Audience
 from smdebug.ui.board import Board
 from smdebug.ui.cache import Cache, default_folder
+from smdebug.ui.glance import Glance
+from smdebug.ui.judging import Judge
 from smdebug.ui.server import application
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -40,6 +42,7 @@ class UiServer:
         allowed_hosts: Sequence[str] = (),
         cache: Cache | None = None,
         debugger: Debugger | None = None,
+        background: bool = True,
         in_notebook: bool = False,
         token: str | None = None,
     ):
@@ -68,6 +71,8 @@ class UiServer:
                 timeout_graceful_shutdown=1,
             )
         )
+        self._judge = Judge(self._cache, rules) if background else None
+        self.board.checks.is_on = background
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -88,6 +93,8 @@ class UiServer:
             (_SERVING, self._serve),
             ("smdebug-ui-reading", self._read),
         ]
+        if self._judge is not None:
+            works.append(("smdebug-ui-checking", self._check))
         for name, work in works:
             thread = threading.Thread(target=work, name=name, daemon=True)
             thread.start()
@@ -105,6 +112,8 @@ class UiServer:
         self.audience.is_over = True
         self._server.should_exit = True
         self.audience.has_come.set()
+        if self._judge is not None:
+            self._judge.stop()
         for thread in self._threads:
             thread.join(10 if thread.name == _SERVING else 1)
         self._socket.close()  # it is open still if the server was never started
@@ -131,6 +140,21 @@ class UiServer:
             if pause:
                 self.audience.has_come.clear()
                 self.audience.has_come.wait(min(pause, 0.5))
+
+    def _check(self) -> None:
+        """Work out verdicts while a page is open, one run at a time."""
+        assert self._judge is not None
+        while not self._stopping.wait(_IDLE / 4):
+            row = None if self.audience.is_empty else self.board.next_check()
+            if row is None:
+                continue
+            try:
+                found: Glance | SMDebugError = self._judge.judge(row.path)
+            except SMDebugError as error:
+                found = error
+            except Exception as error:  # noqa: BLE001 - one run that surprises must not end the others
+                found = SMDebugRuntimeError(str(error))
+            self.board.end_check(row, found)
 
 
 class _Server(uvicorn.Server):

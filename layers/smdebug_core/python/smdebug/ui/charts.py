@@ -1,0 +1,133 @@
+"""The charts of a run, as far as it was read: series, statistics of its tensors, facts and modes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from smdebug.exceptions import SMDebugError
+from smdebug.mode_keys import ModeKeys
+from smdebug.trials import Trial
+from smdebug.ui.matrices import BUDGET, Statistics
+from smdebug.ui.network_order import in_order, layers_of, modules_of
+from smdebug.ui.pyramid import Pyramid
+from smdebug.ui.saved_values import SavedValues
+
+MOST_FACTS = 2000  # changes of facts that are kept
+_LONGEST_FACT = 200
+_NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
+"""Facts that are no line of text."""
+
+
+class Charts:
+    """What the steps read so far have, in bounded memory. Steps come in order."""
+
+    def __init__(self) -> None:
+        self.series: dict[str, Pyramid] = {}
+        self.kinds: dict[str, Statistics] = {}
+        self.modes: list[tuple[int, int, str]] = []
+        """Stretches of steps of one mode: first, last, name."""
+        self.facts: list[tuple[int, str, Any]] = []
+        """Changes of facts: step, name, value."""
+        self.damaged: dict[str, str] = {}
+        """What could not be read, with the reason."""
+        self.orders: dict[str, list[int]] = {}
+        self._last_facts: dict[str, Any] = {}
+        self._saved: SavedValues | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the charts take."""
+        series = sum(each.nbytes for each in self.series.values())
+        return series + sum(each.nbytes for each in self.kinds.values())
+
+    def read(self, trial: Trial, step: int) -> None:
+        """Add a step of the run."""
+        self._note_mode(step, trial.mode(step) or ModeKeys.GLOBAL)
+        try:
+            if trial.observations.exist:
+                self._read_observations(trial, step)
+            else:
+                self._saved = self._saved or SavedValues(trial)
+                self._read_saved(self._saved, step)
+        except SMDebugError as error:
+            self.damaged[f"step {step}"] = str(error)
+
+    def order(self, kind: str, trial: Trial | None, step: int) -> list[int]:
+        """Return the places of a kind's tensors in the order of the network, as of that step."""
+        names = self.kinds[kind].names
+        known = self.orders.get(kind)
+        if known is None or len(known) != len(names):
+            known = self.orders[kind] = _order_of(names, trial, step)
+        return known
+
+    def _read_observations(self, trial: Trial, step: int) -> None:
+        seen = trial.observations.at(step)
+        for name in seen.series_names:
+            self._append_series(name, seen.series(name))
+        layout = seen.layout
+        for kind in () if layout is None else layout.tensors:
+            matrix = seen.statistics(kind)
+            if matrix is not None and len(matrix):
+                self._kind(kind).append(step, matrix.names, matrix.values)
+        self._note_facts(step, seen.facts)
+        for what, why in seen.damaged.items():
+            self.damaged[f"{what} at step {step}"] = why
+
+    def _read_saved(self, saved: SavedValues, step: int) -> None:
+        for name, value in saved.scalars(step).items():
+            self._pyramid(name).append(np.array([step]), np.array([value], np.float64))
+        for kind, (names, values) in saved.statistics(step).items():
+            self._kind(kind).append(step, names, values)
+
+    def _append_series(self, name: str, rows: Any) -> None:
+        if not len(rows):
+            return
+        # A step may have several values, such as after gradients were accumulated: the last one counts.
+        steps = rows[:, 0].astype(np.int64)
+        order = np.argsort(steps, kind="stable")
+        steps, values = steps[order], rows[order, 3]
+        is_last = np.append(steps[1:] != steps[:-1], True)
+        self._pyramid(name).append(steps[is_last], values[is_last])
+
+    def _pyramid(self, name: str) -> Pyramid:
+        return self.series.setdefault(name, Pyramid())
+
+    def _kind(self, kind: str) -> Statistics:
+        if kind not in self.kinds:
+            self.kinds[kind] = Statistics(BUDGET)
+        return self.kinds[kind]
+
+    def _note_mode(self, step: int, mode: ModeKeys) -> None:
+        if self.modes and self.modes[-1][2] == mode.name:
+            self.modes[-1] = (self.modes[-1][0], step, mode.name)
+        else:
+            self.modes.append((step, step, mode.name))
+
+    def _note_facts(self, step: int, facts: Any) -> None:
+        for name, value in facts.items():
+            if name in _NOT_SHOWN or self._last_facts.get(name, self) == value:
+                continue
+            self._last_facts[name] = value
+            if len(self.facts) < MOST_FACTS:
+                self.facts.append((step, name, _shortened(value)))
+
+
+def _order_of(names: Sequence[str], trial: Trial | None, step: int) -> list[int]:
+    layout = None
+    try:
+        if trial is not None and trial.observations.exist:
+            layout = trial.observations.layout(step)
+    except SMDebugError:
+        pass  # without it, in the order of the rows
+    root = "" if layout is None else next(iter(modules_of(layout)), "")
+    return in_order(names, layers_of(layout), root)
+
+
+def _shortened(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST_FACT else f"{text[: _LONGEST_FACT - 1]}…"

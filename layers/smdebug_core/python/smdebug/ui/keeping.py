@@ -1,0 +1,44 @@
+"""What was read of runs, in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+
+from smdebug.exceptions import SMDebugError
+from smdebug.files.names import COLLECTIONS_FOLDER
+from smdebug.storage import open_storage
+from smdebug.ui.cache import Cache
+from smdebug.ui.kept_runs import Kept
+from smdebug.ui.matrices import BUDGET
+from smdebug.ui.reading import RunReader
+from smdebug.ui.verdict_answers import verdict_of
+
+CHARTS = "charts"
+
+
+def mark_of(path: str) -> str:
+    """Return a text that changes when another run takes the place of this one."""
+    storage = open_storage(path)
+    key = next(iter(storage.list(COLLECTIONS_FOLDER)), None)
+    return "" if key is None else hashlib.sha256(storage.read(key)).hexdigest()
+
+
+def keep(cache: Cache, path: str, reader: RunReader) -> None:
+    """Put into the cache what was read of a run."""
+    if not cache.is_on or reader.nbytes > cache.longest:
+        return
+    with reader.lock:
+        data = reader.keep(verdict_of(reader)).to_bytes()
+    cache.put_bytes(CHARTS, path, mark_of(path), data)
+
+
+def kept_of(cache: Cache, path: str) -> Kept | None:
+    """Return what an earlier process has read of that run; None if it is not in the cache."""
+    if not cache.has(CHARTS, path):
+        return None
+    try:
+        data = cache.get_bytes(CHARTS, path, mark_of(path))
+        return None if data is None else Kept.from_bytes(data, BUDGET)
+    except (SMDebugError, ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile):
+        return None  # damaged, or of another version

@@ -1,0 +1,115 @@
+"""What was read of a run, as bytes for the cache: its charts, and what the rules found.
+
+A file of NumPy's form (npz, read without pickle): `head` is JSON, the others are the series and matrices.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from smdebug.diagnosis import Issue
+from smdebug.ui.matrices import Statistics
+from smdebug.ui.pyramid import Pyramid
+
+_HEAD = "head"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was read of a run, as far as it was read."""
+
+    steps: list[int]
+    read_through: int
+    checked: int
+    has_ended: bool
+    attempt: list[Any]
+    series: dict[str, Pyramid]
+    kinds: dict[str, Statistics]
+    orders: dict[str, list[int]] = field(default_factory=dict)
+    modes: list[tuple[int, int, str]] = field(default_factory=list)
+    facts: list[tuple[int, str, Any]] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
+    workers: list[str] = field(default_factory=list)
+    issues: tuple[Issue, ...] = ()
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    """The results of the rules and their log, as the page shows them."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run has ended, and all of it was read and checked."""
+        return self.has_ended and self.checked == len(self.steps)
+
+    def to_bytes(self) -> bytes:
+        """Return what `from_bytes` reads."""
+        head = {
+            "read_through": self.read_through,
+            "checked": self.checked,
+            "has_ended": self.has_ended,
+            "attempt": self.attempt,
+            "series": list(self.series),
+            "kinds": {kind: each.names for kind, each in self.kinds.items()},
+            "per_stretch": [each.steps_in_a_stretch for each in self.kinds.values()],
+            "orders": self.orders,
+            "modes": self.modes,
+            "facts": self.facts,
+            "damaged": self.damaged,
+            "workers": self.workers,
+            "issues": [issue.to_dict() for issue in self.issues],
+            "verdict": self.verdict,
+        }
+        text = json.dumps(head).encode("utf-8", "surrogatepass")
+        arrays: dict[str, Any] = {_HEAD: np.frombuffer(text, np.uint8)}
+        arrays["steps"] = np.asarray(self.steps, np.int64)
+        for at, pyramid in enumerate(self.series.values()):
+            arrays[f"s{at}.steps"], arrays[f"s{at}.values"] = pyramid.steps, pyramid.values
+        for at, kind in enumerate(self.kinds.values()):
+            first, last, low, high = kind.stretches
+            arrays |= {f"k{at}.first": first, f"k{at}.last": last, f"k{at}.low": low}
+            if high is not None:
+                arrays[f"k{at}.high"] = high
+        file = io.BytesIO()
+        np.savez(file, **arrays)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, budget: int) -> Kept:
+        """Return what `to_bytes` wrote; raise a `ValueError`, `KeyError` or `TypeError` for anything else."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            head = json.loads(arrays[_HEAD].tobytes().decode("utf-8", "surrogatepass"))
+            series: dict[str, Pyramid] = {}
+            for at, name in enumerate(head["series"]):
+                series[name] = Pyramid()
+                series[name].append(arrays[f"s{at}.steps"], arrays[f"s{at}.values"])
+            kinds = {
+                kind: Statistics.of_stretches(
+                    names,
+                    (arrays[f"k{at}.first"], arrays[f"k{at}.last"], arrays[f"k{at}.low"]),
+                    arrays.get(f"k{at}.high"),
+                    per_stretch=head["per_stretch"][at],
+                    budget=budget,
+                )
+                for at, (kind, names) in enumerate(head["kinds"].items())
+            }
+            steps = arrays["steps"].tolist()
+        return cls(
+            steps=steps,
+            read_through=head["read_through"],
+            checked=head["checked"],
+            has_ended=head["has_ended"],
+            attempt=head["attempt"],
+            series=series,
+            kinds=kinds,
+            orders=head["orders"],
+            modes=[(first, last, name) for first, last, name in head["modes"]],
+            facts=[(step, name, value) for step, name, value in head["facts"]],
+            damaged=head["damaged"],
+            workers=head["workers"],
+            issues=tuple(map(Issue.from_dict, head["issues"])),
+            verdict=head["verdict"],
+        )
