@@ -56,7 +56,8 @@ class Alarms(Construct):
             ),
             self._alarm(
                 "StepsWait",
-                "A step was saved 15 minutes ago and is not evaluated yet, or nothing reports its age",
+                "A step was saved 15 minutes ago and is not evaluated yet, a run cannot be swept, or "
+                "nothing reports the age",
                 self.oldest,
                 900,
                 periods=3,

@@ -36,7 +36,8 @@ _OVERDUE = 900.0  # seconds after which a check or an end was lost, and is asked
 def sweep(world: World, *, seconds: float = 240.0) -> int:
     """Record the files that were missed, in every watched run; return how many there were.
 
-    A run that cannot be swept holds up no other. If the time is over, the next sweep begins elsewhere.
+    A run that cannot be swept holds up no other; while it fails, the alarm is raised, as nobody knows how
+    old its steps are. If the time is over, the next sweep begins elsewhere.
     """
     now = world.clock.now()
     runs = world.index.watched_runs()
@@ -49,7 +50,7 @@ def sweep(world: World, *, seconds: float = 240.0) -> int:
             return _sweep(world, watched)
         except Exception as problem:  # noqa: BLE001 - no run may affect another
             log_problem("A run could not be swept", problem, run=watched.run)
-            return Swept(failed=True)
+            return Swept(oldest=UNKNOWN, failed=True)
 
     results = _each(swept, [*runs[begin:], *runs[:begin]], world.settings.swept_at_once)
     missed = sum(result.missed for result in results)
@@ -66,6 +67,7 @@ def sweep(world: World, *, seconds: float = 240.0) -> int:
     return missed
 
 
+UNKNOWN = 900.0  # seconds: counted for a run that could not be swept; the threshold of `StepsWait`
 _STRIDE = 997  # a prime: in time, each run comes first
 
 

@@ -46,6 +46,16 @@ def test_the_alarms_cover_what_stops_the_evaluation(stack: Stack):
     }
 
 
+def test_a_run_that_cannot_be_swept_raises_the_alarm_of_steps_that_wait(stack: Stack):
+    from functions.arrivals.missed_files import UNKNOWN
+
+    alarm = alarms(stack)["StepsWait"]
+    assert alarm["Threshold"] <= UNKNOWN
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+    assert alarm["Statistic"] == "Maximum"
+    assert alarm["EvaluationPeriods"] == 3  # one failed sweep is no reason to wake anybody
+
+
 def test_the_alarms_watch_no_more_metrics_than_are_free(stack: Stack):
     assert sum(len(metrics(alarm)) for alarm in alarms(stack).values()) <= 10
 

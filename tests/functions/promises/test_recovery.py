@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from functions.arrivals.missed_files import UNKNOWN
 from functions.arrivals.recording import record_arrivals
 from functions.decisions.messages import Reminder, arrivals_in
 from functions.evaluation.built_in import evaluate
@@ -16,6 +17,8 @@ from functions.lifecycle.upkeep import go_on, pass_on
 from functions.ports import TooMuch
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import END_MARKER
+from smdebug.service.items import RUN as RUN_ITEM
+from smdebug.service.items import run_pk
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import EXPLODING, RUN, cursor, found_steps, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
@@ -163,6 +166,23 @@ def test_runs_are_swept_at_once_and_one_that_fails_holds_up_no_other(small):
     assert missed >= 2 * (len(names) - 1)
     unseen = small.index.step("runs/run-3", 0, 1)
     assert unseen is None
+
+
+def test_a_run_that_cannot_be_swept_counts_as_waiting_and_the_others_are_swept(small, capsys):
+    """Its record is damaged for good: nobody can say how old its steps are."""
+    for name in ("damaged", "healthy"):
+        Saver(small.place(name)).begin().save(0, HEALTHY)
+        small.settle()
+    small.items.update(run_pk("runs/damaged"), RUN_ITEM, set={"state": "no such state"})
+    Saver(small.place("healthy")).save(1, HEALTHY)
+    small.bucket.hold_back()
+    small.clock.time += 300
+    capsys.readouterr()
+    assert small.sweep() == 2
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "RunsNotSwept" in line]
+    measured = json.loads(line)
+    assert measured["RunsNotSwept"] == [1]
+    assert measured["OldestUnevaluatedStep"] == [UNKNOWN]
 
 
 def test_steps_that_never_come_are_listed_more_and_more_rarely(small):
