@@ -177,12 +177,13 @@ def _thrown(seen: ObservedStep) -> dict[str, Any]:
         return {}
     weights = table.column("rms")
     # Weights that have just left zero are smaller than their updates without any fault.
-    thrown = (
-        table.is_weight
-        & (weights > usual_sizes(table))
-        & (table.gradient("rms") > LARGE_GRADIENT * weights)
-        & (table.update("rms") > LARGE_UPDATE * weights)
-    )
+    with np.errstate(over="ignore"):  # weights of 1e308 are another finding
+        thrown = (
+            table.is_weight
+            & (weights > usual_sizes(table))
+            & (table.gradient("rms") > LARGE_GRADIENT * weights)
+            & (table.update("rms") > LARGE_UPDATE * weights)
+        )
     found: dict[str, Any] = {}
     for place in where(thrown)[:3]:
         name = table.names[place]
