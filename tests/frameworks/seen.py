@@ -104,6 +104,33 @@ def _keras(place: str, folder: Path) -> None:
     watched(place)
 
 
+def _keras_on(backend: str) -> Callable[[str, Path], None]:
+    """Train in a process of its own: one that has imported Keras keeps its backend."""
+
+    def train(place: str, folder: Path) -> None:
+        from tests.frameworks.scripts import ROOT, python
+
+        module = "tests.frameworks.tensorflow.backend"
+        done = python("-m", module, backend, place, "plan", cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+
+    return train
+
+
+def _session(place: str, folder: Path) -> None:
+    import smdebug.tensorflow as smd
+    from tests.frameworks.tensorflow.test_session import dropping
+
+    with smd.SessionHook(place) as hook:
+        dropping(hook)
+
+
+def _mxnet(place: str, folder: Path) -> None:
+    from tests.frameworks.mxnet.test_default_plan import train
+
+    train(place)
+
+
 def _xgboost(place: str, folder: Path) -> None:
     from tests.frameworks.xgboost.test_default_plan import everything, watched
 
@@ -151,10 +178,14 @@ def _any_loop(place: str, folder: Path) -> None:
 FRAMEWORKS: dict[str, tuple[list[str], Callable[[str, Path], None]]] = {
     "PyTorch": (["torch"], _pytorch),
     "Keras": (["keras", "tensorflow"], _keras),
+    "Keras on PyTorch": (["keras", "tensorflow", "torch"], _keras_on("torch")),
+    "Keras on JAX": (["keras", "tensorflow", "jax"], _keras_on("jax")),
+    "sessions": (["tensorflow"], _session),
     "XGBoost": (["xgboost"], _xgboost),
     "transformers": (["transformers", "torch"], _transformers),
     "Lightning": (["lightning", "torch"], _lightning),
     "JAX": (["jax"], _jax),
+    "MXNet": (["mxnet"], _mxnet),
     "`smdebug.Hook`": ([], _any_loop),
 }
 
@@ -205,7 +236,8 @@ def main() -> None:
             continue
         with tempfile.TemporaryDirectory() as folder:
             columns[framework] = column(framework, Path(folder))
-    columns = {framework: columns[framework] for framework in FRAMEWORKS}
+    nothing = dict.fromkeys(ROWS, "")
+    columns = {framework: columns.get(framework, nothing) for framework in FRAMEWORKS}
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(_TABLE.sub(lambda _: table(columns), text), encoding="utf-8")
 

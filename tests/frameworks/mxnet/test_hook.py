@@ -101,7 +101,7 @@ def test_a_hybridized_net_runs_as_one_graph_with_one_warning(run, capfd):
     assert capfd.readouterr().out.count("runs as one graph") == 1
 
 
-def test_by_default_only_losses_are_saved(run):
+def test_whoever_chooses_steps_alone_saves_losses(run):
     train(run, save_all=False)
     assert smd.create_trial(str(run)).tensor_names() == ["softmaxcrossentropyloss0_output_0"]
 

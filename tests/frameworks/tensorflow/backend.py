@@ -37,7 +37,15 @@ def main(backend: str, run: str = "", plan: str = "") -> None:
     elif run:
         every = smd.SaveConfig(save_interval=1)
         callbacks.append(smd.KerasHook(run, save_config=every, save_all=True))
-    model.fit(inputs, labels, batch_size=5, epochs=2, verbose=0, callbacks=callbacks)
+    model.fit(
+        inputs,
+        labels,
+        batch_size=5,
+        epochs=3,
+        verbose=0,
+        callbacks=callbacks,
+        validation_data=(inputs, labels),
+    )
     if run:
         callbacks[0].close()
     print(json.dumps([weights.tolist() for weights in model.get_weights()]))

@@ -306,9 +306,10 @@ def test_other_backends_have_losses_metrics_and_weights(run, backend):
     assert watched == in_a_process(backend)
     trial = trial_of(run)
     assert {"loss", "accuracy", "dense/weights/dense/kernel:0"} <= set(trial.tensor_names())
-    assert trial.steps(smd.modes.TRAIN) == list(range(8))
+    assert trial.steps(smd.modes.TRAIN) == list(range(12))
     np.testing.assert_array_equal(
-        trial.tensor("dense/weights/dense/kernel:0").value(7), np.float32(watched[0])
+        trial.tensor("dense/weights/dense/kernel:0").value(11, smd.modes.TRAIN),
+        np.float32(watched[0]),
     )
     first = trial.tensor("dense/weights/dense/kernel:0").value(0)
     assert not np.array_equal(first, np.float32(watched[0]))
@@ -325,11 +326,24 @@ def test_on_pytorch_the_default_plan_sees_the_inside_of_a_step(run):
         statistics.names
     )
     assert statistics.row(gradient)["rms"] > 0
-    assert len(trial.series("loss")) == 8
+    assert len(trial.series("loss").of(smd.modes.TRAIN)) == 12
     facts = trial.facts(1, smd.modes.TRAIN)
     assert "loss_is_mean_of_epoch" not in facts
     assert facts["loss"]["terms"][0]["criterion"] == "cross entropy"
     assert facts["activations"] == {"dense": "relu", "out": "linear"}
+    assert diagnose(run).failed == {}
+
+
+@pytest.mark.skipif(find_spec("jax") is None, reason="needs JAX")
+def test_on_jax_the_default_plan_sees_what_variables_and_logs_show(run):
+    assert in_a_process("jax", run, "plan") == in_a_process("jax")
+    trial = trial_of(run)
+    assert trial.steps(smd.modes.TRAIN) == list(range(11))
+    statistics = trial.statistics(4, smd.modes.TRAIN)  # of the second epoch
+    assert set(statistics.kinds) == {"parameters", "updates"}
+    assert statistics.row("update/dense/weights/dense/kernel:0")["rms"] > 0
+    assert len(trial.series("loss").of(smd.modes.TRAIN)) == 12
+    assert trial.facts(4, smd.modes.TRAIN)["loss_is_mean_of_epoch"]
     assert diagnose(run).failed == {}
 
 

@@ -99,3 +99,50 @@ def test_a_collection_takes_tensors_variables_and_layers():
     collection = smd.Collection("mine")
     collection.add([tf.Variable(1.0, name="v"), [tf.Variable(2.0, name="w")]])
     assert collection.tensor_names == {"v:0", "w:0"}
+
+
+# Under the default plan
+
+
+def dropping(hook=None, steps=13):
+    """Train with dropout, reading the weight in between; gives what comes out, and random numbers."""
+    with tf.Graph().as_default():
+        v1.set_random_seed(0)
+        inputs = v1.placeholder(tf.float32, (None, 3), name="inputs")
+        weight = v1.get_variable("weight", (3, 1), initializer=v1.glorot_uniform_initializer())
+        outputs = tf.matmul(tf.nn.dropout(inputs, 0.4, seed=1), weight)
+        loss = v1.losses.mean_squared_error(tf.ones_like(outputs), outputs)
+        optimizer = v1.train.AdamOptimizer(0.05)
+        if hook is not None:
+            optimizer = hook.wrap_optimizer(optimizer)
+        step = optimizer.minimize(loss)
+        drawn = tf.random.uniform((4,), seed=2)
+        with v1.train.MonitoredSession(hooks=[] if hook is None else [hook]) as session:
+            for number in range(steps):
+                rows = np.random.default_rng(number).random((8, 3), np.float32)
+                session.run(step, {inputs: rows})
+                if number % 4 == 0:
+                    session.run(weight)
+            return session.run([weight, drawn])
+
+
+def test_under_the_default_plan_a_training_is_the_same_to_the_last_bit(run):
+    with smd.SessionHook(str(run)) as hook:
+        watched = dropping(hook)
+    for value, other in zip(watched, dropping(), strict=True):
+        np.testing.assert_array_equal(value, other)
+
+
+def test_losses_of_all_steps_and_measurements_of_saved_ones_are_kept(run):
+    with smd.SessionHook(str(run)) as hook:
+        dropping(hook)
+    trial = smd.create_trial(str(run))
+    assert len(trial.series("loss")) == 13  # steps that compute no loss have none
+    seen = trial.statistics(9)
+    assert seen.of("parameters").names == ["weight:0"]
+    assert seen.of("updates").names == ["update/weight:0"]
+    facts = trial.facts(9)
+    assert facts["gradient_names"] == {"weight:0": seen.of("gradients").names[0]}
+    assert facts["optimizers"][0]["class"] == "AdamOptimizer"
+    saved = trial.observations.steps(kind="parameters")
+    assert {trial.facts(step)["optimizer_steps"] for step in saved} == {True, False}

@@ -26,6 +26,8 @@ from mxnet import gluon  # noqa: E402
 from mxnet.gluon.parameter import DeferredInitializationError  # noqa: E402
 from mxnet.ndarray import NDArray  # noqa: E402
 
+from smdebug.mxnet.observer import GluonObserver, LateMean  # noqa: E402
+
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 # The number of a block's inputs and outputs is unknown beforehand: this many are tried.
 _NUMBERS_TRIED = 16
@@ -43,6 +45,11 @@ class MXNetAdapter(FrameworkAdapter):
     def owns_its_memory(self, value: Any, array: Array) -> bool:
         return isinstance(value, NDArray) or super().owns_its_memory(value, array)
 
+    def number(self, value: Any) -> Any:
+        if isinstance(value, LateMean):
+            return value
+        return super().number(value.asnumpy() if isinstance(value, NDArray) else value)
+
     def rank_and_size(self) -> tuple[int, int]:
         return by_horovod() or ALONE
 
@@ -55,11 +62,14 @@ class Hook(FrameworkHook):
         hook.register_block(loss)
 
     Each forward of the net is a step; `hook.set_mode(modes.EVAL)` sets the mode of the next ones. The blocks
-    inside of a hybridized net run as one graph, and are not seen.
+    inside of a hybridized net run as one graph, and are not seen. With a path and nothing else the hook
+    follows the default plan.
     """
 
     adapter = MXNetAdapter()
+    if_no_step = "register the net before it is trained: hook.register_block(net)"
     takes_over = True
+    observes = True
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS
 
     def set_up(self, options: HookOptions) -> None:
@@ -69,6 +79,7 @@ class Hook(FrameworkHook):
         self._block_handles: list[Any] = []
         self._hooked_for: int | None = None
         self._by_hand = False
+        self._observer: GluonObserver | None = None
         super().set_up(options)
 
     def make_collections(self) -> CollectionManager:
@@ -86,7 +97,7 @@ class Hook(FrameworkHook):
             return
         if isinstance(block, gluon.loss.Loss):
             self._losses.append(block)
-            self._handles.append(block.register_forward_hook(self._after_forward))
+            self._handles.append(block.register_forward_hook(self._after_loss))
             return
         if not self._blocks:
             self._handles.append(block.register_forward_pre_hook(self._before_forward))
@@ -108,16 +119,27 @@ class Hook(FrameworkHook):
     def _before_forward(self, block: Any, inputs: Any) -> None:
         if not self._by_hand and not self.has_closed:
             self._next_step()
+        observer = self._observer
+        if observer is not None:
+            self.guarded(lambda: observer.called(block, inputs))
 
     def _next_step(self, mode: ModeKeys | None = None) -> None:
         self._finish()
         super().begin_step(mode)
+        if self._observer is None and self.observations is not None:
+            self._observer = GluonObserver(self, self.observations)
+        observer = self._observer
+        if observer is not None:
+            self.guarded(lambda: observer.begin_step(self._blocks))
         if self.due != self._hooked_for:
             self.guarded(self._hook_blocks)
 
     def _finish(self) -> None:
         """Record the parameters of the step that ends, and their gradients."""
-        if self.due and self._blocks:
+        observer = self._observer
+        if observer is not None:
+            self.guarded(lambda: observer.end_step(self._blocks))
+        elif self.due and self._blocks:
             self.guarded(self._record_parameters)
 
     def _record_parameters(self) -> None:
@@ -158,6 +180,12 @@ class Hook(FrameworkHook):
         if self.due:
             self.record_inputs(block.name, inputs)
             self.record_outputs(block.name, output)
+
+    def _after_loss(self, loss: Any, inputs: Any, output: Any) -> None:
+        observer = self._observer
+        if observer is not None and not self.has_closed:
+            self.guarded(lambda: observer.lost(loss, inputs, output))
+        self._after_forward(loss, inputs, output)
 
     def _wants_any_of(self, name: str) -> bool:
         return any(

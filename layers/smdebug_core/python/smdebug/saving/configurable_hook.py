@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -139,9 +140,15 @@ class ConfigurableHook(singleton.AnyHook):
         self.collection_manager.add(collection)
 
     def include_without_choosing(self, collection: Collection, pattern: str) -> None:
-        """Include tensors of something that was registered: what is saved is no choice of the user's yet."""
+        """Include tensors of something that was registered."""
+        with self.without_choosing():
+            collection.include(pattern)
+
+    @contextmanager
+    def without_choosing(self) -> Iterator[None]:
+        """Change collections by what was registered: what is saved is no choice of the user's yet."""
         was_untouched = self._untouched == _state_of(self)
-        collection.include(pattern)
+        yield
         if was_untouched:
             self._untouched = _state_of(self)
 

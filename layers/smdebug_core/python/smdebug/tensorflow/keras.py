@@ -186,12 +186,15 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self, batch: int, logs: Mapping[str, Any] | None, captured: Mapping[str, Any]
     ) -> None:
         assert self.observer is not None
-        optimizer = getattr(self.trained_model, "optimizer", None)
-        if self.mode is ModeKeys.TRAIN and optimizer is not None and (self.due or batch == 0):
+        # With JAX, asking for the model fetches the values; without, its variables have none.
+        asks = self.due or (self.mode is ModeKeys.TRAIN and batch == 0)
+        model = self.model if asks else self.trained_model
+        optimizer = getattr(model, "optimizer", None)
+        if self.mode is ModeKeys.TRAIN and optimizer is not None and asks:
             self.observer.carry_rate(optimizer)
             if self.due:
                 self.observer.note_optimizer(optimizer)
-        self.observer.end_batch(self.model if self.due else self.trained_model, logs, captured)
+        self.observer.end_batch(model, logs, captured)
 
     # Variables
 

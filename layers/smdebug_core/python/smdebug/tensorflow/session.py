@@ -4,7 +4,8 @@
     optimizer = hook.wrap_optimizer(optimizer)
     with tf.compat.v1.train.MonitoredSession(hooks=[hook]) as session: …
 
-Each `session.run` is a step. At one that is saved, more is fetched than the training fetches.
+Each `session.run` is a step. At one that is saved, more is fetched than the training fetches; under the
+default plan, only what the step computes anyway.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ require("TensorFlow", "tensorflow", "tensorflow")
 
 import tensorflow as tf  # noqa: E402
 
+from smdebug.tensorflow.session_observer import SessionObserver  # noqa: E402
+
 v1 = tf.compat.v1
 SessionRunHook: Any = v1.train.SessionRunHook
 _KNOWN_KINDS = (
@@ -39,7 +42,15 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
     When a stop is requested, `session.should_stop()` is true after the step; `hook.stopped` has the reason.
     """
 
+    if_no_step = "pass the hook to the session: MonitoredSession(hooks=[hook])"
+    observes = True
+
     def set_up(self, options: HookOptions) -> None:
+        self._observer: SessionObserver | None = None
+        self._losses: dict[str, Any] = {}
+        self._gradients: dict[str, Any] = {}
+        self._trained: dict[str, Any] = {}
+        self._lasting: dict[str, Any] = {}  # facts of the optimizer
         self.stopped: TrainingStopped | None = None
         self._variables: dict[str, Any] = {}  # what reads each, by the variable's name
         self._tensors: dict[str, Any] = {}
@@ -62,6 +73,12 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
         def compute_gradients(*arguments: Any, **more: Any) -> Any:
             pairs = compute(*arguments, **more)
             self.set_gradients(gradients_and_variables=pairs)
+            self._lasting["optimizers"] = [
+                {
+                    "class": type(optimizer).__name__,
+                    "groups": [{"parameters": [v.name for _, v in pairs], "others": 0}],
+                }
+            ]
             return pairs
 
         optimizer.compute_gradients = compute_gradients
@@ -69,27 +86,40 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 
     def set_gradients(self, gradients: Any = None, gradients_and_variables: Any = None) -> None:
         """Save these tensors of the graph as gradients."""
-        if gradients_and_variables is not None:
-            gradients = [gradient for gradient, _ in gradients_and_variables]
-        for gradient in gradients or ():
-            if gradient is not None:
+        pairs = gradients_and_variables
+        if pairs is None:
+            pairs = [(gradient, None) for gradient in gradients or ()]
+        names = self._lasting.setdefault("gradient_names", {})
+        with self.without_choosing():
+            for gradient, variable in pairs:
+                if gradient is None:
+                    continue
                 dense = tf.convert_to_tensor(gradient)
                 self.kinds[dense.name] = CollectionKeys.GRADIENTS
+                self._gradients[dense.name] = dense
                 self.get_collection(CollectionKeys.GRADIENTS).add_tensor_name(dense.name)
+                if variable is not None:
+                    names[variable.name] = dense.name
 
     # What the session calls
 
     def begin(self) -> None:
         """Find what there is to save: the graph is complete."""
-        graph = v1.get_default_graph()
+        with self.without_choosing():
+            self._sort_graph(v1.get_default_graph())
+
+    def _sort_graph(self, graph: Any) -> None:
+        """Put variables and losses into their collections, and note every tensor that has a value."""
         for variable in v1.global_variables():
             self._variables[variable.name] = variable.read_value()
             if variable in v1.trainable_variables():
                 kind = CollectionKeys.BIASES if "bias" in variable.name else CollectionKeys.WEIGHTS
+                self._trained[variable.name] = self._variables[variable.name]
             else:
                 kind = CollectionKeys.OPTIMIZER_VARIABLES
             self.get_collection(kind).add_tensor_name(variable.name)
         for loss in v1.losses.get_losses():
+            self._losses[loss.name] = loss
             self.get_collection(CollectionKeys.LOSSES).add_tensor_name(loss.name)
         for operation in graph.get_operations():
             for tensor in operation.outputs:
@@ -105,6 +135,10 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
             self.stopped = stopped
             run_context.request_stop()
             return None
+        if self._observer is None and self.observations is not None:
+            self._observer = SessionObserver(self, self.observations)
+        if self._observer is not None:
+            return self._observed(self._observer, run_context)
         if not self.due:
             return None
         variables = {n: read for n, read in self._variables.items() if self.wants(n)}
@@ -122,13 +156,40 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Save what was fetched: the step is over."""
-        if run_values.results:
+        observer = self._observer
+        if observer is not None:
+            self.guarded(
+                lambda: observer.end_step(
+                    run_values.results or {},
+                    self._losses,
+                    lambda: run_context.session.run(self._trained),
+                    self._lasting,
+                )
+            )
+        elif run_values.results:
             self.record_all(run_values.results)
         self.end_step()
 
     def end(self, session: Any) -> None:
         """Wait until everything is written: the session has ended."""
         self.flush(self.write_patience)
+
+    def _observed(self, observer: SessionObserver, run_context: Any) -> Any:
+        """Return what to fetch under the default plan."""
+        if self.due and self._trained:
+            self.guarded(lambda: observer.begin_step(run_context.session.run(self._trained)))
+        fetched: dict[str, Any] = {}
+        self.guarded(
+            lambda: fetched.update(
+                observer.fetched(
+                    run_context.original_args.fetches,
+                    self._losses.values(),
+                    self._gradients.values(),
+                )
+            )
+        )
+        fetched = {name: t for name, t in fetched.items() if not _is_in_a_loop(t)}
+        return v1.train.SessionRunArgs(fetched) if fetched else None
 
     def _can_be_fetched(self, tensor: Any, given: frozenset[str]) -> bool:
         """Return whether it has a value: not without its placeholders fed, and not inside of a loop."""
