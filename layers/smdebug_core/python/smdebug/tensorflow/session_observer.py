@@ -80,9 +80,7 @@ class SessionObserver:
             self._hook.record(name, update)
         is_updated = any(bool(np.any(update)) for update in updates.values())
         self._observations.note(optimizer_steps=is_updated)
-        self._observations.note_lasting(
-            updates_are_sampled=self._updates.are_sampled, **lasting
-        )
+        self._observations.note_lasting(updates_are_sampled=self._updates.are_sampled, **lasting)
 
 
 def _operations(fetches: Any) -> Iterator[Any]:
