@@ -117,7 +117,8 @@ class Capture:
             step()
         elif not self.observer.digests_only and not _has_nothing(value):
             self._warn_once(
-                f"Tensor {name} is not measured, nor may others be: it has no real numbers",
+                f"Tensor {name} is not measured: its values are text, sparse or complex. Others like it are "
+                "left out without a warning",
                 "not measured",
             )
 

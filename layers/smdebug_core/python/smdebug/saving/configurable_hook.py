@@ -252,7 +252,9 @@ class ConfigurableHook(singleton.AnyHook):
         notes = None
         if is_chief and self._states.is_active:
             notes = CheckpointNotes(self._states, self.training_run, writer.attempt.run_id)
-        if not self.dry_run:
+        if not self.dry_run and isinstance(plan, default_plan.DefaultPlan):
+            self.logger.info("Saving to %s: losses, and statistics of all tensors", self.out_dir)
+        elif not self.dry_run:
             saved = ", ".join(sorted(self.include_collections))
             self.logger.info("Saving to %s, of the collections: %s", self.out_dir, saved)
         stopping = self._stop_check(writer.attempt if is_chief else None)

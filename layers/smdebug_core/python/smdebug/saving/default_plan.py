@@ -1,8 +1,9 @@
 """What a hook saves when it is given a place and nothing else.
 
 Losses and metrics are saved as they are, everything else as observations (`saving.observing`): at steps 0-9,
-every 10th to 1,000, and every 100th from there. In EVAL and PREDICT that is the first step after each change
-of mode, since validation comes in blocks.
+every 10th to 1,000, and every 100th from there. In EVAL and PREDICT that is the first step after a change
+of mode, since validation comes in blocks: of the first 100 blocks, of every 10th to 1,000, and of every 100th
+from there, as an agent that acts between its updates has a block each.
 
 Of several workers the first one saves that. The others save digests of parameters and of the batch, at every
 tenth of these steps of training, unless `include_workers` says otherwise.
@@ -88,7 +89,7 @@ class DefaultPlan(SavePlan):
     def entered(self, mode: ModeKeys, first: int) -> None:
         """Note that the training has changed to this mode, and which of its steps comes first."""
         if mode in self._blocks:
-            self._blocks[mode].first = first
+            self._blocks[mode].begin(first)
 
     def observe_inputs_of(self, layer: str) -> None:
         """Observe the inputs of this layer, which are the batch: those of others are outputs already.
@@ -173,17 +174,24 @@ class _EveryTenth(ModePlan):
 
 
 class _FirstOfBlock(ModePlan):
-    """All that is due in a mode, at the first step of each block of steps."""
+    """All that is due in a mode, at the first step of a block of steps: of many blocks, of fewer and fewer."""
 
-    __slots__ = ("_all", "first")
+    __slots__ = ("_all", "_begun", "_first")
 
     def __init__(self, plan: ModePlan):
         super().__init__(())
         self._all = plan.due(0)
-        self.first = 0
+        self._first = 0
+        self._begun = 0
+
+    def begin(self, first: int) -> None:
+        """Begin a block with this step."""
+        every = 1 if self._begun < 100 else 10 if self._begun < 1000 else 100
+        self._first = _FOREVER if self._begun % every else first
+        self._begun += 1
 
     def due(self, mode_step: int) -> Members:
-        return self._all if mode_step == self.first else NO_MEMBERS
+        return self._all if mode_step == self._first else NO_MEMBERS
 
     def idle_after(self, mode_step: int) -> int:
         return _FOREVER
