@@ -16,9 +16,10 @@ from smdebug_default_rules.base import BOTH, Advice, DefaultRule
 
 PATIENCE = 3
 WORSE = 1.15
-NEVER_BETTER = 0.12
-"""A validation that never got better by this share than the first losses has learnt nothing."""
-LEARNT = 0.4
+NEVER_BETTER = 0.05
+"""A validation that never got better by this share than the untrained model has learnt nothing."""
+UNTRAINED = 3
+"""The first losses of the training, at which the model knows nothing."""
 MOST_KEPT = 200
 
 LEAST_OF_FALL = 0.03
@@ -101,11 +102,10 @@ class Generalisation(DefaultRule):
         untrained = max(validation[0], self.first_training[0])
         if last - best.value < LEAST_OF_FALL * (untrained - best.value):
             return  # near its floor, a small validation set wobbles by more than its best
-        start = float(np.median(self.first_training))
-        never = best.value > (1 - NEVER_BETTER) * min(validation[0], start)
-        learnt = training[-1] < (1 - LEARNT) * start
+        start = float(np.median(self.first_training[:UNTRAINED]))
+        never = best.value > (1 - NEVER_BETTER) * start
         since = self.steps[validation.index(best.value) + 1]
-        if never and learnt:
+        if never:
             message = (
                 f"The training loss fell from {start:.4g} to {training[-1]:.4g}, and the "
                 "validation loss never got "

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from smdebug import modes
 from tests.smdebug_default_rules.made_runs import TERM
 
 
@@ -79,3 +80,14 @@ def test_a_loss_that_was_lower_in_between_is_stuck_since_it_rose(run):
 def test_a_loss_that_rose_a_short_time_ago_is_not_stuck(run):
     run.losses(*np.linspace(2.3, 0.5, 60), *np.full(60, 0.5), *np.full(100, 2.31))
     assert run.evaluate("StuckLoss") == []
+
+
+def test_a_validation_that_falls_a_little_before_it_rises_is_overfitting(run):
+    """The training may fall far within its first steps: what the untrained model has is compared."""
+    for level, value in zip(
+        [1.5, 0.5, 0.2, 0.1, 0.05, 0.03], [2.1, 2.0, 2.2, 2.4, 2.6, 2.7], strict=True
+    ):
+        run.losses(*([2.3] * 3 if level == 1.5 else []), *np.full(5, level))
+        run.losses(value, mode=modes.EVAL)
+    found = run.losses(0.02).evaluate("Generalisation")
+    assert {finding.cause for _, finding in found} == {"overfitting"}

@@ -174,7 +174,7 @@ class _EveryTenth(ModePlan):
 
 
 class _FirstOfBlock(ModePlan):
-    """All that is due in a mode, at the first step of a block of steps: of many blocks, of fewer and fewer."""
+    """All that is due in a mode, at the first step of a block of steps; of many blocks, of some of them."""
 
     __slots__ = ("_all", "_begun", "_first")
 
