@@ -203,10 +203,15 @@ class Work:
 def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int) -> AsOfTrial:
     """Return a view of a run as the job describes it; the rest is read from storage."""
     from functions.evaluation.rule_call import collections_of
+    from functions.evaluation.shown_listing import ShownListing
     from smdebug.trials.as_of import AsOfTrial
     from smdebug.trials.history import ChainedHistory, MemoryHistory
     from smdebug.trials.listed_history import ListedHistory
 
+    attempts = about.get("attempts")
+    older = (
+        ShownListing(storage, through, attempts) if attempts else ListedHistory(storage, through)
+    )
     history = dict(about["history"])
     history["layouts"] = [
         layout if layout["names"] else named(layout, storage) for layout in history["layouts"]
@@ -214,7 +219,7 @@ def view(name: str, storage: Storage, about: Mapping[str, Any], *, through: int)
     return AsOfTrial(
         name,
         storage,
-        history=ChainedHistory(MemoryHistory.from_dict(history), ListedHistory(storage, through)),
+        history=ChainedHistory(MemoryHistory.from_dict(history), older),
         collections=collections_of(about["collections"], storage),
         num_workers=about["num_workers"],
     )

@@ -24,6 +24,7 @@ from functions.evaluation.ending import (
 )
 from functions.evaluation.leased_group import LeasedGroup, current_record, wants
 from functions.evaluation.run_history import IndexedHistory
+from functions.evaluation.shown_listing import attempts_of
 from functions.evaluation.stepping import StepWalk
 from functions.workflow_reply import reply
 from functions.world import World
@@ -247,8 +248,12 @@ def _view(world: World, record: RunRecord, last: int, steps: int, *, whole: bool
     recent = MemoryHistory.recent(history, last, steps).to_dict()
     if not whole:
         recent["layouts"] = [{**layout, "names": []} for layout in recent["layouts"]]
+    first = None
+    if record.training_run:
+        first = next(iter(world.index.steps(record.run, record.training_run, limit=1)), None)
     return {
         "num_workers": record.num_workers or 1,
+        "attempts": attempts_of(record, None if first is None else first.step),
         "collections": world.index.collections(record.run) if whole else None,
         "history": recent,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from functions.arrivals.rules_file import groups_of, requested_rules
 from functions.custom_rules import jobs
@@ -243,6 +244,41 @@ def test_a_training_that_resumes_while_the_rule_runs_is_evaluated_anew(tmp_path)
     watched.settle()
     assert watched.attributes()["seen"] == [(0, 1.5)]
     assert watched.group.training_run == 1
+
+
+LOOKS_BACK = invoking("self.seen = list(self.base_trial.steps())\nreturn False", name="LooksBack")
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize("history", [(100, 25, 0), (1, 0), (0,)])
+def test_a_rule_does_not_see_steps_that_a_later_attempt_hides(
+    tmp_path, monkeypatch, history, is_named
+):
+    """However much of the history fits into a job: the rest is listed, and a listing names no attempts."""
+    monkeypatch.setattr(jobs, "HISTORY", history)
+    watched = Watched(tmp_path, LOOKS_BACK, "LooksBack")
+    watched.save(*range(6))
+    watched.settle()
+    watched.small.clock.time += 60
+    note = {"resumed_at": 2} if is_named else {}
+    resumed = Saver(watched.place, training_run=1).begin(**note)
+    for step in (2, 4, 6):
+        resumed.save(step)
+    watched.settle()
+    assert watched.attributes()["seen"] == [0, 1, 2, 4, 6]
+
+
+def test_another_training_at_the_place_hides_all_of_the_one_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "HISTORY", (1, 0))
+    watched = Watched(tmp_path, LOOKS_BACK, "LooksBack")
+    watched.save(*range(6))
+    watched.end()
+    watched.small.clock.time += 60
+    other = Saver(watched.place, run_id="run-2").begin()
+    for step in (0, 2, 4):
+        other.save(step)
+    watched.settle()
+    assert watched.attributes()["seen"] == [0, 2, 4]
 
 
 def test_the_end_of_a_run_finishes_the_rule_once_it_has_seen_all(tmp_path, monkeypatch):

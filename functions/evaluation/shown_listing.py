@@ -1,0 +1,74 @@
+"""A listing of a run without the files that a later attempt of its training hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from smdebug.exceptions import SMDebugError
+from smdebug.mode_keys import ModeKeys
+from smdebug.service.records import Layout, RunRecord
+from smdebug.storage import Storage
+from smdebug.trials.history import StepSummary
+from smdebug.trials.index_files import IndexFiles
+from smdebug.trials.listed_history import ListedHistory
+
+
+def attempts_of(record: RunRecord, first_step: int | None) -> dict[str, Any] | None:
+    """Return what has to be known of a run's attempts, as plain data; None if there is only one.
+
+    `first_step` is the first known step of the last attempt, for files that do not say where it resumed.
+    """
+    if not record.training_run:
+        return None
+    starts = dict(record.attempt_starts)
+    if first_step is not None:
+        last = str(record.training_run)
+        starts[last] = min(first_step, starts.get(last, first_step))
+    return {"run_id": record.run_id, "base": record.training_base, "starts": starts}
+
+
+class ShownListing:
+    """A `ListedHistory` without hidden files.
+
+    A listing does not name attempts. From the first step on that a later attempt may have hidden, the index
+    files of a step say who wrote them; below it nothing is read.
+    """
+
+    def __init__(self, storage: Storage, through_step: int, attempts: Mapping[str, Any]):
+        self._listed = ListedHistory(storage, through_step)
+        self._files = IndexFiles(storage, _ignored)
+        self._run_id: str | None = attempts["run_id"]
+        self._base: int = attempts["base"]
+        self._starts = {int(attempt): start for attempt, start in attempts["starts"].items()}
+        self._lowest = min(self._starts.values(), default=through_step + 1)
+
+    def at(self, step: int) -> StepSummary | None:
+        summary = self._listed.at(step)
+        return None if summary is None else self._shown(summary)
+
+    def before(self, step: int, mode: ModeKeys | None = None) -> Iterator[StepSummary]:
+        yield from filter(None, map(self._shown, self._listed.before(step, mode)))
+
+    def first(self, mode: ModeKeys | None = None) -> StepSummary | None:
+        summary = self._listed.first(mode)
+        return None if summary is None else self._shown(summary)
+
+    def layouts(self) -> Mapping[str, Layout]:
+        return self._listed.layouts()
+
+    def _shown(self, summary: StepSummary) -> StepSummary | None:
+        if summary.step < self._lowest:
+            return summary
+        written = self._files.of(summary.step, summary.workers)
+        workers = [name for name, of in written.items() if not self._hides(of.origin, summary.step)]
+        return StepSummary.unread(summary.step, workers) if workers else None
+
+    def _hides(self, origin: Any, step: int) -> bool:
+        is_of_this_training = origin.run_id is None or origin.run_id == self._run_id
+        attempt = self._base + origin.training_run if is_of_this_training else self._base - 1
+        return any(later > attempt and start <= step for later, start in self._starts.items())
+
+
+def _ignored(key: str, error: SMDebugError) -> None:
+    """A damaged file is reported when the step is read, if it is."""
