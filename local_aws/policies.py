@@ -11,7 +11,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -97,7 +97,7 @@ class Policies:
         self._of_resource: dict[str, list[Statement]] = {}
         self._used: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
-        self._allowed: dict[Any, Callable[[Policies], None]] = {}
+        self._needed: set[int] = set()  # statements (their `id`) that alone allowed some call
         self.calls: Counter[Call] = Counter()
 
     # From the template
@@ -164,11 +164,6 @@ class Policies:
             raise Refused(
                 f"{caller.role} may not {permission.action} on {permission.resource}: {reason}"
             )
-        key = (
-            *(caller.role, permission.action, permission.resource),
-            tuple(sorted(permission.context.items())),
-        )
-        self._allowed.setdefault(key, lambda policies: policies.check(caller, permission))
 
     def may_assume(self, service: str, role: str, source: str = "") -> None:
         """Raise `Refused` unless the role trusts this service."""
@@ -199,30 +194,8 @@ class Policies:
                 f"{service} may not {permission.action} on {permission.resource} for {source}: "
                 "the receiver's policy does not allow it"
             )
-        self._allowed.setdefault(
-            (service, permission.action, permission.resource, source),
-            lambda policies: policies.may_deliver(service, permission, source),
-        )
 
     # What was used
-
-    def replayed_without(self, statement: Statement) -> list[str]:
-        """Return the refusals if everything allowed so far were repeated without this statement."""
-        without = Policies()
-        for kept, copy in (
-            (self._of_role, without._of_role),
-            (self._trust, without._trust),
-            (self._of_resource, without._of_resource),
-        ):
-            for owner, statements in list(kept.items()):
-                copy[owner] = [other for other in statements if other is not statement]
-        refusals = []
-        for repeat in list(self._allowed.values()):
-            try:
-                repeat(without)
-            except Refused as refusal:
-                refusals.append(str(refusal))
-        return refusals
 
     def needless(self) -> list[tuple[str, Statement]]:
         """Return the statements without which every call so far would still have been allowed."""
@@ -230,7 +203,7 @@ class Policies:
             (owner, statement)
             for owner, statements in self.statements().items()
             for statement in statements
-            if statement.effect == "Allow" and not self.replayed_without(statement)
+            if statement.effect == "Allow" and id(statement) not in self._needed
         ]
 
     def unused(self) -> list[tuple[str, str, str]]:
@@ -255,6 +228,8 @@ class Policies:
         action, resource = permission.action, permission.resource
         with self._lock:
             self.calls[Call(caller, action, resource, allowed)] += 1
+            if len(allowing) == 1:
+                self._needed.add(id(allowing[0][1]))
             for owner, statement in allowing:
                 for pair in itertools.product(statement.actions, statement.resources):
                     if _matches(pair[0].lower(), action.lower()) and _matches(pair[1], resource):

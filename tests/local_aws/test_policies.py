@@ -167,6 +167,17 @@ def test_unused_permissions_are_listed():
     assert granted.unused() == [(ROLE, "dynamodb:Query", TABLE)]
 
 
+def test_a_statement_is_needless_until_it_alone_allows_a_call():
+    granted = policies(allow("dynamodb:*", TABLE), allow("dynamodb:GetItem", [TABLE, QUEUE]))
+    granted.check(Caller(ROLE), Permission("dynamodb:GetItem", TABLE))  # both allow it
+    assert [statement.actions for _, statement in granted.needless()] == [
+        ("dynamodb:*",),
+        ("dynamodb:GetItem",),
+    ]
+    granted.check(Caller(ROLE), Permission("dynamodb:Query", TABLE))
+    assert [statement.actions for _, statement in granted.needless()] == [("dynamodb:GetItem",)]
+
+
 @pytest.mark.parametrize(
     "policy",
     [
