@@ -215,6 +215,50 @@ class TestLive:
             trial.refresh_data()
         assert values(trial) == {0: 100, 10: 110}
 
+    def test_files_are_read_again_when_the_new_attempt_has_replaced_them(self):
+        training = Training(workers=2).start().save(0, 10, 20, 30)
+        trial = training.open()
+        assert list(values(trial)) == [0, 10, 20, 30]
+        training.start(resumed_at=0).save(0)
+        for _ in range(4):
+            trial.refresh_data()
+        assert values(trial) == {0: 100}
+        training.save(10)
+        assert values(trial) == {0: 100, 10: 110}
+        training.save(20, 30, 40)
+        assert values(trial) == {0: 100, 10: 110, 20: 120, 30: 130, 40: 140}
+
+    def test_an_attempt_that_leaves_out_steps_of_the_one_before_shows_no_old_ones(self):
+        training = Training().start().save(0, 10, 20, 30)
+        trial = training.open()
+        training.start(resumed_at=0).save(0)
+        for _ in range(4):
+            trial.refresh_data()
+        training.save(30)
+        for _ in range(4):
+            trial.refresh_data()
+        assert values(trial) == {0: 100, 30: 130}
+
+    def test_a_file_that_is_replaced_just_before_the_end_is_shown(self):
+        training = Training().start().save(0, 10, 20)
+        trial = training.open()
+        training.start(resumed_at=0).save(0)
+        for _ in range(4):
+            trial.refresh_data()
+        training.save(20)
+        end(training.storage)
+        assert values(trial) == {0: 100, 20: 120}
+
+    def test_files_that_the_new_attempt_has_passed_by_are_looked_at_once(self):
+        training = Training(CountingStorage()).start().save(*range(50))
+        trial = training.open()
+        training.start(resumed_at=0).save(0, 49, 60)
+        assert values(trial) == {0: 100, 49: 149, 60: 160}
+        training.storage.asked.clear()
+        training.save(61)
+        assert trial.steps() == [0, 49, 60, 61]
+        assert training.storage.count("read") == 1
+
     def test_the_end_of_the_new_attempt_is_noticed(self):
         training = Training().start().save(0, 10, 20)
         trial = training.open()

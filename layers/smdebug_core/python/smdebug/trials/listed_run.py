@@ -78,6 +78,7 @@ class ListedRun:
         #: The key after which the next listing begins.
         self.last_index_token: str | None = None
         self._read_behind_token: set[str] = set()
+        self._left_hidden: set[str] = set()
 
     @property
     def index(self) -> RunIndex:
@@ -146,12 +147,21 @@ class ListedRun:
             return
         self._idle += 1
         # A training that is started again writes below the steps that are listed.
-        if self._idle >= _IDLE and self._idle.bit_count() == 1 and self._was_started_again():
-            self._read_again()
+        if self._idle >= _IDLE and self._idle.bit_count() == 1:
+            self._look_everywhere()
 
-    def _read_news(self) -> bool:
+    def _look_everywhere(self) -> None:
+        """Look for another attempt, and at all files that the newest one may have replaced."""
+        if self._was_started_again():
+            self._read_again()
+        elif self._shown.hidden():
+            self._read_news(everywhere=True)
+
+    def _read_news(self, *, everywhere: bool = False) -> bool:
         shown, origins = self._shown.index, len(self._shown.all.origins)
         changed = self._shown.add(self._arrivals(), self._newest)
+        while replaced := self._replaced(everywhere=everywhere):
+            changed |= self._shown.add(replaced, self._newest)
         if not changed:
             return False
         if 0 < origins < len(self._shown.all.origins):
@@ -184,8 +194,7 @@ class ListedRun:
         """Refresh once more: one worker wrote the marker, and others may be a moment behind it."""
         self.clock.sleep(self._limits.end_seconds)
         self.refresh()
-        if self._was_started_again():
-            self._read_again()
+        self._look_everywhere()
         self._finish()
 
     def _finish(self) -> None:
@@ -208,6 +217,30 @@ class ListedRun:
                 self._read_behind_token.add(item.key)
                 self.damaged_files.pop(item.key, None)
                 yield item
+
+    def _replaced(self, *, everywhere: bool) -> list[Arrival]:
+        """Return files of earlier attempts that the newest one has written again since they were read.
+
+        A worker writes its steps in order. So of the files that it may yet replace, the first one
+        is looked at, and once those that it has passed by. An attempt that saves other steps passes
+        by the first one later; looking `everywhere` finds what it has replaced by now.
+        """
+        candidates = []
+        for worker, steps in self._shown.hidden().items():
+            passed = bisect_right(steps, self._shown.last_step_of(worker, self._newest))
+            candidates += [
+                key
+                for step in (steps if everywhere else steps[: passed + 1])
+                if (key := index_key(step, worker)) not in self._left_hidden
+            ]
+            self._left_hidden.update(index_key(step, worker) for step in steps[:passed])
+        known = self._shown.all.at
+        return [
+            arrival
+            for arrival in self._listing.read(candidates)
+            if Origin.named_in(arrival.file.meta.extras)
+            != known[arrival.step][arrival.worker].origin
+        ]
 
     def _move_token(self) -> None:
         settled = self.progress.settled_through

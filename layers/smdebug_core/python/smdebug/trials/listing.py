@@ -43,6 +43,10 @@ class IndexListing:
         while some := list(islice(keys, _AT_A_TIME)):
             yield from filter(None, self._read_all(some))
 
+    def read(self, keys: Sequence[str]) -> Iterator[Arrival]:
+        """What these index files say now; those that are damaged or gone are left out."""
+        return (item for item in self._read_all(keys) if isinstance(item, Arrival))
+
     def _keys(self, after: str | None) -> Iterator[str]:
         if self._first:
             after = max(after or "", _beginning_of(self._first))
