@@ -17,7 +17,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.saving.companion import Companion
 from smdebug.saving.deadline import within
 from smdebug.saving.last_words import Saved, closing_line, problems
-from smdebug.saving.origin import RunOrigin
+from smdebug.saving.origin import CLOSING_SECONDS, RunOrigin
 from smdebug.saving.other_workers import CLOSED, LAST_STEP, wait_for_workers
 from smdebug.saving.process_end import ProcessEnd
 from smdebug.saving.recorder import Recorder
@@ -36,6 +36,7 @@ class EndingHook(Protocol):
     access: WriteAccess | None
     companion: Companion | None
     origin: RunOrigin
+    write_patience: float
 
     def begin_step(self, mode: ModeKeys | None = None) -> None: ...
 
@@ -82,7 +83,7 @@ class EndOfRun:
             if recorder.has_waiting_values and recorder.state is State.NEW:
                 self._hook.begin_step()  # scalars without a step make one
             recorder.hand_over_all()
-            self._hook.origin.finish()
+            self._hook.origin.finish(min(CLOSING_SECONDS, self._hook.write_patience))
             if run is not None and run.writer is not None:
                 close_run(run.writer, is_chief=self._hook.is_chief(), ended=ended)
                 self._say_what_was_saved(run.writer)
