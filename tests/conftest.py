@@ -1,4 +1,4 @@
-"""Settings of every test: no deadlines in Hypothesis, no repeated log messages, slow tests first."""
+"""Settings of every test: the same examples of Hypothesis, no repeated log messages, slow tests first."""
 
 import logging
 from contextlib import suppress
@@ -11,11 +11,12 @@ from smdebug.logger import DuplicateLogFilter
 with suppress(ImportError):  # the framework environments do not have it
     from hypothesis import HealthCheck, settings
 
-    # Tests must not fail because the machine is busy.
-    settings.register_profile(
-        "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
-    settings.load_profile("untimed")
+    # Tests must not fail because the machine is busy, and try the same examples in every run. To search
+    # further: make test ARGS="--hypothesis-profile=random".
+    unhurried = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("repeatable", derandomize=True, database=None, **unhurried)
+    settings.register_profile("random", **unhurried)
+    settings.load_profile("repeatable")
 
 # Rooms with tests that take many seconds each. A process that began one of them at the end of a run
 # would keep the others waiting; begun first, they leave the many quick tests to fill the gaps.
