@@ -1,6 +1,7 @@
 """Settings of every test: the same examples of Hypothesis, no repeated log messages, slow tests first."""
 
 import logging
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,13 @@ with suppress(ImportError):  # the framework environments do not have it
 # would keep the others waiting; begun first, they leave the many quick tests to fill the gaps.
 SLOW_ROOMS = ("e2e", "local_aws", "docs", "smoke", "infra", "faults", "ui")
 TESTS = Path(__file__).parent
+
+
+def pytest_xdist_auto_num_workers():
+    """Three processes for two processors: many tests wait for a process, a browser or a timeout."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    processors = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return processors + processors // 2
 
 
 def pytest_collection_modifyitems(items):
