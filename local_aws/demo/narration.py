@@ -98,7 +98,7 @@ class Narrator:
         verdict = (
             self._screen.dim(f"issue still open: {', '.join(open_issues)}")
             if open_issues
-            else self._screen.green(f"{len(statuses)} rules passed")
+            else self._screen.green(rules_passed(statuses))
         )
         delay = self._screen.dim(_delay(time.time() - steps[-1].uploaded.timestamp()))
         self._screen.event(run.name, f"{which:<19}{verdict}{delay}")
@@ -218,6 +218,12 @@ def diagnosis_lines(run: Run, screen: Screen) -> list[str]:
     for first, *rest in found.values():
         lines += ["", screen.red(f"✗ {first}"), *rest]
     return [*lines, ""] if lines else []
+
+
+def rules_passed(statuses: Sequence[Any]) -> str:
+    """Return how many rules passed at some step; the others had nothing to check so far."""
+    passed = sum(status.last_good is not None for status in statuses)
+    return f"{passed} rules passed" if passed else "nothing to check"
 
 
 def rule_name(detail: Mapping[str, Any]) -> str:

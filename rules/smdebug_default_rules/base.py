@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding, Rule
 from smdebug.rules.rule_sets import NOT_OBSERVED
@@ -22,6 +24,8 @@ class DefaultRule(Rule):
 
     cause: ClassVar[str]
     """What its findings are called, one of `smdebug.diagnosis.causes`."""
+    needs: ClassVar[str] = ""
+    """What the run lacks where a step has nothing for the rule, as a sentence that says so."""
     modes: ClassVar[tuple[ModeKeys, ...]] = TRAINING
 
     def look(self, seen: ObservedStep) -> Iterable[Finding]:
@@ -40,7 +44,11 @@ class DefaultRule(Rule):
             self.looked = False
             return False
         self.looked = True
-        self.findings = [*self.look(seen)][:MOST_FINDINGS]
+        # Statistics of a failing training are of any size: nothing follows from an overflow in a comparison.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            self.findings = [*self.look(seen)][:MOST_FINDINGS]
+        if self.looked is False and self.not_checked is None and not seen.damaged:
+            self.not_checked = self.needs or None
         self.skipped = {**self.skipped, **seen.damaged}
         return bool(self.findings)
 

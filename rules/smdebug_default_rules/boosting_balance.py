@@ -28,6 +28,7 @@ class BoostingBalance(DefaultRule):
     """
 
     cause = "imbalance"
+    needs = "this is no training of XGBoost that the hook saw as a whole"
     advice: ClassVar[Advice] = {
         "imbalance": (
             "Set scale_pos_weight to the number of negative labels over that of positive ones, or give the "

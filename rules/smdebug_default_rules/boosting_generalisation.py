@@ -29,6 +29,7 @@ class BoostingGeneralisation(DefaultRule):
     """
 
     cause = "overfitting"
+    needs = "this is no training of XGBoost that the hook saw as a whole"
     advice: ClassVar[Advice] = {
         "overfitting": (
             "Stop at the best round: early_stopping_rounds, or predict with iteration_range.",

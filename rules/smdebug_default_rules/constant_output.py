@@ -24,6 +24,7 @@ class ConstantOutput(DefaultRule):
     """Fires when the output hardly differs between the rows of a batch, three saved steps in a row."""
 
     cause = "constant output"
+    needs = "the model's input and output were not saved"
     advice: ClassVar[Advice] = {
         "constant output": (
             "Do not put a softmax over a single unit: use a sigmoid, or two units.",

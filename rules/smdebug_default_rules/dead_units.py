@@ -23,6 +23,7 @@ class DeadUnits(DefaultRule):
     """Fires when 95 % of the outputs of a rectifier are zero, at three saved steps in a row."""
 
     cause = "dead activation"
+    needs = "no outputs of layers were saved"
     advice: ClassVar[Advice] = {
         "dead activation": (
             "Lower the learning rate, and start the biases at zero or slightly above.",

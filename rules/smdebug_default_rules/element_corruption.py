@@ -29,6 +29,7 @@ class ElementCorruption(DefaultRule):
     """Fires when one value of a gradient, update or parameter stands out as never before in that tensor."""
 
     cause = "corruption"
+    needs = "no statistics of parameters, gradients or updates were saved"
     advice: ClassVar[Advice] = {
         "corruption": (
             "Resume from the last checkpoint before this step, and see whether the value comes "
@@ -45,10 +46,12 @@ class ElementCorruption(DefaultRule):
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         named: set[str] = set()
+        self.looked = False
         for kind in ("gradients", "updates", "parameters"):
             matrix = seen.statistics(kind)
             if matrix is None:
                 continue
+            self.looked = True
             magnitude, ratio, dominates = _measured(matrix.values)
             past = Past(self.past.setdefault(kind, {}), matrix.names)
             magnitudes = Past(self.magnitudes.setdefault(kind, {}), matrix.names)
@@ -92,7 +95,6 @@ def _measured(values: Floats) -> tuple[Floats, Floats, Mask]:
     )
     count = values[:, COLUMN["count"]]
     norm = values[:, COLUMN["rms"]] * np.sqrt(count)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, share = magnitude / typical, magnitude / norm
+    ratio, share = magnitude / typical, magnitude / norm
     ratio[~(typical > 0)] = np.nan
     return magnitude, ratio, (share > DOMINATES) & (count >= LEAST_VALUES)

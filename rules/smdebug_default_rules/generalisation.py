@@ -91,8 +91,11 @@ class Generalisation(DefaultRule):
 
     def _judged(self) -> Iterator[Finding]:
         validation, training = self.validation, self.training
+        if len(validation) <= PATIENCE:
+            self.lacks(f"there are fewer than {PATIENCE + 1} validations so far")
+            return
         best = best_so_far(self.steps, validation)
-        if best is None or best.checks_since < PATIENCE or len(validation) <= PATIENCE:
+        if best is None or best.checks_since < PATIENCE:
             return
         last = min(validation[-PATIENCE:])
         at_best = training[self.steps.index(best.step)] if best.step in self.steps else training[0]

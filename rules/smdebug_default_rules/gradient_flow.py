@@ -23,6 +23,7 @@ class GradientFlow(DefaultRule):
     """Fires when the first weights get 1e-5 of the gradient of the last ones, three saved steps in a row."""
 
     cause = "vanishing gradient"
+    needs = "no statistics of parameters with their gradients were saved"
     advice: ClassVar[Advice] = {
         "vanishing gradient": (
             "Replace sigmoid and tanh by ReLU or GELU, and add normalisations or residual "
@@ -42,8 +43,7 @@ class GradientFlow(DefaultRule):
             self.looked = False
             return
         weights = table.column("rms")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            flow = table.gradient("rms") / weights
+        flow = table.gradient("rms") / weights
         places = where(_is_judged(seen, table) & np.isfinite(flow) & (weights > 0))
         shrunk = self._shrunk(flow, places)
         self.steps = {table.names[p]: self.steps.get(table.names[p], 0) + 1 for p in shrunk}

@@ -35,19 +35,22 @@ class InitialWeights(DefaultRule):
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.is_done = False
+        self.missing: str | None = None
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_done:
+            self.looked, self.not_checked = False, self.missing
             return
         self.is_done = True
         table = Parameters.of(seen)
         if table is None:
-            self.looked = False
-            return
-        if seen.step != _LAST_FIRST_STEP:
-            self.lacks(
+            self.missing = "no statistics of parameters were saved"
+        elif seen.step != _LAST_FIRST_STEP:
+            self.missing = (
                 f"the first saved step is {seen.step}: the weights have moved since they were made"
             )
+        if table is None or self.missing:
+            self.looked, self.not_checked = False, self.missing
             return
         modules = Modules.of(seen)
         judged = [

@@ -24,6 +24,7 @@ class LabelBalance(DefaultRule):
     """Fires when one class has 97 % of the labels and the loss is that of always guessing it."""
 
     cause = "imbalance"
+    needs = "no single loss over labels of classes was seen"
     advice: ClassVar[Advice] = {
         "imbalance": (
             "Weight the classes in the loss, or sample the rare ones more often.",
@@ -51,7 +52,10 @@ class LabelBalance(DefaultRule):
         self.first = seen.step if self.first is None else self.first
         commonest = max(self.targets, key=lambda known: self.targets[known])
         share = self.targets[commonest] / self.total
-        if share < LIMIT or self.total < LEAST_TARGETS or self.losses["count"] < LEAST_LOSSES:
+        if share < LIMIT:
+            return
+        if self.total < LEAST_TARGETS or self.losses["count"] < LEAST_LOSSES:
+            self.lacks("there are too few labels and losses so far to judge them")
             return
         rare = max(1 - share, 1 / self.total)
         guessing = -(share * math.log(max(share, 1e-12)) + rare * math.log(rare))

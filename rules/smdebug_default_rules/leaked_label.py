@@ -23,6 +23,7 @@ class LeakedLabel(DefaultRule):
     """
 
     cause = "leaked label"
+    needs = "this is no training of XGBoost that the hook saw as a whole"
     advice: ClassVar[Advice] = {
         "leaked label": (
             "Find out when the value of this feature becomes known: if that is with the label or after it, "

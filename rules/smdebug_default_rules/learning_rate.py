@@ -41,6 +41,7 @@ class LearningRate(DefaultRule):
     """Fires when a rate jumps, vanishes early, or gives updates far out of proportion to the weights."""
 
     cause = "learning rate"
+    needs = "neither a learning rate nor statistics of parameters were saved"
     advice: ClassVar[Advice] = {
         "learning rate": (
             "Check the schedule: it may be stepped per batch in place of per epoch, or set by two "
@@ -66,6 +67,7 @@ class LearningRate(DefaultRule):
         for name in seen.series_names:
             if name.startswith(PREFIX):
                 yield from self._followed(name, seen)
+        self.looked = bool(self.groups) or Parameters.of(seen) is not None
         yield from self._never_warmed(seen)
         yield from self._proportion(seen)
 
@@ -201,8 +203,7 @@ class LearningRate(DefaultRule):
 
     def _add_ratio(self, table: Parameters) -> None:
         weights = table.column("rms")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = table.update("rms") / weights
+        ratio = table.update("rms") / weights
         chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (weights > 0)
         if chosen.any():
             self.ratios.append(float(np.max(ratio[chosen])))

@@ -26,6 +26,7 @@ class LossSpike(DefaultRule):
     """Fires when the loss is ten times the largest one before, or the input fifty times its usual scale."""
 
     cause = "spike"
+    needs = "neither a loss nor an input of floats was seen"
     advice: ClassVar[Advice] = {
         "spike": (
             "Look at the batch of this step for rows out of range, and clip or drop them.",
@@ -41,6 +42,7 @@ class LossSpike(DefaultRule):
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         yield from self._input_spike(seen)
         steps, values = new_losses(seen)
+        self.looked = len(values) > 0 or bool(self.scales)
         largest, spikes = math.nan, []
         if self._knows_enough() and len(values):
             largest = max(map(abs, (*self.losses["first"], *self.losses["last"])))

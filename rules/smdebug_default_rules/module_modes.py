@@ -17,6 +17,7 @@ class ModuleModes(DefaultRule):
     """Fires when dropout or batch statistics are in the mode that the step is not."""
 
     cause = "mode mismatch"
+    needs = "it is not known whether modules were in training mode"
     modes = BOTH
     advice: ClassVar[Advice] = {
         "mode mismatch": (

@@ -32,6 +32,7 @@ class NonFiniteValues(DefaultRule):
     """Fires on NaN and infinity, on outputs that explode from layer to layer, and on a loss that diverged."""
 
     cause = "exploding"
+    needs = "neither a loss nor statistics of tensors were saved"
     advice: ClassVar[Advice] = {
         "exploding": (
             "Clip the norm of the gradients, and lower the learning rate.",
@@ -55,6 +56,8 @@ class NonFiniteValues(DefaultRule):
         self.first_weights: dict[str, float] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        kinds = ("parameters", "inputs", "outputs")
+        self.looked = bool(len(new_losses(seen)[1])) or any(map(seen.statistics, kinds))
         found = {
             **self._non_finite(seen),
             **_thrown(seen),

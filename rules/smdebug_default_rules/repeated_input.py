@@ -29,6 +29,7 @@ class RepeatedInput(DefaultRule):
     """Fires when all batches are bit-equal, half of a batch's rows are copies, or all values are equal."""
 
     cause = "repeated input"
+    needs = "no input of the model was saved"
     advice: ClassVar[Advice] = {
         "repeated input": (
             "Draw a new batch at every step: look for an iterator that is made anew for each "

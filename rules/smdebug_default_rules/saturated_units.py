@@ -38,6 +38,7 @@ class SaturatedUnits(DefaultRule):
     """Fires when 85 % of the outputs of a hidden tanh or sigmoid are at its bounds, three times in a row."""
 
     cause = "saturated activation"
+    needs = "no outputs of layers were saved"
     advice: ClassVar[Advice] = {
         "saturated activation": (
             "Scale the inputs, and start with smaller weights (Xavier initialisation).",
@@ -58,6 +59,7 @@ class SaturatedUnits(DefaultRule):
         if watched is None:
             watched = seen.shared_by_layout["bounded"] = _bounded(modules, outputs.names)
         if not watched:
+            self.lacks("no hidden layer has bounds, such as tanh and sigmoid")
             return
         still: dict[str, list[int]] = {}
         samples = seen.samples("outputs")

@@ -27,6 +27,7 @@ class ShrunkWeights(DefaultRule):
     """Fires when most weights are below 5 % of their first size, and the loss is no better than at first."""
 
     cause = "weight decay"
+    needs = "no statistics of parameters were saved"
     advice: ClassVar[Advice] = {
         "weight decay": (
             "Lower the weight decay: 1e-5 to 1e-3 for SGD and Adam, 1e-2 to 1e-1 for AdamW, are usual.",

@@ -38,6 +38,7 @@ class StuckLoss(DefaultRule):
     """
 
     cause = "not learning"
+    needs = "no single loss of a known criterion, with one optimizer, was seen"
     advice: ClassVar[Advice] = {
         "not learning": (
             "Check that inputs and labels belong together: look at some pairs of a batch.",
@@ -70,6 +71,7 @@ class StuckLoss(DefaultRule):
         least = LEAST_OF_TWO_CLASSES if self.classes == 2 else LEAST_LOSSES
         self.rows = max(self.rows, int(terms[0].get("rows") or 0))
         if self.losses["count"] < least or 0 < self.rows * self.losses["count"] < LEAST_ROWS:
+            self.lacks("there are too few losses so far to judge whether they fall")
             return
         start = level(self.losses["first"])
         now = level(self.losses["last"])

@@ -223,7 +223,7 @@ def test_a_rule_that_exits_has_failed_and_a_file_that_does_cannot_be_loaded(ask,
 def test_what_a_rule_prints_is_not_in_the_document(failing, tmp_path, jobs):
     (tmp_path / "prints.py").write_text(
         "from smdebug.rules import Rule\nprint('loaded')\n"
-        "class Prints(Rule):\n    def invoke_at_step(self, step):\n        print('at', step)\n"
+        "class Prints(Rule):\n    def invoke_at_step(self, step):\n        print(f'at {step}\\n', end='')\n"
     )
     script = (
         "import sys\nfrom smdebug.runs import evaluating\n"

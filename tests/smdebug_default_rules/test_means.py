@@ -5,6 +5,7 @@ import pytest
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Rule, restore_state, save_state
+from smdebug.runs.diagnosing import diagnose
 from smdebug.trials import create_trial
 from tests.smdebug_default_rules.made_runs import findings_of
 
@@ -104,3 +105,50 @@ def test_a_rule_goes_on_with_what_is_not_damaged(run, tmp_path):
     trial = create_trial(str(tmp_path / "run"))
     found = {name for name, entry in CATALOG.items() if findings_of(entry.load()(trial), [1])}
     assert found == {"GradientsNotReset"}
+
+
+def test_a_rule_that_looked_at_nothing_has_not_passed(run):
+    """A run of a framework without layers, inputs and optimizers: only its parameters and loss are known."""
+    run.lasting = {}
+    run.facts = {"training": True}
+    run.kinds = {"parameters": run.kinds["parameters"]}
+    for _ in range(4):
+        run.kinds = {"parameters": run.kinds["parameters"]}
+        run.write()
+    run.hook.close()
+    found = diagnose(run.place)
+    assert found.issues == ()
+    assert sorted(found.passed) == [
+        *("ElementCorruption", "InitialWeights", "LearningRate", "LossSpike", "ModuleModes"),
+        *("NonFiniteValues", "ShrunkWeights"),
+    ]
+    assert not [why for why in found.not_checked.values() if "had data for it" in why]
+    assert found.not_checked["DeadUnits"] == "no outputs of layers were saved"
+    assert found.not_checked["LeakedLabel"].startswith("this is no training of XGBoost")
+
+
+def test_a_first_step_that_was_not_saved_is_named_to_the_end(trial):
+    from smdebug_default_rules.catalog import CATALOG
+
+    rule = CATALOG["InitialWeights"].load()(trial)
+    for step in (2, 3):
+        rule.invoke(step)
+        assert rule.looked is False
+        assert rule.not_checked.startswith("the first saved step is 2")
+
+
+def test_too_few_losses_are_named(run):
+    run.losses(*[2.3] * 20)
+    run.hook.close()
+    found = diagnose(run.place)
+    assert "too few losses" in found.not_checked["StuckLoss"]
+
+
+def test_values_that_overflow_a_comparison_are_judged_without_a_warning(run, recwarn):
+    for _ in range(3):
+        for array in run.kinds["parameters"].values():
+            array *= 1e38
+        run.write()
+    for rule in ("NonFiniteValues", "ElementCorruption", "GradientFlow", "LearningRate"):
+        run.evaluate(rule)
+    assert not [warning for warning in recwarn if warning.category is RuntimeWarning]
