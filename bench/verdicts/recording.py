@@ -65,7 +65,10 @@ def record(trained: Trained, seeds: int, folder: Path, *, stale_is_fine: bool = 
         known = {"code": code, "seeds": seeds, "error": error, "runs": _runs(place, seeds)}
         known["commit"] = commit()
         (place / NOTE).write_text(json.dumps(known))
-    runs = tuple((int(seed), str(where)) for seed, where in known["runs"] if seed < seeds)
+    # Below the folder as it is named now: recordings may be kept in another place than they were made in.
+    runs = tuple(
+        (int(seed), str(place / Path(where).name)) for seed, where in known["runs"] if seed < seeds
+    )
     return Recorded(trained, runs, str(known["error"]), seeds, str(known.get("commit", "")))
 
 
