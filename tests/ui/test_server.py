@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import smdebug
+from smdebug.files.names import END_MARKER
 from smdebug.ui.cache import Cache
 from smdebug.ui.serving import UiServer
+from smdebug.ui.times import clock_note, duration_of
 from tests.ui.written_runs import WrittenRun
 
 
@@ -225,3 +227,57 @@ def test_a_server_that_was_never_started_can_be_stopped(tmp_path):
     server.stop()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", server.port), timeout=5)
+
+
+def test_a_long_run_is_shown_while_it_is_read(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr("smdebug.ui.reading.INDEX_FILES", 10)
+    WrittenRun(tmp_path / "a").write(35, end=True)
+    client = serve(tmp_path)
+    run_id = client.get("/api/runs")["runs"][0]["id"]
+    reader = client.server.board.reader(run_id)
+    reader.advance(10)
+    begun = client.get(f"/api/run/{run_id}")
+    assert (begun["state"], begun["listing"]) == ("reading", True)
+    assert 10 <= begun["steps_read"] < 35
+    assert begun["steps_checked"] == 0
+    drawn = client.get(f"/api/run/{run_id}/series?name=loss")
+    assert drawn["total"] == begun["steps_read"]
+    client.run()
+    whole = client.get(f"/api/run/{run_id}")
+    assert (whole["state"], whole["listing"]) == ("ended", False)
+    assert whole["steps_read"] == whole["steps_checked"] == 35
+
+
+def test_a_training_that_was_started_again_replaces_what_was_read(serve, tmp_path):
+    WrittenRun(tmp_path / "a", loss=lambda step: 1.0, tensors=4).write(12, end=True)
+    (tmp_path / "a" / END_MARKER).unlink()  # as if it had been killed
+    client = serve(tmp_path)
+    run_id = client.run()
+    WrittenRun(tmp_path / "a", loss=lambda step: 5.0, tensors=4).write(3, end=True)
+    for _ in range(40):  # a training that was started again is noticed after a while without news
+        client.run()
+    run = client.get(f"/api/run/{run_id}")
+    assert run["last_step"] == 2
+    assert client.get(f"/api/run/{run_id}/series?name=loss")["high"] == [5.0, 5.0, 5.0]
+    assert any("started again" in note for note in run["notes"])
+
+
+def test_a_clock_that_was_set_back_is_said_and_no_duration_is_negative(serve, tmp_path):
+    for name, shift in (("a", -3 * 86_400), ("b", 3 * 86_400)):
+        WrittenRun(tmp_path / name).write(5, end=True)
+        file = sorted((tmp_path / name / "index").glob("*/*"))[-1]
+        index = json.loads(file.read_text())
+        index["meta"]["saved_at"] += shift
+        file.write_text(json.dumps(index))
+    client = serve(tmp_path)
+    board = client.server.board
+    while board.work([]) == 0:
+        pass
+    rows = {row["name"]: row for row in client.get("/api/runs")["runs"]}
+    assert rows["a"]["duration"] is None
+    assert "its last step was saved 3 days before its first one" in rows["a"]["note"]
+    assert rows["b"]["duration"] > 0
+    assert "3 days in the future" in rows["b"]["note"]
+    assert client.get(f"/api/run/{client.run('a')}")["notes"] == [rows["a"]["note"]]
+    assert duration_of(3.0, 9.0) == 6.0
+    assert clock_note(1.0, 2.0, 1.0) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import islice
 
 from smdebug.exceptions import MissingCollectionFiles
@@ -21,17 +22,20 @@ def open_run(
     *,
     range_steps: tuple[int | None, int | None] | None = None,
     attempt: int | None = None,
+    index_files: int | None = None,
 ) -> Trial:
     """Return the run as far as it has progressed; raise `MissingCollectionFiles` if none exists.
 
-    `attempt` is the number of an attempt of the training; the newest by default.
+    `attempt` is the number of an attempt of the training; the newest by default. With `index_files` the run
+    is opened with its first steps, and each refresh reads so many index files more.
     """
     storage = open_storage(path)
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
     if read_collections(storage) is None:
         raise MissingCollectionFiles(_nothing_here(storage))
-    return create_trial(storage, wait_limits=IMPATIENT, range_steps=range_steps, attempt=attempt)
+    limits = replace(IMPATIENT, index_files=index_files)
+    return create_trial(storage, wait_limits=limits, range_steps=range_steps, attempt=attempt)
 
 
 def refuse_a_file(path: str | os.PathLike[str]) -> None:

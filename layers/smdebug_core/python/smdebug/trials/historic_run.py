@@ -35,6 +35,7 @@ _STEPS_READ_FROM = 64
 class HistoricRun:
     """A `RunSource` that ends with one step: later steps do not exist."""
 
+    has_more = False
     last_index_token: str | None = None
     announced_workers: tuple[str, ...] = ()
 

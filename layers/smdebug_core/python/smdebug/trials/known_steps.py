@@ -109,6 +109,10 @@ class RunSource(Protocol):
     def last_index_token(self) -> str | None:
         """The key of the index file after which the next refresh begins, where index files are listed."""
 
+    @property
+    def has_more(self) -> bool:
+        """Whether the last refresh left files unread."""
+
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the attempts of the training whose steps are known."""
 

@@ -85,6 +85,11 @@ class ListedRun:
         """What is shown: the steps that were read, without those that a later attempt hides."""
         return self._shown.index
 
+    @property
+    def has_more(self) -> bool:
+        """Whether `WaitLimits.index_files` kept the last refresh from reading all files."""
+        return self._listing.has_more
+
     # Attempts
 
     def attempts(self) -> tuple[Attempt, ...]:
@@ -179,15 +184,17 @@ class ListedRun:
         # The marker first: its writer had finished its steps before, so they are all in the listing.
         ended = self._storage.exists(END_MARKER)
         self.refresh()
-        if ended:
+        if ended and not self.has_more:
             self._finish_after_delay()
 
     def _open(self) -> None:
         ended = self._storage.exists(END_MARKER)
         self.refresh()
-        if ended and not self.progress.open_steps:
+        if self.has_more or not ended:
+            return
+        if not self.progress.open_steps:
             self._finish()
-        elif ended:
+        else:
             self._finish_after_delay()
 
     def _finish_after_delay(self) -> None:
@@ -210,7 +217,8 @@ class ListedRun:
         return next(iter(self._storage.list(EVENTS_FOLDER)), None) is not None
 
     def _arrivals(self) -> Iterator[Arrival]:
-        for item in self._listing.news(self.last_index_token, self._read_behind_token):
+        most = self._limits.index_files
+        for item in self._listing.news(self.last_index_token, self._read_behind_token, most):
             if isinstance(item, Damaged):
                 report_damaged(item, self._path, self.damaged_files, self._logger)
             else:

@@ -34,18 +34,35 @@ class IndexListing:
         self._storage = storage
         self._first, self._end = step_range or (None, None)
         self._parse = AlikeIndexFiles().parse
+        self.has_more = False
+        """Whether the last `news` left files unread."""
 
     def news(
-        self, after: str | None, already_read: Container[str] = ()
+        self, after: str | None, already_read: Container[str] = (), most: int | None = None
     ) -> Iterator[Arrival | Damaged]:
-        """What the index files say that sort behind `after` and were not read before, in their order."""
+        """What the index files say that sort behind `after` and were not read before, in their order.
+
+        With `most` it is about the first so many of them.
+        """
         keys = (key for key in self._keys(after) if key not in already_read)
-        while some := list(islice(keys, _AT_A_TIME)):
+        for some in self._batches(keys, most):
             yield from filter(None, self._read_all(some))
 
     def read(self, keys: Sequence[str]) -> Iterator[Arrival]:
         """What these index files say now; those that are damaged or gone are left out."""
         return (item for item in self._read_all(keys) if isinstance(item, Arrival))
+
+    def _batches(self, keys: Iterator[str], most: int | None) -> Iterator[list[str]]:
+        at_a_time = _AT_A_TIME if most is None else min(most, _AT_A_TIME)
+        left = most
+        while some := list(islice(keys, at_a_time)):
+            yield some
+            if left is not None:
+                left -= len(some)
+                if left <= 0:
+                    self.has_more = next(keys, None) is not None
+                    return
+        self.has_more = False
 
     def _keys(self, after: str | None) -> Iterator[str]:
         if self._first:

@@ -382,6 +382,11 @@ class Trial(Observed, ShownRun):
             self.logger.debug("Waiting for step %s of mode %s of %s", step, mode.name, self.name)
             next(pauses)
 
+    @property
+    def has_more_files(self) -> bool:
+        """Whether the last refresh left index files unread, as `WaitLimits.index_files` limits it."""
+        return self._run.has_more
+
     # Refreshing
 
     @property

@@ -51,6 +51,8 @@ class WaitLimits:
     end_seconds: float = TRAINING_END_DELAY_REFRESH_DEFAULT
     #: How many times to try an event file that an index file names.
     event_file_attempts: int = MISSING_EVENT_FILE_RETRY_LIMIT
+    #: How many index files one refresh reads at most: the trial of a long run begins with its first steps.
+    index_files: int | None = None
 
     @classmethod
     def from_environment(cls) -> WaitLimits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class DeployedAnswer(TypedDict):
@@ -141,7 +141,7 @@ class KindAnswer(TypedDict):
 
 
 class RunAnswer(TypedDict):
-    """One run: its progress, its diagnosis, and what it holds."""
+    """One run: its progress, its diagnosis, and what it holds. While `listing`, there are more steps."""
 
     id: str
     name: str
@@ -151,6 +151,7 @@ class RunAnswer(TypedDict):
     error: str
     notes: list[str]
     steps: int
+    listing: bool
     steps_read: int
     steps_checked: int
     first_step: int | None
@@ -184,3 +185,190 @@ class SeriesAnswer(TypedDict):
     not_finite: list[int]
     exact: bool
     total: int
+
+
+class RowsAnswer(TypedDict):
+    """The tensors of a kind."""
+
+    names: list[str]
+
+
+class HistoryAnswer(TypedDict):
+    """Every statistic of a tensor: each column is a stretch of steps with its extremes."""
+
+    name: str
+    kind: str
+    first: list[int]
+    last: list[int]
+    exact: bool
+    low: dict[str, list[float | None]]
+    high: dict[str, list[float | None]]
+
+
+class SampleAnswer(TypedDict):
+    """A histogram of sampled values."""
+
+    count: int
+    counts: list[int]
+    edges: list[float | None]
+
+
+class ValuesAnswer(TypedDict):
+    """The first rows and columns of a tensor that was saved whole."""
+
+    shape: list[int]
+    dtype: str
+    rows: list[list[float | None]]
+
+
+class AtStepAnswer(TypedDict):
+    """What a step has of a tensor."""
+
+    step: int
+    name: str
+    workers: dict[str, dict[str, float | None]]
+    sample: SampleAnswer | None
+    values: ValuesAnswer | None
+
+
+class FactsAnswer(TypedDict):
+    """Changes of what was true of the steps: step, name, value."""
+
+    changes: list[list[Any]]
+
+
+class RanksAnswer(TypedDict):
+    """The state of each worker at each step: 0 as most workers, 1 different, 2 absent."""
+
+    workers: list[str]
+    steps: list[int]
+    state: list[list[int]]
+
+
+class DivergenceAnswer(TypedDict):
+    """The first step and tensor whose statistics differ."""
+
+    step: int
+    kind: str
+    tensor: str
+    rms: list[float | None]
+
+
+class ComparedRun(TypedDict):
+    """One of the compared runs."""
+
+    id: str
+    name: str
+    ready: bool
+    error: str
+    steps: int
+    issues: list[IssueAnswer]
+    checked: int
+    series: list[str]
+    configuration: dict[str, Any]
+    divergence: DivergenceAnswer | None
+
+
+class DifferenceAnswer(TypedDict):
+    """A parameter, with its value in each run."""
+
+    name: str
+    values: list[Any]
+
+
+class ComparisonAnswer(TypedDict):
+    """Several runs, compared with the first of them."""
+
+    runs: list[ComparedRun]
+    configuration: list[DifferenceAnswer]
+    series: list[str]
+
+
+class RuleOfRun(TypedDict):
+    """A rule that checks a run."""
+
+    name: str
+    rule: str
+    parameters: dict[str, Any]
+
+
+class KnownRule(TypedDict):
+    """A built-in rule, with what it detects."""
+
+    name: str
+    sentence: str
+
+
+class RulesAnswer(TypedDict):
+    """The rules of a run, and those that can be attached or evaluated."""
+
+    attached: list[RuleOfRun]
+    built_in: list[KnownRule]
+    in_file: list[str]
+
+
+class AttachedAnswer(TypedDict):
+    """The rules of a run after a change."""
+
+    attached: list[RuleOfRun]
+
+
+class ZoomAnswer(TypedDict):
+    """The known tensors that a request to zoom in selects."""
+
+    matching: list[str]
+    count: int
+
+
+class StopRequest(TypedDict):
+    """The content of the control file."""
+
+    reason: str
+    finding_id: str | None
+    stop_at_step: int | None
+
+
+class StopAnswer(TypedDict):
+    """A stop that was requested."""
+
+    requested: StopRequest
+
+
+class EvaluatedAnswer(TypedDict):
+    """The result of a rule that was evaluated."""
+
+    rule: RuleAnswer
+    log: LogAnswer
+
+
+class ZoomBody(TypedDict):
+    """Patterns of tensors to save whole."""
+
+    tensors: list[str]
+    steps: NotRequired[int]
+    reason: NotRequired[str]
+
+
+class StopBody(TypedDict):
+    """Why the training is to stop."""
+
+    reason: NotRequired[str]
+
+
+class AttachBody(TypedDict):
+    """Names of built-in rules, or entries of rules.json."""
+
+    rules: list[Any]
+
+
+class DetachBody(TypedDict):
+    """Names of the rules to remove."""
+
+    rules: list[str]
+
+
+class EvaluateBody(TypedDict):
+    """A rule and its parameters."""
+
+    rule: str
+    parameters: NotRequired[dict[str, Any]]

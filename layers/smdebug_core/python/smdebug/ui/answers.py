@@ -21,7 +21,7 @@ from smdebug.ui.answer_types import (
 from smdebug.ui.board import Board, Row
 from smdebug.ui.costs import Estimate, estimate
 from smdebug.ui.deployed import in_full, in_list
-from smdebug.ui.glance import Glance, configuration_of, timed
+from smdebug.ui.glance import Glance, configuration_of, state_of, timed
 from smdebug.ui.matrices import Window
 from smdebug.ui.pyramid import Stretches
 from smdebug.ui.reading import RunReader
@@ -93,6 +93,8 @@ def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
         glance = timed(Glance(), reader.trial, reader.steps)
     trial, steps, verdict = reader.trial, reader.steps, verdict_of(reader)
     state = "ended" if reader.has_ended else "training" if steps else "waiting"
+    if trial is not None:
+        state = state_of(trial, steps, ended=reader.has_ended)
     if trial is None and reader.kept is None:
         state = "unreadable" if reader.error else "reading"
     if row.glance.state == "gone":
@@ -106,6 +108,7 @@ def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
         "error": reader.error,
         "notes": [*([glance.note] if glance.note else []), *reader.notes.values()],
         "steps": len(steps),
+        "listing": reader.is_listing,
         "steps_read": reader.steps_read,
         "steps_checked": reader.steps_checked,
         "first_step": steps[0] if steps else None,

@@ -307,6 +307,8 @@ class Board:
     def _is_due(self, row: Row, now: float) -> bool:
         if row.glanced_at is None:
             return True
+        if row.glance.state == "reading" and row.id not in self._readers:
+            return True
         if row.glance.state in ("ended", "gone") or row.id in self._readers:
             return False
         return now - row.glanced_at >= (30.0 if row.is_remote else 10.0)

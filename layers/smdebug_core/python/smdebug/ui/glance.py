@@ -25,6 +25,8 @@ _SAMPLED_STEPS = 48
 _MOST_PARAMETERS = 200
 _LONGEST = 200
 _COMMIT = 12
+INDEX_FILES = 1000
+"""Index files of a run that are read at a time, so that a long run does not keep the others waiting."""
 MOST_FOLLOWED = 128
 """Runs that have not ended, of which the list of steps is kept."""
 _MISSING = float("nan")  # compared by identity: a loss may be NaN
@@ -36,7 +38,7 @@ class Glance:
     """One run in the list."""
 
     state: str = "unknown"
-    """`training`, `ended`, `waiting`, `unreadable`."""
+    """`training`, `ended`, `waiting`, `reading`, `unreadable`, `gone`."""
     error: str = ""
     steps: int = 0
     last_step: int | None = None
@@ -81,7 +83,7 @@ class Glancer:
         followed = self._followed.pop(path, None)
         try:
             if followed is None:
-                followed = _Followed(open_run(path))
+                followed = _Followed(open_run(path, index_files=INDEX_FILES))
             found = followed.glance()
         except MissingCollectionFiles:
             return Glance(state="waiting")
@@ -113,10 +115,11 @@ class _Followed:
         ended = trial.loaded_all_steps
         if ended:  # steps may have come before the end and after the question
             steps = trial.steps()
-        losses = self._read_losses(steps)
+        with trial.refreshing(False):
+            losses = [] if trial.has_more_files else self._read_losses(steps)
         return replace(
             timed(Glance(), trial, steps),
-            state="ended" if ended else "training" if steps else "waiting",
+            state=state_of(trial, steps, ended=ended),
             workers=trial.num_workers,
             loss_name=self._name,
             loss=finite(losses[-1]) if losses else None,
@@ -153,9 +156,17 @@ class _Followed:
         return float(self.trial.tensor(self._name).reduction_value(step, "mean"))
 
 
+def state_of(trial: Trial, steps: Sequence[int], *, ended: bool) -> str:
+    """Return the state of a run: while it is `reading`, there are more steps than those."""
+    if trial.has_more_files:
+        return "reading"
+    return "ended" if ended else "training" if steps else "waiting"
+
+
 def timed(glance: Glance, trial: Trial, steps: Sequence[int]) -> Glance:
     """Return the summary with the steps of a run, and their times."""
-    first, last = (trial.saved_at(steps[at]) if steps else None for at in (0, -1))
+    with trial.refreshing(False):
+        first, last = (trial.saved_at(steps[at]) if steps else None for at in (0, -1))
     return replace(
         glance,
         steps=len(steps),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,6 +28,8 @@ class Endpoint:
     answer: str = ""
     """The name of a `TypedDict` in `answer_types`."""
     media: str = "application/json"
+    body: str = ""
+    """The name of the `TypedDict` of what the request sends."""
 
 
 def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -41,8 +43,7 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         if each.media == "application/octet-stream":
             schema = {"type": "string", "format": "binary"}
         if each.answer:
-            schemas[each.answer] = schema_of(getattr(answer_types, each.answer))
-            schema = {"$ref": f"#/components/schemas/{each.answer}"}
+            schema = schema_of(getattr(answer_types, each.answer), schemas)
         operation: dict[str, Any] = {
             "summary": (each.handler.__doc__ or "").strip().splitlines()[0],
             "parameters": [
@@ -60,7 +61,8 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
             },
         }
         if each.method == "POST":
-            content = {"application/json": {"schema": {"type": "object"}}}
+            sent = schema_of(getattr(answer_types, each.body), schemas)
+            content = {"application/json": {"schema": sent}}
             operation["requestBody"] = {"required": True, "content": content}
         paths.setdefault(each.path, {})[each.method.lower()] = operation
     schemas["Problem"] = {"type": "object", "properties": {"error": {"type": "string"}}}
@@ -72,23 +74,31 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def schema_of(hint: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type."""
+def schema_of(hint: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a type; those of its `TypedDict`s are added to `schemas`."""
     if is_typeddict(hint):
-        hints = get_type_hints(hint)
-        return {
-            "type": "object",
-            "description": (hint.__doc__ or "").strip(),
-            "properties": {name: schema_of(each) for name, each in hints.items()},
-            "required": list(hints),
-        }
-    origin = get_origin(hint)
+        if hint.__name__ not in schemas:
+            schemas[hint.__name__] = {}  # named already, in case it refers to itself
+            hints = get_type_hints(hint, include_extras=True)
+            schemas[hint.__name__] = {
+                "type": "object",
+                "description": (hint.__doc__ or "").strip(),
+                "properties": {name: schema_of(each, schemas) for name, each in hints.items()},
+                "required": [
+                    name for name, each in hints.items() if get_origin(each) is not NotRequired
+                ],
+                "additionalProperties": False,
+            }
+        return {"$ref": f"#/components/schemas/{hint.__name__}"}
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is NotRequired:
+        return schema_of(arguments[0], schemas)
     if origin is UnionType:
-        return {"anyOf": [schema_of(each) for each in get_args(hint)]}
+        return {"anyOf": [schema_of(each, schemas) for each in arguments]}
     if origin is list:
-        return {"type": "array", "items": schema_of(get_args(hint)[0])}
-    if origin is dict or hint is dict:
-        return {"type": "object"}
+        return {"type": "array", "items": schema_of(arguments[0], schemas)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": schema_of(arguments[1], schemas)}
     return {"type": _TYPES[hint]} if hint in _TYPES else {}
 
 

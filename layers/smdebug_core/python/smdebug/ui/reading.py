@@ -26,6 +26,7 @@ from smdebug.runs.opening import open_run
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 from smdebug.ui.charts import Charts
+from smdebug.ui.glance import INDEX_FILES
 from smdebug.ui.kept_runs import Kept
 from smdebug.ui.matrices import Statistics
 from smdebug.ui.pyramid import Pyramid
@@ -85,13 +86,18 @@ class RunReader:
     @property
     def is_behind(self) -> bool:
         """Whether saved steps wait to be read or to be checked."""
-        if self.trial is None or self.steps_read < len(self.steps):
+        if self.trial is None or self.steps_read < len(self.steps) or self.is_listing:
             return self.trial is not None
         following = self.following
         if following is None:
             return False
         ending = self.has_ended and not following.has_ended
         return ending or self.steps_checked < len(self.steps)
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether index files wait to be read: there are more steps than are known."""
+        return self.trial is not None and self.trial.has_more_files
 
     @property
     def issues(self) -> tuple[Issue, ...]:
@@ -191,8 +197,12 @@ class RunReader:
             self.version += 1
 
     def _open(self) -> None:
-        trial = self._given or open_run(self.path)  # seconds for a long run, so without the lock
+        # Without the lock, as storage may take its time.
+        trial = self._given or open_run(
+            self.path, index_files=INDEX_FILES if self.kept is None else None
+        )
         self._given = None
+        trial.dynamic_refresh = False  # requests read no files: `advance` does, once for each slice
         with self.lock:
             self.trial = trial
             kept = self.kept
@@ -243,15 +253,18 @@ class RunReader:
         assert trial is not None
         known, had_ended = len(self.steps), self.has_ended
         if not self.has_ended:
-            self.steps = trial.steps()
-            if trial.loaded_all_steps:  # steps may have come before the end and after the question
+            with trial.refreshing(True):
                 self.steps = trial.steps()
-                self.has_ended = True
+                if (
+                    trial.loaded_all_steps
+                ):  # steps may have come before the end and after the question
+                    self.steps = trial.steps()
+                    self.has_ended = True
         self._notice_another_attempt(trial)
         if len(self.steps) != known or self.has_ended != had_ended:
             self.version += 1
         self._read_steps(trial, until)
-        if self.steps_read >= len(self.steps):
+        if self.steps_read >= len(self.steps) and not trial.has_more_files:
             self._check_steps(until)
 
     def _notice_another_attempt(self, trial: Trial) -> None:

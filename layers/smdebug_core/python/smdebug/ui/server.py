@@ -28,7 +28,7 @@ def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
     return [
         Endpoint("/api/runs", routes.runs, answer="Runs"),
         Endpoint("/api/events", routes.events, ("runs?",), media="text/event-stream"),
-        Endpoint("/api/compare", comparing.compare, ("runs",)),
+        Endpoint("/api/compare", comparing.compare, ("runs",), answer="ComparisonAnswer"),
         Endpoint("/api/run/{id}", routes.run, answer="RunAnswer"),
         Endpoint(
             "/api/run/{id}/series",
@@ -36,26 +36,53 @@ def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
             ("name", "first?", "last?", "points?"),
             answer="SeriesAnswer",
         ),
-        Endpoint("/api/run/{id}/rows", routes.rows, ("kind",)),
+        Endpoint("/api/run/{id}/rows", routes.rows, ("kind",), answer="RowsAnswer"),
         Endpoint(
             "/api/run/{id}/matrix",
             routes.matrix,
             ("kind", "statistic", "first?", "last?", "points?"),
             media="application/octet-stream",
         ),
-        Endpoint("/api/run/{id}/tensor", routes.tensor, ("kind", "name")),
-        Endpoint("/api/run/{id}/at", routes.at_step, ("kind", "name", "step")),
-        Endpoint("/api/run/{id}/facts", routes.facts),
-        Endpoint("/api/run/{id}/log", routes.log),
-        Endpoint("/api/run/{id}/ranks", exports.ranks),
+        Endpoint("/api/run/{id}/tensor", routes.tensor, ("kind", "name"), answer="HistoryAnswer"),
+        Endpoint(
+            "/api/run/{id}/at",
+            routes.at_step,
+            ("kind", "name", "step"),
+            answer="AtStepAnswer",
+        ),
+        Endpoint("/api/run/{id}/facts", routes.facts, answer="FactsAnswer"),
+        Endpoint("/api/run/{id}/log", routes.log, answer="LogAnswer"),
+        Endpoint("/api/run/{id}/ranks", exports.ranks, answer="RanksAnswer"),
         Endpoint("/api/run/{id}/export.csv", exports.csv, ("name",), media="text/csv"),
         Endpoint("/api/run/{id}/report.html", exports.report, media="text/html"),
-        Endpoint("/api/run/{id}/rules", actions.rules),
-        Endpoint("/api/run/{id}/zoom", actions.zoom, method="POST"),
-        Endpoint("/api/run/{id}/stop", actions.stop, method="POST"),
-        Endpoint("/api/run/{id}/attach", actions.attach, method="POST"),
-        Endpoint("/api/run/{id}/detach", actions.detach, method="POST"),
-        Endpoint("/api/run/{id}/evaluate", actions.evaluate, method="POST"),
+        Endpoint("/api/run/{id}/rules", actions.rules, answer="RulesAnswer"),
+        Endpoint(
+            "/api/run/{id}/zoom", actions.zoom, method="POST", answer="ZoomAnswer", body="ZoomBody"
+        ),
+        Endpoint(
+            "/api/run/{id}/stop", actions.stop, method="POST", answer="StopAnswer", body="StopBody"
+        ),
+        Endpoint(
+            "/api/run/{id}/attach",
+            actions.attach,
+            method="POST",
+            answer="AttachedAnswer",
+            body="AttachBody",
+        ),
+        Endpoint(
+            "/api/run/{id}/detach",
+            actions.detach,
+            method="POST",
+            answer="AttachedAnswer",
+            body="DetachBody",
+        ),
+        Endpoint(
+            "/api/run/{id}/evaluate",
+            actions.evaluate,
+            method="POST",
+            answer="EvaluatedAnswer",
+            body="EvaluateBody",
+        ),
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from smdebug.diagnosis.wording import in_a_line
 from smdebug.plain_text import escaped
 from smdebug.runs.training_loss import most_likely_loss
-from smdebug.ui.glance import CURVE, Glance, configuration_of, finite, timed
+from smdebug.ui.glance import CURVE, Glance, configuration_of, finite, state_of, timed
 from smdebug.ui.reading import RunReader
 
 
@@ -20,7 +20,7 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
     first = reader.issues[0] if reader.issues else None
     glance = replace(
         timed(known, trial, steps),
-        state="ended" if reader.has_ended else "training" if steps else "waiting",
+        state=state_of(trial, steps, ended=reader.has_ended),
         error=reader.error,
         workers=trial.num_workers,
         configuration=configuration_of(trial),
