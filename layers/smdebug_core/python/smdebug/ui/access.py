@@ -6,14 +6,18 @@
 - Data needs the token: in a cookie that scripts cannot read, or in a header, which only a page of this
   server can set. Pages and scripts hold no data, and need none.
 - A request that changes something needs the header `X-Smdebug` as well, which no form can send.
+
+Behind the proxy of a hub of notebooks neither name nor origin are known. `any_host` leaves their check out
+where the header has the token, which no page of another origin knows.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse
@@ -36,11 +40,13 @@ class Access:
         *,
         cookie: str = "smdebug-ui",
         frame_ancestors: str = "'none'",
+        any_host: bool = False,
     ):
         self._app = app
         self._token = token
         self._hosts = frozenset(host.lower() for host in hosts)
         self._cookie = cookie
+        self._any_host = any_host
         self._policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
             "connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -58,11 +64,13 @@ class Access:
             answer = JSONResponse({"error": problem}, status_code=403)
             await answer(scope, receive, self._confined(send))
             return
-        token = _token_in(scope["query_string"])
+        token = token_in(scope["query_string"])
         if token and scope["path"] in ("", "/") and self._is_token(token):
             where = "./?frame=1" if b"frame=1" in scope["query_string"] else "./"
             moved = RedirectResponse(where, status_code=303)
-            moved.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", path="/")
+            moved.set_cookie(
+                self._cookie, self._token, httponly=True, samesite="strict", path=prefix_in(headers)
+            )
             if "frame" not in where:  # a frame in a page of another site gets no such cookie
                 await moved(scope, receive, self._confined(send))
                 return
@@ -71,13 +79,14 @@ class Access:
     def _problem(self, scope: Scope, headers: Headers) -> str:
         """Return why the request is refused; "" if it is not."""
         host = headers.get("host", "").lower()
-        if name_in(host) not in self._hosts:
+        is_proxied = self._any_host and self._is_known(scope, headers)
+        if name_in(host) not in self._hosts and not is_proxied:
             return (
                 f"This server does not answer to the name {name_in(host)[:100]!r}. Open the address that "
                 "smdebug ui printed, or start it with --allow-host and this name."
             )
         origin = headers.get("origin")
-        if origin is not None and not self._is_own(origin, host):
+        if origin is not None and not self._is_own(origin, host) and not is_proxied:
             return "Requests from pages of another origin are refused."
         if headers.get("sec-fetch-site") == "cross-site" and scope["method"] not in _SAFE_METHODS:
             return "Requests from pages of another site are refused."
@@ -89,6 +98,12 @@ class Access:
         if scope["method"] not in _SAFE_METHODS and ACTION_HEADER not in headers:
             return f"A request that changes something needs the header {ACTION_HEADER}."
         return ""
+
+    def _is_known(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether the request has the token in its header, or asks for a page, which has no data."""
+        if scope["path"].startswith("/api/"):
+            return TOKEN_HEADER in headers and self._has_token(headers)
+        return scope["method"] in _SAFE_METHODS
 
     def _is_own(self, origin: str, host: str) -> bool:
         """Return whether the origin is this server, under the requested name or another of its own."""
@@ -129,6 +144,8 @@ class Access:
         return confined
 
 
+_PREFIX_HEADERS = ("x-forwarded-prefix", "x-forwarded-context", "x-proxycontextpath")
+_PLAIN_PATH = re.compile(r"/[\w./~@%-]{0,500}", re.ASCII)
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -139,7 +156,15 @@ def name_in(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-def _token_in(query: bytes) -> str:
-    from urllib.parse import parse_qs
+def prefix_in(headers: Headers) -> str:
+    """Return the path below which a proxy has this server: other paths of its host get no cookie."""
+    for name in _PREFIX_HEADERS:
+        given = headers.get(name, "")
+        if _PLAIN_PATH.fullmatch(given):
+            return f"{given.rstrip('/')}/"
+    return "/"
 
+
+def token_in(query: bytes) -> str:
+    """Return the token in the query of an address; "" without one."""
     return parse_qs(query.decode("latin-1")).get("token", [""])[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from smdebug.exceptions import SMDebugRuntimeError
 
@@ -21,7 +23,8 @@ class Inline:
             raise SMDebugRuntimeError(MISSING) from error
         self._paths = paths
         self.height = height
-        self._server = UiServer(paths, in_notebook=True)
+        self._prefix = hub_prefix()
+        self._server = UiServer(paths, in_notebook=True, behind_hub=bool(self._prefix))
         self._server.start()
 
     @property
@@ -39,7 +42,7 @@ class Inline:
 
     def _repr_html_(self) -> str:
         # Where a hub serves the notebook, its proxy reaches the port of this machine by a relative address.
-        prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+        prefix = self._prefix
         query = f"?token={self._server.token}&frame=1"
         port = self._server.port
         source = (
@@ -49,6 +52,27 @@ class Inline:
             f'<iframe src="{escape(source)}" title="smdebug ui" width="100%" height="{self.height:d}" '
             'style="border:0"></iframe>'
         )
+
+
+def hub_prefix(environ: Mapping[str, str] | None = None) -> str:
+    """Return the path below which a hub of notebooks serves this one; "" if the browser reaches this machine.
+
+    JupyterHub names it. SageMaker Studio, and any Jupyter server with a base URL, does in the file about the
+    server that this kernel belongs to.
+    """
+    environ = os.environ if environ is None else environ
+    named = environ.get("JUPYTERHUB_SERVICE_PREFIX", "")
+    parent = environ.get("JPY_PARENT_PID", "")
+    if named or not parent.isdigit():
+        return named
+    data = environ.get("JUPYTER_DATA_DIR") or str(Path.home() / ".local" / "share" / "jupyter")
+    folder = Path(environ.get("JUPYTER_RUNTIME_DIR") or Path(data) / "runtime")
+    try:
+        found = json.loads((folder / f"jpserver-{parent}.json").read_bytes())
+        base = str(found.get("base_url") or "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return "" if base == "/" else base
 
 
 MISSING = "smdebug ui needs packages that are not installed: pip install 'smdebug-serverless[ui]'"

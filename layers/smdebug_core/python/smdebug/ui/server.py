@@ -94,6 +94,7 @@ def application(
     *,
     cookie: str = "smdebug-ui",
     frame_ancestors: str = "'none'",
+    any_host: bool = False,
 ) -> ASGIApp:
     """Return the whole application: the page, its API, and the checks in front of both."""
     endpoints = endpoints_of(board, audience)
@@ -118,4 +119,6 @@ def application(
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     app = Starlette(routes=routes, exception_handlers={404: unknown})
-    return Access(app, token, hosts, cookie=cookie, frame_ancestors=frame_ancestors)
+    return Access(
+        app, token, hosts, cookie=cookie, frame_ancestors=frame_ancestors, any_host=any_host
+    )

@@ -44,6 +44,7 @@ class UiServer:
         debugger: Debugger | None = None,
         background: bool = True,
         in_notebook: bool = False,
+        behind_hub: bool = False,
         token: str | None = None,
     ):
         self.token = token or secrets.token_urlsafe(24)
@@ -60,6 +61,7 @@ class UiServer:
             {*LOCAL_NAMES, host, *allowed_hosts},
             cookie=f"smdebug-ui-{self.port}",
             frame_ancestors=_NOTEBOOKS if in_notebook else "'none'",
+            any_host=behind_hub,
         )
         self._server = _Server(
             uvicorn.Config(
