@@ -92,7 +92,7 @@ PURE = [
     "config/collection_manager.py",
     "diagnosis",
     "trials/progress.py",
-    *("ui/matrices.py", "ui/network_order.py", "ui/pyramid.py", "ui/times.py", "ui/costs.py"),
+    *("ui/matrices.py", "runs/layer_order.py", "ui/pyramid.py", "ui/times.py", "ui/costs.py"),
     "saving/step_clock.py",
     "saving/save_plan.py",
     *("service/attributes.py", "service/items.py", "service/findings.py"),

@@ -10,8 +10,8 @@ import pytest
 
 import smdebug
 from smdebug.reports import gather, page_of
-from smdebug.reports.gathering import in_layer_order
 from smdebug.runs import compare, open_run
+from smdebug.runs.layer_order import names_in_order
 from tests.cli.conftest import failing_run
 
 RULE = """
@@ -71,7 +71,7 @@ def test_measured_tensors_are_drawn_by_kind_in_the_order_of_the_model(trial):
 
 def test_names_in_findings_are_drawn_in_the_order_of_layers():
     names = ["gradient/b.weight", "other", "a.weight", "gradient/a.weight"]
-    assert in_layer_order(names, ["a", "b"]) == [
+    assert names_in_order(names, ["a", "b"]) == [
         *("a.weight", "gradient/a.weight", "gradient/b.weight", "other"),
     ]
 

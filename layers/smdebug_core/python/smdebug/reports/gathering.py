@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smdebug.diagnosis import Issue, fold
-from smdebug.diagnosis.places import layer_of
 from smdebug.mode_keys import ModeKeys
 from smdebug.reports.curves import Curve, Progress, curves_of, scalar_names
 from smdebug.reports.distributions import Distribution, distribution_of
@@ -24,6 +23,7 @@ from smdebug.reports.tensor_series import (
 from smdebug.reports.verdicts import Verdict
 from smdebug.reports.worker_spread import MOST_COMPARED, Disagreement, disagreements
 from smdebug.runs.diagnosing import layers_in_order
+from smdebug.runs.layer_order import names_in_order
 from smdebug.runs.overview import Overview, collections_of, overview_of, thinned
 from smdebug.service.costs import Cost
 from smdebug.trials import Trial
@@ -102,7 +102,7 @@ def gather(
         mode=mode,
         sections=(*sections_of(series, members), *measured),
         distributions=_distributions(
-            trial, every_series, steps, in_layer_order(named, layers), progress
+            trial, every_series, steps, names_in_order(named, layers), progress
         ),
         disagreements=disagreements(trial, [*scalars, *drawn], steps, progress),
         left_out=left_out + unmeasured,
@@ -176,12 +176,6 @@ def _sampled_steps(
     room = MOST_STEPS - min(len(marked), most_marked)
     chosen = {*thinned(sorted(there), room), *thinned(sorted(marked), most_marked)}
     return mode.name, sorted(chosen)
-
-
-def in_layer_order(names: Sequence[str], layers: Sequence[str]) -> list[str]:
-    """Return the names in the order of the model's layers; those of no known layer come last."""
-    place = {layer: at for at, layer in enumerate(layers)}
-    return sorted(names, key=lambda name: place.get(layer_of(name), len(place)))
 
 
 def _distributions(

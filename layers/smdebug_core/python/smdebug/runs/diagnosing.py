@@ -10,10 +10,10 @@ from typing import Any
 
 from smdebug.diagnosis import Issue, as_text, fold
 from smdebug.diagnosis.html import issue_html
-from smdebug.diagnosis.places import layer_of
 from smdebug.diagnosis.wording import summary
 from smdebug.exceptions import SMDebugError
 from smdebug.runs.evaluating import evaluate
+from smdebug.runs.layer_order import computed_layers
 from smdebug.runs.opening import open_run
 from smdebug.runs.rule_results import RuleResult, plural
 from smdebug.service.records import RequestedRule
@@ -113,10 +113,9 @@ def layers_in_order(trial: Trial) -> tuple[str, ...]:
         observations = trial.observations
         if not observations.exist:
             return ()
-        tensors = observations.layout(observations.steps()[-1]).tensors
+        return computed_layers(observations.layout(observations.steps()[-1]))
     except (SMDebugError, IndexError):
         return ()
-    return tuple(dict.fromkeys(layer_of(item.name) for item in tensors.get("outputs", ())))
 
 
 def passed_in_words(names: Sequence[str]) -> str:

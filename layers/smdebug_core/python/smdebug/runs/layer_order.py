@@ -1,4 +1,4 @@
-"""The order of layers in a network, for the rows of a heat map."""
+"""The order of layers in a network, from input to output."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ def layers_of(layout: Layout | None) -> dict[str, int]:
     if layout is None:
         return {}
     root = next(iter(modules_of(layout)), "")
-    outputs = [layer_of(name) for name in layout.names("outputs")]
     parameters = [module_in(name, root) for name in layout.names("parameters")]
-    return _merged(list(dict.fromkeys(outputs)), list(dict.fromkeys(parameters)))
+    return _merged(list(computed_layers(layout)), list(dict.fromkeys(parameters)))
+
+
+def computed_layers(layout: Layout) -> tuple[str, ...]:
+    """Return the layers whose outputs were observed, as they were computed."""
+    return tuple(dict.fromkeys(layer_of(name) for name in layout.names("outputs")))
 
 
 def module_in(tensor: str, root: str) -> str:
@@ -32,7 +36,12 @@ def module_in(tensor: str, root: str) -> str:
     return layer.removeprefix(f"{root}_") if root and layer != root else layer
 
 
-def in_order(names: Sequence[str], layers: Mapping[str, int], root: str) -> list[int]:
+def names_in_order(names: Sequence[str], layers: Sequence[str]) -> list[str]:
+    """Return the names in the order of their layers; those of no known layer come last."""
+    return [names[at] for at in in_order(names, {layer: at for at, layer in enumerate(layers)})]
+
+
+def in_order(names: Sequence[str], layers: Mapping[str, int], root: str = "") -> list[int]:
     """Return the places of `names`, sorted by layer from input to output; unknown layers stay behind."""
     last = len(layers)
     keys: list[Any] = []

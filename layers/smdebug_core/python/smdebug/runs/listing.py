@@ -17,6 +17,7 @@ from smdebug.runs.conditions import Condition, refuse_unknown_names
 from smdebug.runs.diagnosing import diagnose
 from smdebug.runs.evaluating import suitable_rules
 from smdebug.runs.opening import open_run, refuse_a_file
+from smdebug.runs.origins import differing
 from smdebug.runs.training_loss import kept_losses, most_likely_loss
 from smdebug.runs.watched_places import MOST_RUNS, runs_in
 from smdebug.storage import open_storage
@@ -101,10 +102,7 @@ def progress_over(
 
 def varying(runs: Sequence[ListedRun], most: int) -> list[str]:
     """Return the names of the configuration values that differ between the runs, at most so many."""
-    names = dict.fromkeys(name for run in runs for name in run.origin.config)
-    return [
-        name for name in names if len({repr(run.origin.config.get(name, ...)) for run in runs}) > 1
-    ][:most]
+    return differing([run.origin.config for run in runs])[:most]
 
 
 def _paths(place: str) -> Iterator[tuple[str, str]]:

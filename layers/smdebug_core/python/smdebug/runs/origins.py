@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smdebug.exceptions import DamagedFile
@@ -42,8 +43,7 @@ def differences(first: Origin | None, other: Origin | None) -> list[ConfigDiffer
         return []
     config = [
         ConfigDifference(name, shown(first.config, name), shown(other.config, name))
-        for name in dict.fromkeys([*first.config, *other.config])
-        if not _is_same(first.config, other.config, name)
+        for name in differing([first.config, other.config])
     ]
     around = [
         ("tags", list(first.tags), list(other.tags)),
@@ -59,6 +59,16 @@ def differences(first: Origin | None, other: Origin | None) -> list[ConfigDiffer
         ("host", first.host, other.host),
     ]
     return config + [ConfigDifference(*each) for each in around if each[1] != each[2]]
+
+
+def differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the values that are not the same in all configurations; missing is a value, too."""
+    names = dict.fromkeys(name for each in configurations for name in each)
+    return [
+        name
+        for name in names
+        if not all(_is_same(configurations[0], each, name) for each in configurations)
+    ]
 
 
 def shown(config: Any, name: str) -> Any:

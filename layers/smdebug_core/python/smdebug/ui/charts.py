@@ -9,9 +9,9 @@ import numpy as np
 
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
+from smdebug.runs.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
 from smdebug.ui.matrices import BUDGET, Statistics
-from smdebug.ui.network_order import in_order, layers_of, modules_of
 from smdebug.ui.pyramid import Pyramid
 from smdebug.ui.saved_values import SavedValues
 

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from smdebug.exceptions import SMDebugValueError
 from smdebug.numbers.rows import COLUMN
 from smdebug.plain_text import escaped
+from smdebug.runs.origins import differing
 from smdebug.ui.answers import rows_answer
 from smdebug.ui.board import Board, Row
 from smdebug.ui.glance import configuration_of
@@ -75,13 +76,10 @@ def _part(row: Row, reader: RunReader) -> dict[str, Any]:
 
 def configuration_differences(each: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the parameters that are not the same in all runs."""
-    names = dict.fromkeys(name for configuration in each for name in configuration)
-    found = []
-    for name in names:
-        values = [configuration.get(name) for configuration in each]
-        if any(value != values[0] for value in values):
-            found.append({"name": name, "values": values})
-    return found
+    return [
+        {"name": name, "values": [configuration.get(name) for configuration in each]}
+        for name in differing(each)
+    ]
 
 
 def first_divergence(base: RunReader, other: RunReader) -> dict[str, Any] | None:
