@@ -86,6 +86,7 @@ def requests_of(client):
         "/api/run/{id}": run,
         "/api/run/{id}/series": f"{run}/series?name=loss&first=0&last=20&points=5",
         "/api/run/{id}/rows": f"{run}/rows?kind=gradients",
+        "/api/run/{id}/members": f"{run}/members?{tensor}",
         "/api/run/{id}/matrix": f"{run}/matrix?kind=gradients&statistic=rms",
         "/api/run/{id}/tensor": f"{run}/tensor?{tensor}",
         "/api/run/{id}/at": f"{run}/at?{tensor}&step=3",

@@ -188,9 +188,18 @@ class SeriesAnswer(TypedDict):
 
 
 class RowsAnswer(TypedDict):
-    """The tensors of a kind."""
+    """The rows of a kind's heat map. If they are `folded`, a row has all tensors of a module."""
 
     names: list[str]
+    tensors: int
+    folded: bool
+
+
+class MembersAnswer(TypedDict):
+    """A page of the tensors that share a row."""
+
+    names: list[str]
+    total: int
 
 
 class HistoryAnswer(TypedDict):

@@ -11,6 +11,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
+from smdebug.ui.folded_rows import MOST_TENSORS, FoldedRows
 from smdebug.ui.matrices import BUDGET, Statistics
 from smdebug.ui.pyramid import Pyramid
 from smdebug.ui.saved_values import SavedValues
@@ -34,6 +35,8 @@ class Charts:
         self.damaged: dict[str, str] = {}
         """What could not be read, with the reason."""
         self.orders: dict[str, list[int]] = {}
+        self.folded: dict[str, FoldedRows] = {}
+        """The rows of kinds with very many tensors."""
         self._last_facts: dict[str, Any] = {}
         self._saved: SavedValues | None = None
 
@@ -71,7 +74,7 @@ class Charts:
         for kind in () if layout is None else layout.tensors:
             matrix = seen.statistics(kind)
             if matrix is not None and len(matrix):
-                self._kind(kind).append(step, matrix.names, matrix.values)
+                self._append_rows(kind, step, matrix.names, matrix.values)
         self._note_facts(step, seen.facts)
         for what, why in seen.damaged.items():
             self.damaged[f"{what} at step {step}"] = why
@@ -80,7 +83,18 @@ class Charts:
         for name, value in saved.scalars(step).items():
             self._pyramid(name).append(np.array([step]), np.array([value], np.float64))
         for kind, (names, values) in saved.statistics(step).items():
+            self._append_rows(kind, step, names, values)
+
+    def _append_rows(self, kind: str, step: int, names: Sequence[str], values: Any) -> None:
+        """Add the statistics of a step; too many tensors share the rows of their modules."""
+        folded = self.folded.get(kind)
+        if folded is None and len(names) <= MOST_TENSORS:
             self._kind(kind).append(step, names, values)
+            return
+        if folded is None or folded.tensors != list(names):
+            folded = self.folded[kind] = FoldedRows(names)
+        low, high = folded.extremes(values)
+        self._kind(kind).append(step, folded.names, low, high)
 
     def _append_series(self, name: str, rows: Any) -> None:
         if not len(rows):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from smdebug.diagnosis import Issue
+from smdebug.ui.folded_rows import FoldedRows
 from smdebug.ui.matrices import Statistics
 from smdebug.ui.pyramid import Pyramid
 
@@ -35,6 +36,7 @@ class Kept:
     modes: list[tuple[int, int, str]] = field(default_factory=list)
     facts: list[tuple[int, str, Any]] = field(default_factory=list)
     damaged: dict[str, str] = field(default_factory=dict)
+    folded: dict[str, FoldedRows] = field(default_factory=dict)
     workers: list[str] = field(default_factory=list)
     issues: tuple[Issue, ...] = ()
     verdict: Mapping[str, Any] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class Kept:
             "modes": self.modes,
             "facts": self.facts,
             "damaged": self.damaged,
+            "folded": {kind: each.tensors for kind, each in self.folded.items()},
             "workers": self.workers,
             "issues": [issue.to_dict() for issue in self.issues],
             "verdict": self.verdict,
@@ -109,6 +112,7 @@ class Kept:
             modes=[(first, last, name) for first, last, name in head["modes"]],
             facts=[(step, name, value) for step, name, value in head["facts"]],
             damaged=head["damaged"],
+            folded={kind: FoldedRows(names) for kind, names in head["folded"].items()},
             workers=head["workers"],
             issues=tuple(map(Issue.from_dict, head["issues"])),
             verdict=head["verdict"],

@@ -37,8 +37,11 @@ class Window:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each column is one step."""
-        return bool(np.array_equal(self.first, self.last))
+        """Whether each cell is one value: one step of one tensor."""
+        return bool(
+            np.array_equal(self.first, self.last)
+            and np.array_equal(self.low, self.high, equal_nan=True)
+        )
 
 
 class Statistics:
@@ -101,18 +104,26 @@ class Statistics:
         made._per_stretch = made._in_last = per_stretch
         return made
 
-    def append(self, step: int, names: Sequence[str], values: Floats) -> None:
-        """Add a step. A step that is not later than the last one drops those from there on."""
+    def append(
+        self, step: int, names: Sequence[str], values: Floats, high: Floats | None = None
+    ) -> None:
+        """Add a step. A step that is not later than the last one drops those from there on.
+
+        With `high`, the rows stand for several tensors, and `values` has their smallest ones.
+        """
         if self._count and step <= self._last[self._count - 1]:
             self._drop_from(step)
-        values = self._arranged(names, values)
+        top = self._arranged(names, values if high is None else high)
+        values = top if high is None else self._arranged(names, values)
+        if high is not None and self._high is None:
+            self._high = self._low.copy()
         if self._in_last >= self._per_stretch and self._count >= self._room():
             self._join_neighbours()
         if 0 < self._in_last < self._per_stretch:
             at = self._count - 1
             assert self._high is not None
             self._low[at] = np.fmin(self._low[at], values)
-            self._high[at] = np.fmax(self._high[at], values)
+            self._high[at] = np.fmax(self._high[at], top)
             self._last[at] = step
             self._in_last += 1
             return
@@ -120,7 +131,7 @@ class Statistics:
         at = self._count
         self._low[at] = values
         if self._high is not None:
-            self._high[at] = values
+            self._high[at] = top
         self._first[at] = self._last[at] = step
         self._count += 1
         self._in_last = 1

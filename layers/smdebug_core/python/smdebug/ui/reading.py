@@ -145,6 +145,7 @@ class RunReader:
             modes=self.charts.modes,
             facts=self.charts.facts,
             damaged=self.damaged,
+            folded=self.charts.folded,
             workers=self.workers,
             issues=self.issues,
             verdict=verdict,
@@ -225,7 +226,7 @@ class RunReader:
         charts = self.charts
         charts.series, charts.kinds, charts.orders = kept.series, kept.kinds, dict(kept.orders)
         charts.modes, charts.facts = list(kept.modes), list(kept.facts)
-        charts.damaged = dict(kept.damaged)
+        charts.damaged, charts.folded = dict(kept.damaged), dict(kept.folded)
         self.version += 1
 
     def _forget(self) -> None:

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError
 from smdebug.plain_text import escaped
 from smdebug.ui import answers, tensors
-from smdebug.ui.answer_types import SeriesAnswer
+from smdebug.ui.answer_types import MembersAnswer, RowsAnswer, SeriesAnswer
 from smdebug.ui.audience import Audience
 from smdebug.ui.board import Board
 from smdebug.ui.reading import RunReader
@@ -32,6 +32,7 @@ from smdebug.ui.verdict_answers import verdict_of
 
 PAGE = Path(__file__).with_name("page")
 MOST_SHOWN = 20  # runs in one page
+MOST_MEMBERS = 1000  # tensors of a row in one answer
 _CHECK_EVERY = 0.1
 _SAY_ALIVE_EVERY = 15.0
 
@@ -97,11 +98,29 @@ class Routes:
         """List the tensors of a kind, in the order of the network."""
         _, reader = run_of(self.board, request)
 
-        def found() -> list[str]:
+        def found() -> RowsAnswer:
             kind = named(request, "kind", reader.kinds, "kind of tensors")
-            return answers.rows_answer(reader, kind)[0]
+            folded = reader.charts.folded.get(kind)
+            names = answers.rows_answer(reader, kind)[0]
+            tensors = len(names) if folded is None else len(folded.tensors)
+            return {"names": names, "tensors": tensors, "folded": folded is not None}
 
-        return JSONResponse({"names": await _locked(reader, found)})
+        return JSONResponse(await _locked(reader, found))
+
+    async def members(self, request: Request) -> Response:
+        """List the tensors that share a row, a page of them."""
+        _, reader = run_of(self.board, request)
+        first = whole_number(request, "first", 0) or 0
+
+        def found() -> MembersAnswer:
+            kind = named(request, "kind", reader.kinds, "kind of tensors")
+            row = named(request, "name", reader.kinds[kind].names, "row")
+            folded = reader.charts.folded.get(kind)
+            names = [row] if folded is None else folded.members(row)
+            page = names[first : first + MOST_MEMBERS]
+            return {"names": [escaped(name) for name in page], "total": len(names)}
+
+        return JSONResponse(await _locked(reader, found))
 
     async def matrix(self, request: Request) -> Response:
         """Return a statistic of every tensor of a kind over a window of steps, as float32 numbers."""
@@ -123,6 +142,8 @@ class Routes:
 
         def found() -> dict[str, Any]:
             kind, name = _tensor_of(request, reader)
+            if name not in reader.kinds[kind].names:
+                return tensors.history_of_member(reader, kind, name)
             return tensors.history_of(reader, kind, name)
 
         return JSONResponse(await _locked(reader, found))
@@ -194,7 +215,11 @@ class Routes:
 
 def _tensor_of(request: Request, reader: RunReader) -> tuple[str, str]:
     kind = named(request, "kind", reader.kinds, "kind of tensors")
-    return kind, named(request, "name", reader.kinds[kind].names, "tensor")
+    folded = reader.charts.folded.get(kind)
+    names = reader.kinds[kind].names
+    return kind, named(
+        request, "name", names if folded is None else [*names, *folded.tensors], "tensor"
+    )
 
 
 def _nearest(steps: list[int], step: int) -> int:

@@ -38,6 +38,12 @@ def endpoints_of(board: Board, audience: Audience) -> list[Endpoint]:
         ),
         Endpoint("/api/run/{id}/rows", routes.rows, ("kind",), answer="RowsAnswer"),
         Endpoint(
+            "/api/run/{id}/members",
+            routes.members,
+            ("kind", "name", "first?"),
+            answer="MembersAnswer",
+        ),
+        Endpoint(
             "/api/run/{id}/matrix",
             routes.matrix,
             ("kind", "statistic", "first?", "last?", "points?"),

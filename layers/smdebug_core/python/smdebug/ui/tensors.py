@@ -10,6 +10,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.numbers.conditions import is_numeric
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
+from smdebug.runs.overview import thinned
 from smdebug.trials import Trial
 from smdebug.ui.answers import numbers
 from smdebug.ui.reading import RunReader
@@ -17,6 +18,8 @@ from smdebug.ui.reading import RunReader
 SLICE = 64
 """Rows and columns of the part of a tensor that is shown."""
 BINS = 40
+MEMBER_STEPS = 48
+"""Steps of a tensor that shares its row with others."""
 
 
 def history_of(reader: RunReader, kind: str, name: str) -> dict[str, Any]:
@@ -27,9 +30,35 @@ def history_of(reader: RunReader, kind: str, name: str) -> dict[str, Any]:
         "kind": kind,
         "first": first.tolist(),
         "last": last.tolist(),
-        "exact": bool(np.array_equal(first, last)),
+        "exact": bool(np.array_equal(first, last) and np.array_equal(low, high, equal_nan=True)),
         "low": {column: numbers(low[:, at]) for at, column in enumerate(COLUMNS)},
         "high": {column: numbers(high[:, at]) for at, column in enumerate(COLUMNS)},
+    }
+
+
+def history_of_member(reader: RunReader, kind: str, name: str) -> dict[str, Any]:
+    """Return the statistics of a tensor that shares its row with others, at some of the steps.
+
+    They are read for this answer: keeping them of every tensor would take too much memory.
+    """
+    trial = reader.trial
+    assert trial is not None  # its rows were read from it
+    steps, rows = [], []
+    for step in thinned(reader.steps[: reader.steps_read], MEMBER_STEPS):
+        matrix = trial.observations.at(step).statistics(kind)
+        if matrix is not None and name in matrix:
+            steps.append(step)
+            rows.append(matrix.values[matrix.names.index(name)])
+    values = np.array(rows, np.float32).reshape(-1, len(COLUMNS))
+    columns = {column: numbers(values[:, at]) for at, column in enumerate(COLUMNS)}
+    return {
+        "name": escaped(name),
+        "kind": kind,
+        "first": steps,
+        "last": steps,
+        "exact": True,
+        "low": columns,
+        "high": columns,
     }
 
 
