@@ -22,6 +22,15 @@ SEARCHED = {
     "GPU": "install",
     "Slack": "subscribe",
     "hyperparameters": "saving",
+    "first run": "quick-start",
+    "PyTorch": "quick-start",
+    "own rule": "writing-a-rule",
+    "TensorBoard": "saving",
+    "stop automatically": "subscribe",
+    "early stopping": "subscribe",
+    "save more": "saving",
+    "watch live": "watching",
+    "resume": "trials",
 }
 # Types the words into the search field and resolves with the addresses of the results.
 SEARCH = """new Promise((resolve) => {
@@ -30,7 +39,8 @@ SEARCH = """new Promise((resolve) => {
   const field = document.querySelector(".md-search__input");
   const links = () => [...list.querySelectorAll("a.md-search-result__link")].map((a) => a.href);
   const look = () => {
-    const current = links().filter((link) => link.toLowerCase().includes("h=" + "WORDS".toLowerCase()));
+    const marked = "h=" + "WORDS".split(" ")[0].toLowerCase();
+    const current = links().filter((link) => link.toLowerCase().includes(marked));
     if (current.length) { watch.disconnect(); resolve(links()); }
     else if (/^No matching/.test(meta.innerText.trim())) { watch.disconnect(); resolve([]); }
   };
