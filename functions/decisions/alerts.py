@@ -12,10 +12,11 @@ from typing import Any
 
 from functions.decisions import detail_types
 from functions.decisions.diagnoses import SYMPTOM
+from functions.decisions.outcomes import NOT_CHECKED
 from smdebug.diagnosis.issues import Issue
 from smdebug.diagnosis.wording import as_text
 from smdebug.rules.findings import number
-from smdebug.service.records import STOP_TRAINING, ZOOM_IN, RunVerdict
+from smdebug.service.records import STOP_TRAINING, ZOOM_IN, RuleStatus, RunVerdict
 
 MAX_SUBJECT = 100  # of SNS, in ASCII
 MAX_SMS = 140
@@ -257,9 +258,16 @@ def _run_letter(detail: Detail) -> Iterator[str]:
             yield f"            {summary['not_evaluated']} not evaluated: files of workers did not arrive"
         yield ""
         for rule in summary.get("rules") or ():
-            found = rule.get("last_found")
-            when = f", last at step {found}" if found is not None else ""
-            yield f"  {rule.get('status'):<14} {rule.get('name')}{when}"
+            yield _line_of_rule(rule)
+
+
+def _line_of_rule(rule: Detail) -> str:
+    """Return a rule of the summary in a line. One that had nothing to check has not passed."""
+    status, name, found = rule.get("status"), rule.get("name"), rule.get("last_found")
+    if status == RuleStatus.NO_ISSUES_FOUND and rule.get("last_good_step", 0) is None:
+        missing = str(rule.get("reason") or "").partition(f"{NOT_CHECKED}: ")[2]
+        return f"  {'not checked':<14} {name}" + (f": {missing}" if missing else "")
+    return f"  {status:<14} {name}" + (f", last at step {found}" if found is not None else "")
 
 
 def _action_letter(detail: Detail) -> Iterator[str]:

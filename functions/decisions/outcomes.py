@@ -8,6 +8,8 @@ from typing import Any
 
 from smdebug.diagnosis.evidence import Evidence
 
+NOT_CHECKED = "Not checked"  # begins the reason of a rule that had nothing to check
+
 
 @dataclass(frozen=True)
 class Found:

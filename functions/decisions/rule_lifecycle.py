@@ -16,13 +16,18 @@ from typing import Any, NamedTuple
 from functions.decisions.diagnoses import CAUSE, diagnosis_of, evidence_in, kept
 from functions.decisions.event_sizes import MAX_STATUS_DETAILS, cut
 from functions.decisions.outbox import Moment, OutboxEntry, id_of
-from functions.decisions.outcomes import Clear, Found, NothingToCheck, Outcome, Raised
+from functions.decisions.outcomes import (
+    NOT_CHECKED,
+    Clear,
+    Found,
+    NothingToCheck,
+    Outcome,
+    Raised,
+)
 from functions.decisions.rule_events import condition_met, issue_resolved, sentence, status_changed
 from smdebug.diagnosis.evidence import Evidence
 from smdebug.service.records import RuleConfiguration, RuleRecord, RuleStatus
 from smdebug.service.rules_file import EVERY_STEP
-
-NOT_CHECKED = "Not checked"  # begins the reason of a rule that had nothing to check
 
 
 class Transition(NamedTuple):

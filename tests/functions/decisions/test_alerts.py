@@ -8,11 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.decisions import alerts
-from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES
+from functions.decisions.detail_types import CONDITION_MET, DETAIL_TYPES, RUN_STATE_CHANGE
 from functions.decisions.diagnoses import diagnosis_of, kept, restored
+from functions.decisions.outcomes import Clear, NothingToCheck
 from functions.decisions.publishing import put_events_batches
+from functions.decisions.rule_lifecycle import finish, judge
+from functions.decisions.run_events import summary_of
 from smdebug.diagnosis import evidence_of
-from tests.functions.decisions.sample_events import EVIDENCE, NOON, every_kind
+from tests.functions.decisions.sample_events import (
+    EVIDENCE,
+    NOON,
+    VANISHING,
+    every_kind,
+    moment,
+    rule,
+)
 
 KINDS = every_kind()
 
@@ -78,6 +88,24 @@ What to do:
 )
 def test_every_letter_has_the_essential_fact(kind, text):
     assert text in letter(kind)
+
+
+def test_a_rule_that_had_nothing_to_check_has_not_passed_in_the_letter_about_the_end():
+    missing = NothingToCheck("the run has a single worker")
+    unchecked, _ = judge(rule(), VANISHING, missing, moment(300))
+    silent, _ = judge(rule(), VANISHING, NothingToCheck(), moment(300))
+    passed, _ = judge(rule(), VANISHING, Clear(), moment(300))
+    ended = [
+        (VANISHING, finish(each, VANISHING, moment(300), evaluated=1, unseen=0)[0])
+        for each in (unchecked, silent, passed)
+    ]
+    summary = summary_of(ended, steps=1, last_step=300)
+    text = alerts.email(RUN_STATE_CHANGE, {"state": "Finished", "summary": summary})
+    assert text.splitlines()[-3:] == [
+        "  not checked    fc-gradients: the run has a single worker",
+        "  not checked    fc-gradients",
+        "  NoIssuesFound  fc-gradients",
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
