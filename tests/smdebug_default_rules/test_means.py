@@ -1,11 +1,14 @@
 """What a custom rule asks of an observed run."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import Rule, restore_state, save_state
 from smdebug.runs.diagnosing import diagnose
+from smdebug.runs.left_out import left_out_of
 from smdebug.trials import create_trial
 from tests.smdebug_default_rules.made_runs import findings_of
 
@@ -77,32 +80,37 @@ def test_without_an_evaluated_step_one_has_to_be_named(trial):
     assert list(Asking(trial).replicas("Net_0.weight", 1)) == ["worker_0"]
 
 
-def test_a_damaged_matrix_is_left_out_and_named(run, tmp_path):
-    run.write(steps=2)
+def damage_gradients_of_step_1(run):
     run.hook.close()
-    (file,) = (tmp_path / "run" / "events").rglob("*1_worker_0.tfevents")
+    (file,) = Path(run.place, "events").rglob("*1_worker_0.tfevents")
     content = bytearray(file.read_bytes())
     place = content.index(b"smdebug/statistics/gradients") + 120
     content[place : place + 8] = bytes(8 * [0xFF])
     file.write_bytes(bytes(content))
-    seen = create_trial(str(tmp_path / "run")).observations.at(1)
+    return create_trial(run.place)
+
+
+def test_a_damaged_matrix_is_left_out_and_named(run):
+    seen = damage_gradients_of_step_1(run.write(steps=2)).observations.at(1)
     assert seen.statistics("gradients") is None
     assert list(seen.damaged) == ["statistics of gradients"]
     assert np.isfinite(seen.statistics("parameters").column("rms")).all()
 
 
-def test_a_rule_goes_on_with_what_is_not_damaged(run, tmp_path):
+def test_a_damaged_part_of_a_step_is_counted_and_its_file_is_named(run):
+    trial = damage_gradients_of_step_1(run.write(steps=3))
+    results = {result.name: result for result in diagnose(trial).results}
+    assert (results["LostUpdates"].looked, results["LostUpdates"].damaged) == (3, 1)
+    assert results["LostUpdates"].summary().endswith("1 damaged step left out.")
+    (left_out,) = left_out_of(trial)
+    assert (left_out.step, left_out.worker) == (1, "worker_0")
+
+
+def test_a_rule_goes_on_with_what_is_not_damaged(run):
     from smdebug_default_rules.catalog import CATALOG
 
     run.facts["gradients_were_reset"] = False
-    run.write(steps=2)
-    run.hook.close()
-    (file,) = (tmp_path / "run" / "events").rglob("*1_worker_0.tfevents")
-    content = bytearray(file.read_bytes())
-    place = content.index(b"smdebug/statistics/gradients") + 120
-    content[place : place + 8] = bytes(8 * [0xFF])
-    file.write_bytes(bytes(content))
-    trial = create_trial(str(tmp_path / "run"))
+    trial = damage_gradients_of_step_1(run.write(steps=2))
     found = {name for name, entry in CATALOG.items() if findings_of(entry.load()(trial), [1])}
     assert found == {"GradientsNotReset"}
 

@@ -108,6 +108,7 @@ def evaluate_step(rule: Rule, step: int, result: PartialResult) -> None:
         return
     result.evaluated += 1
     result.without_data += rule.looked is False
+    result.damaged += bool(rule.base_trial.observations.damage_at(step))
     result.not_checked = rule.not_checked or result.not_checked
 
 

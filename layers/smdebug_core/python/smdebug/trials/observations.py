@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from smdebug.exceptions import (
     DamagedFile,
+    ObjectMissing,
     TensorUnavailable,
     TensorUnavailableForStep,
 )
@@ -34,6 +35,7 @@ from smdebug.files.observations import (
 from smdebug.files.replicas import Replicas
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
+from smdebug.trials.damaged_values import note_damage
 from smdebug.trials.observed_step import ObservedStep, ObservedSteps
 from smdebug.trials.replicas import Difference, absent, differences
 from smdebug.trials.statistics_matrix import Floats, StatisticsMatrix
@@ -301,6 +303,14 @@ class Observations:
     def at(self, step: int, worker: str | None = None) -> ObservedStep:
         """What was observed at a global step, read once for all rules that ask."""
         return self._steps.at(step, worker)
+
+    def damage_at(self, step: int) -> Mapping[str, str]:
+        """Why parts of the global step that was asked for last could not be read, by their names."""
+        return self._steps.damage_at(step)
+
+    def note_damage(self, error: DamagedFile | ObjectMissing) -> None:
+        """Count a damaged file with those of the run."""
+        note_damage(self._trial, error)
 
     def derived_from(self, layout: Layout) -> dict[str, Any]:
         """A place for what rules derive from a layout, kept until another one is asked for."""

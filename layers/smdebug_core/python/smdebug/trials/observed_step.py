@@ -51,6 +51,7 @@ class Source(Protocol):
     def layout_at(self, at: Any, worker: str | None = None) -> Layout: ...
     def value_of(self, name: str, step: int, worker: str | None = None) -> NDArray[Any]: ...
     def derived_from(self, layout: Layout) -> dict[str, Any]: ...
+    def note_damage(self, error: DamagedFile | ObjectMissing) -> None: ...
 
 
 class ObservedStep:
@@ -184,6 +185,7 @@ class ObservedStep:
             return None
         except _BROKEN as error:
             self.damaged[what] = str(error)
+            self._observations.note_damage(error)
             return None
 
 
@@ -205,6 +207,11 @@ class ObservedSteps:
         found = self._found(step, worker, written)
         self._newest = (step, worker, written, found)
         return found
+
+    def damage_at(self, step: int) -> Mapping[str, str]:
+        """The damaged parts of the step, if it is the one that was asked for last."""
+        newest = self._newest
+        return newest[3].damaged if newest is not None and newest[0] == step else {}
 
     def _found(self, step: int, worker: str | None, written: Mapping[str, Any]) -> ObservedStep:
         key = (step, worker)
