@@ -97,6 +97,7 @@ class Environment:
         for pid in [*_descendants(process.pid), process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        process.wait()  # until then it would count as warm, and get the next event
 
     def close(self) -> None:
         self.kill()
