@@ -65,6 +65,12 @@ class RuleGroups:
         with suppress(Refused):
             self._store.put(items.item_of_group(run, record), never_leased)
 
+    def forget(self, run: str, record: GroupRecord) -> None:
+        """Delete a group that its run's record no longer names, unless it was leased meanwhile."""
+        with suppress(Refused):
+            unchanged = Only(equal={"token": record.token, "lease": 0})
+            self._store.delete(items.run_pk(run), items.group_sk(record.group), unchanged)
+
     def lease(self, run: str, group: str, *, now: float, seconds: float) -> GroupRecord:
         """Lease the group; `GroupBusy` if another process holds it, `GroupGone` if it does not exist.
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
+from functions.decisions.configuration import is_custom
 from functions.world import World
 from smdebug.service.records import RunRecord
 
@@ -55,7 +56,7 @@ def leave_check(world: World, record: RunRecord, *, after: float | None = None) 
 
 def workflow_group(group: str) -> dict[str, Any]:
     """Return a group of rules as the workflow takes it."""
-    return {"group": group, "kind": "custom" if group.startswith("custom-") else "builtin"}
+    return {"group": group, "kind": "custom" if is_custom(group) else "builtin"}
 
 
 def name_of(run: str, step: int, attempt: str, *, finish: bool = False) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from functions.decisions.configuration import custom_group, group_of, read_rules, what_changed
+from functions.decisions.configuration import (
+    MOST_DETACHED,
+    custom_group,
+    group_of,
+    is_custom,
+    read_rules,
+    what_changed,
+)
 from functions.decisions.messages import (
     Arrival,
     bucket_and_prefix,
@@ -49,7 +56,8 @@ def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord
     if rules is None:  # the present rules continue
         return change(world, record, with_version)
     before = world.index.rules(record.run)
-    detached = what_changed((*before.wanted, *before.detached), rules).stopped
+    # The newest come first.
+    detached = what_changed((*before.wanted, *before.detached), rules).stopped[:MOST_DETACHED]
     if not world.index.put_rules(record.run, RulesOfRun(rules, detached), version):
         rules = world.index.rules(record.run).wanted  # a repeat: the file may have changed since
     groups = groups_of(world, rules)
@@ -57,16 +65,37 @@ def record_rules(world: World, record: RunRecord, arrival: Arrival) -> RunRecord
         wake_in_time(world, record.run)
     for group in _new_groups(world, record, rules, groups):
         world.index.groups.begin(record.run, group)
+    over = _groups_to_forget(world, record, groups)
 
     def with_groups(known: RunRecord) -> RunRecord:
         new = (group for group in groups if group not in known.groups)
-        return replace(with_version(known), groups=(*known.groups, *new))
+        kept = (group for group in known.groups if group not in over)
+        return replace(with_version(known), groups=(*kept, *new))
 
     record = change(world, record, with_groups)
+    for name in over:  # only now: a group exists as long as the record names it
+        world.index.groups.forget(record.run, over[name])
     if record.expires is not None:  # it has been finished, and has items again that must expire
         list_again(world, record)
     start_evaluation(world, record.run, 0, attempt=f"rules-{version}")
     return record
+
+
+def _groups_to_forget(
+    world: World, record: RunRecord, wanted: Collection[str]
+) -> dict[str, GroupRecord]:
+    """Return the groups of custom rules that were detached before the last `MOST_DETACHED`, and are done."""
+    unwanted = [name for name in record.groups if is_custom(name) and name not in wanted]
+    if len(unwanted) <= MOST_DETACHED:
+        return {}
+    known = {group.group: group for group in world.index.groups.all_of(record.run)}
+    oldest = [known[name] for name in unwanted[:-MOST_DETACHED] if name in known]
+    return {
+        group.group: group
+        for group in oldest
+        if all(rule.is_over for rule in group.rules)
+        and not (group.outbox or group.lease_until or group.deaths)
+    }
 
 
 def rules_were_missed(world: World, record: RunRecord) -> bool:

@@ -26,6 +26,7 @@ from functions.evaluation.leased_group import LeasedGroup, current_record, wants
 from functions.evaluation.run_history import IndexedHistory
 from functions.evaluation.shown_listing import attempts_of
 from functions.evaluation.stepping import StepWalk
+from functions.rule_groups import GroupGone
 from functions.workflow_reply import reply
 from functions.world import World
 from smdebug.exceptions import SMDebugValueError
@@ -40,7 +41,10 @@ def claim(world: World, run: str, group: str, hinted_step: int) -> dict[str, Any
     if record is None:
         return reply(world, run, group, {})
     now = world.clock.now()
-    held = world.index.groups.lease(run, group, now=now, seconds=world.settings.lease)
+    try:
+        held = world.index.groups.lease(run, group, now=now, seconds=world.settings.lease)
+    except GroupGone:  # its rule was detached long ago
+        return reply(world, run, group, {})
     leased = LeasedGroup(world, current_record(world, record, held), held, begun=now)
     reconcile(leased)
     walk = ClaimWalk(leased)

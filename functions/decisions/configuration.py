@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules import parameters as read
 from smdebug.rules.rule_sets import DEFAULT, USUAL, USUAL_RULES
 from smdebug.rules.rule_sets import default_rules as built_in_default_rules
-from smdebug.service.records import BUILT_IN, RuleConfiguration
+from smdebug.service.records import BUILT_IN, RuleConfiguration, RuleRecord
 from smdebug.service.rules_file import RulesFile, nearest_of, parse_rules, read_rules
 
 if TYPE_CHECKING:
@@ -27,7 +28,26 @@ __all__ = [
     "what_changed",
 ]
 
+MOST_DETACHED = 30
+"""Rules that are remembered after they were detached, so that a record stays below the 400 KB of an item."""
+
+_CUSTOM = "custom-"
 MODES = ("TRAIN", "EVAL", "PREDICT", "GLOBAL")
+
+
+def without_oldest(rules: Sequence[RuleRecord], wanted: Collection[str]) -> tuple[RuleRecord, ...]:
+    """Return the rules without those that ended and were detached before the last `MOST_DETACHED`.
+
+    Of a detached rule, no state is kept: should it be attached again, it begins anew.
+    """
+    ended = [rule for rule in rules if rule.is_over and rule.id not in wanted]
+    newest = sorted(ended, key=lambda rule: rule.changed_at)[-MOST_DETACHED:]
+    kept, others = {rule.id for rule in newest}, {rule.id for rule in ended}
+    return tuple(
+        replace(rule, state=b"", state_key="") if rule.id in kept else rule
+        for rule in rules
+        if rule.id in kept or rule.id not in others
+    )
 
 
 class Changes(NamedTuple):
@@ -71,7 +91,12 @@ def group_of(configuration: RuleConfiguration, deployed: Collection[str] = ()) -
 
 def custom_group(rule_id: str) -> str:
     """Return the group of a custom rule, which is evaluated alone."""
-    return f"custom-{rule_id}"
+    return f"{_CUSTOM}{rule_id}"
+
+
+def is_custom(group: str) -> bool:
+    """Whether the group evaluates a custom rule."""
+    return group.startswith(_CUSTOM)
 
 
 def check(

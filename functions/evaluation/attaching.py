@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from functions.decisions.configuration import custom_group, group_of
+from functions.decisions.configuration import custom_group, group_of, without_oldest
 from functions.decisions.rule_lifecycle import attach_again, begin_again, stop
 from functions.evaluation.lanes import lane_of, move_to_lane
 from functions.evaluation.leased_group import LeasedGroup
@@ -35,6 +35,7 @@ def reconcile(leased: LeasedGroup, *, lanes: bool = True) -> None:
         if rule.id not in wanted:
             reason = "The rule was detached from the run, or its configuration was changed."
             leased.apply(stop(rule, leased.configuration(rule), reason, leased.moment()))
+    leased.group = replace(leased.group, rules=without_oldest(leased.group.rules, wanted))
     for configuration in rules.wanted:
         if _group_for(leased, configuration) == leased.group.group:
             _attach(leased, configuration, lanes=lanes)

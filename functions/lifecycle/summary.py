@@ -77,7 +77,7 @@ def _publish_summary(world: World, record: RunRecord, groups: list[GroupRecord])
         last_step=newest[0].step if newest else None,
         not_evaluated=max((group.not_evaluated for group in groups), default=0),
         partly_evaluated=max((group.partly for group in groups), default=0),
-        detached=[rule.id for rule in configured.detached],
+        detached={rule.id for _, rule in rules} - {rule.id for rule in configured.wanted},
     )
     digest = sha256(json.dumps(summary, sort_keys=True).encode()).hexdigest()[:16]
     now = world.clock.now()

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from functions.arrivals.recording import record_arrivals
+from functions.decisions.configuration import MOST_DETACHED
 from functions.evaluation.built_in import evaluate
-from tests.functions.promises.runs import RUN, ahead_of_compared_run, cursor, found_steps
+from smdebug.service.items import LAST, run_pk
+from tests.functions.promises.runs import (
+    RUN,
+    ahead_of_compared_run,
+    cursor,
+    found_steps,
+    summaries,
+)
 from tests.functions.saver import FAILING, HEALTHY, Saver
 from tests.functions.small_world import SmallWorld
+from tests.simulation.limits import size_of
 
 
 def test_a_rule_attached_to_a_live_run_catches_up_and_acts_on_nothing_old(small):
@@ -124,6 +137,61 @@ def test_a_detached_rule_is_stopped_and_evaluates_no_more_steps():
     small.settle()
     assert set(small.statuses().values()) == {"Stopped"}
     assert found_steps(small) == []
+
+
+def _with_rules(small, *rules):
+    small.place().write("rules.json", json.dumps({"version": 1, "rules": list(rules)}).encode())
+    small.settle()
+
+
+@pytest.mark.parametrize("source", [None, "s3://runs/rule-sources/none.py"])
+def test_records_stay_small_however_often_rules_come_and_go(small, source):
+    """Ten thousand changes leave what a few dozen leave: each item may have 400 KB."""
+    Saver(small.place()).begin().save(0, HEALTHY)
+    small.settle()
+    kept = {"name": "kept", "rule": "ExplodingTensor"}
+    sizes = []
+    for number in range(2 * MOST_DETACHED + 20):
+        rule = {"name": f"rule-{number:05}", "rule": "ExplodingTensor"}
+        _with_rules(small, kept, {**rule, **({"source": source} if source else {})})
+        items = [
+            item
+            for item in small.items.query(run_pk(RUN), first="", last=LAST)
+            if "expires" not in item
+        ]
+        sizes.append((len(items), max(map(size_of, items))))
+    (early, _), (late, largest) = sizes[MOST_DETACHED + 10], sizes[-1]
+    assert early == late
+    assert largest < 100_000
+    record = small.index.run(RUN)
+    assert len(record.groups) <= MOST_DETACHED + 5
+    assert len(small.index.rules(RUN).detached) == MOST_DETACHED
+    statuses = small.statuses()
+    assert len(statuses) <= MOST_DETACHED + 5
+    assert statuses["kept"] == "InProgress"
+
+
+def test_a_rule_that_was_forgotten_begins_anew_when_it_comes_back(small):
+    Saver(small.place()).begin().save(0, FAILING)
+    first = {"name": "first", "rule": "ExplodingTensor"}
+    _with_rules(small, first)
+    for number in range(MOST_DETACHED + 4):
+        _with_rules(small, {"name": f"rule-{number:05}", "rule": "VanishingGradient"})
+    assert "first" not in small.statuses()
+    _with_rules(small, first)
+    small.pass_time(2)
+    assert small.statuses()["first"] == "IssuesFound"
+
+
+def test_rules_that_were_forgotten_do_not_change_the_verdict(small):
+    worker = Saver(small.place()).begin()
+    worker.save(0, HEALTHY)
+    for number in range(MOST_DETACHED + 5):
+        _with_rules(small, {"name": f"rule-{number:05}", "rule": "ExplodingTensor"})
+    worker.end()
+    small.settle()
+    small.pass_time(2000)
+    assert summaries(small)[-1]["verdict"] == "NoIssuesFound"
 
 
 def test_two_runs_do_not_touch(small):
