@@ -14,16 +14,18 @@ import io
 import json
 import math
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bench import boto_cpu, idle, plan_cost
+from bench import boto_cpu, default_set, idle, plan_cost
+from bench.bill import KINDS, LOG_EVENT, LOG_LINES, Bill, dollars_of
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import ALWAYS, Only
 from functions.step_index import StepIndex
@@ -33,7 +35,7 @@ from smdebug.service.item_reader import Item
 from smdebug.service.items import token_of
 from smdebug.service.records import Layout
 from smdebug.storage.memory import MemoryStorage
-from tests.functions.deployed_settings import KEPT_FOR
+from tests.functions.deployed_settings import KEPT_FOR, settings
 from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
 from tests.support.item_size import item_size
@@ -63,26 +65,6 @@ _OF_TENSORS = [
 ]
 DIGESTS = {"smdebug/digests/parameters": np.ones((8, 2), np.int64)}
 RULES = [*_TINY, *_OTHERS, *_OF_TENSORS]
-
-
-LOG_LINES = 310  # bytes of START, END and REPORT, which Lambda writes at each invocation
-LOG_EVENT = 26  # bytes that CloudWatch adds to each line
-PRICED = {**PRICES, "log byte": 0.50e-9}
-
-
-@dataclass
-class Bill:
-    """The billed usage."""
-
-    used: Counter[str] = field(default_factory=Counter)
-    writes_by_key: Counter[str] = field(default_factory=Counter)
-
-    def __getitem__(self, what: str) -> float:
-        return self.used[what]
-
-    @property
-    def dollars(self) -> float:
-        return sum(PRICED[what] * count for what, count in self.used.items() if what in PRICED)
 
 
 @functools.cache
@@ -303,7 +285,8 @@ def cut(tokens: list[str], workers: int, chance: random.Random) -> list[list[str
 BUDGETS = {1: (6, 14), 8: (None, 28), 1024: (120, 2300)}
 
 
-def main() -> None:
+def main() -> int:
+    """Print the tables; return 1 if something costs more than promised."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rules", type=int, default=10)
     arguments = parser.parse_args()
@@ -342,25 +325,14 @@ def main() -> None:
         ]
         print("".join(cell.rjust(13) for cell in row))
     print("\nDollars per million saved steps:\n")
-    kinds = {
-        "DynamoDB": ("write unit", "read unit"),
-        "S3": ("S3 GET", "S3 PUT", "S3 LIST"),
-        "SQS": ("SQS request",),
-        "Lambda": ("invocation", "GB-second"),
-        "workflow": ("execution", "execution GB-second"),
-        "logs": ("log byte",),
-    }
     print(
         "".join(
-            column.rjust(13) for column in ("workers", *kinds, "all", "promised", "EventBridge")
+            column.rjust(13) for column in ("workers", *KINDS, "all", "promised", "EventBridge")
         )
     )
     failed = []
     for workers, (bill, steps) in bills.items():
-        dollars = {
-            kind: sum(PRICED[what] * bill[what] for what in parts) / steps * 1e6
-            for kind, parts in kinds.items()
-        }
+        dollars = dollars_of(bill, steps)
         total = sum(dollars.values())
         units, most = BUDGETS[workers]
         eventbridge = total + 2 * workers * PRICES["event"] * 1e6
@@ -391,10 +363,12 @@ def main() -> None:
         f"with one of 2 s a step's messages come to {POLLERS} pollers (1,024). One step a second."
     )
     plan_cost.report(arguments.rules, measure)
+    failed += default_set.report(lambda: BilledWorld(settings=settings(default_rules=("default",))))
     failed += idle.report()
     for problem in failed:
         print(f"NOT HELD: {problem}")
+    return bool(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

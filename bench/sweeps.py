@@ -9,7 +9,8 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-from bench.cost import CPU_OF_A_GB, DYNAMODB_CALL, PRICED, S3_CALL, BilledWorld
+from bench.bill import PRICED
+from bench.cost import CPU_OF_A_GB, DYNAMODB_CALL, S3_CALL, BilledWorld
 from functions.arrivals.missed_files import sweep
 from smdebug.storage.memory import MemoryStorage
 from tests.functions.saver import HEALTHY, Saver

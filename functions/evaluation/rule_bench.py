@@ -9,6 +9,7 @@ from typing import Any
 from functions.decisions.configuration import check
 from functions.decisions.diagnoses import restored
 from functions.decisions.outcomes import Found, Outcome, Raised
+from functions.decisions.rule_states import is_inline
 from functions.evaluation.rule_call import (
     Behind,
     as_listed,
@@ -33,7 +34,7 @@ from smdebug.rules.generic import every_rule, find_rule
 from smdebug.rules.rule import Rule, asks_at_end
 from smdebug.rules.rule_sets import documentation_of
 from smdebug.rules.state import restore_state, save_state
-from smdebug.service.items import LARGEST_INLINE_STATE, state_key
+from smdebug.service.items import state_key
 from smdebug.service.records import (
     GroupRecord,
     RuleConfiguration,
@@ -174,7 +175,7 @@ class RuleBench:
             state = save_state(self._rules[record.id]).data
         except SMDebugError as problem:
             raise StateTooLarge(record.id, str(problem)) from problem
-        if len(state) <= LARGEST_INLINE_STATE:
+        if is_inline(state):
             return replace(record, state=state, state_key="")
         key = state_key(group.group, record.id, group.token)
         self.storage.write(key, state)

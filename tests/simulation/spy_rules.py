@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -19,7 +20,8 @@ class Remembers(Rule):
 
     def __init__(self, base_trial, padding=0):
         super().__init__(base_trial)
-        self.padding = "x" * int(padding)  # with more than 1 KB, the state is an object of its own
+        # Text that cannot be packed: with more than 1 KB, the state is an object of its own.
+        self.padding = random.Random(0).randbytes(int(padding) // 2).hex()
         self.seen = []
 
     def invoke_at_step(self, step):

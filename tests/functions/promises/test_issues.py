@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import random
+
+from functions.decisions.rule_states import LARGEST_PACKED_STATE, is_inline
 from functions.evaluation.run_history import IndexedHistory
 from smdebug.mode_keys import ModeKeys
 from tests.functions.deployed_settings import settings as stack_settings
@@ -77,7 +81,7 @@ def test_what_a_rule_remembers_survives_between_invocations():
 
 
 def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
-    monkeypatch.setattr("functions.evaluation.rule_bench.LARGEST_INLINE_STATE", 10)
+    monkeypatch.setattr("functions.decisions.rule_states.LARGEST_INLINE_STATE", 10)
     small = SmallWorld()
     small.place().write(
         "rules.json",
@@ -94,6 +98,13 @@ def test_a_large_memory_is_kept_in_an_object_of_its_own(monkeypatch):
     assert rule.state_key.startswith("state/builtin/")
     assert rule.state_key.isascii()
     assert small.place().exists(rule.state_key)
+
+
+def test_a_state_that_packs_well_costs_no_request_of_its_own():
+    """An object costs eight times what a kilobyte of an item costs, at every step."""
+    assert is_inline(json.dumps([[step, 0.0] for step in range(400)]).encode())
+    assert not is_inline(random.Random(0).randbytes(1500))
+    assert not is_inline(b"0" * (LARGEST_PACKED_STATE + 1))  # forty of them fit into an item
 
 
 def expiring(small):
