@@ -32,7 +32,7 @@ class Contest(NamedTuple):
 
 
 def naive_statistics(x: Any) -> tuple[Any, ...]:
-    """Seven statistics as they are written down: each looks at everything again."""
+    """Seven statistics, each computed in a pass of its own."""
     return (
         np.isnan(x).sum() + np.isinf(x).sum(),
         (x == 0).sum(),

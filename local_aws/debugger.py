@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FINAL = ("Error", "Stopped")
 _GRACE = 1801.0  # seconds; slightly more than the application waits for files that are missing at the end
-_CHECK = 301.0  # seconds; slightly more than until the application looks again
+_CHECK = 301.0  # seconds; slightly more than until the application's next check
 _RETRY = 5.0
 
 

@@ -28,7 +28,7 @@ from local_aws.template import ACCOUNT, REGION
 
 Send = Callable[[str, str], None]  # queue name, message
 ATTEMPTS = 3  # at an asynchronous invocation, as Lambda makes
-EXPIRES_EVERY = 60.0  # seconds of the local clock between two looks for expired items
+EXPIRES_EVERY = 60.0  # seconds of the local clock between two searches for expired items
 TICK = 0.1  # seconds between two readings of the clock
 _EVENTS = "events.amazonaws.com"
 

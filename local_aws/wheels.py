@@ -18,7 +18,7 @@ LAYER_LOCK = ROOT / "requirements" / "layer.in"
 
 
 def link_runtime(folder: Path) -> None:
-    """Fill a folder that stands for /var/runtime: the runtime client and boto3."""
+    """Fill a folder in place of /var/runtime: the runtime client and boto3."""
     _link(folder, _with_dependencies(RUNTIME))
 
 

@@ -60,7 +60,7 @@ class Changes(NamedTuple):
 def default_rules(names: Iterable[str]) -> tuple[RuleConfiguration, ...]:
     """Return the rules of a run without its own: each once, with default parameters.
 
-    `default` and `usual` stand for the rules of these sets.
+    `default` and `usual` name the rules of these sets.
     """
     sets = {DEFAULT: tuple(built_in_default_rules()), USUAL: USUAL_RULES}
     stripped = [name.strip() for name in names]

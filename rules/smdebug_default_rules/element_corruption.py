@@ -18,7 +18,7 @@ from smdebug_default_rules.tensors import Floats, Mask
 LEAST_STEPS = 8
 LEAST_VALUES = 64
 DOMINATES = 0.7
-"""A single value that stands for this share of the tensor's norm, or more, is out of its company."""
+"""A single value with at least this share of the tensor's norm is an outlier."""
 JUMP = 20.0
 """Largest over typical magnitude, against the largest such ratio of the tensor's own past."""
 RISEN = 5.0

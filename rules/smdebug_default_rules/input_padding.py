@@ -18,7 +18,7 @@ LEAST_IDS = 6
 
 
 class InputPadding(DefaultRule):
-    """Fires when one id stands at 80 % of the places of a token input that no mask accompanies."""
+    """Fires when one id fills 80 % of the places of a token input without a mask."""
 
     cause = "padding"
     advice: ClassVar[Advice] = {

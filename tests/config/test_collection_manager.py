@@ -1,4 +1,4 @@
-"""Collections, and the file that tells of them."""
+"""Collections, and the file that lists them."""
 
 import json
 from pathlib import Path

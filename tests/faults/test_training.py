@@ -112,7 +112,7 @@ def what_is_there(place: TroubledFolder) -> dict[int, dict[str, Any]]:
         try:
             found[at.step] = values_of(folder, key, at.step)
         except ObjectMissing:
-            if not place.was_removed:  # else somebody removed it before its index file came
+            if not place.was_removed:  # else it was removed before its index file arrived
                 raise
     return found
 

@@ -1,4 +1,4 @@
-"""The alarms: what they watch, who is told, and what they cost."""
+"""The alarms: what they watch, their recipients, and what they cost."""
 
 from __future__ import annotations
 

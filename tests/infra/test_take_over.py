@@ -23,7 +23,7 @@ def clients(monkeypatch: pytest.MonkeyPatch):
 
 
 def notified(s3, sqs) -> None:
-    """A bucket that notifies a queue of an earlier stack, and one of somebody else's."""
+    """A bucket that notifies a queue of an earlier stack, and one of another owner."""
     s3.create_bucket(Bucket="kept")
     for name in ("earlier", "theirs"):
         sqs.create_queue(QueueName=name)

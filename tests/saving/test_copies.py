@@ -1,4 +1,4 @@
-"""Memory for copies is used again, and never while anybody looks at it."""
+"""Memory for copies is reused, and never while something refers to it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Errors in a hook that nobody configured, and in one that somebody did."""
+"""Errors in a hook that was added automatically, and in one that was configured."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Zooming in: tensors that are saved whole for some steps, because somebody asks while the training runs."""
+"""Zooming in: tensors that are saved whole for some steps, on request while the training runs."""
 
 import json
 from contextlib import suppress

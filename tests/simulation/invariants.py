@@ -121,7 +121,7 @@ def _published_all_findings(
     elif training.resumed or training.rules_change or training.rules_at_last is not None:
         pass  # when it opened its issue depends on when it came
     elif rule.catch_up_through >= 0:
-        # What was found before its rule came is told apart, and again when it is still so.
+        # Findings from before the rule was attached are marked, and published again if they persist.
         assert found >= expected, f"{name} told of {sorted(found)}, which lacks {sorted(expected)}"
     else:
         assert found == expected, f"{name} told of {sorted(found)}, not {sorted(expected)}"

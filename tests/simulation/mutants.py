@@ -135,7 +135,7 @@ def _(original: Any) -> Any:
 @mutant("the cursor moves where nothing was evaluated", StepWalk, "ask_rules")
 def _(original: Any) -> Any:
     def skip(self: StepWalk, step: StepRecord, *, late: bool) -> bool:
-        if self.leased.deaths:  # somebody has died here: let it be
+        if self.leased.deaths:  # an earlier holder died here: skip it
             return True
         return bool(original(self, step, late=late))
 
@@ -308,7 +308,7 @@ def _(original: Any) -> Any:
 
 
 @mutant(
-    "whoever is told of a finding does what it asks for",
+    "every receiver of a finding performs its actions",
     OutcomesInIndex,
     "claim",
     "actions and alerts",

@@ -12,7 +12,7 @@ from itertools import count
 
 @dataclass(eq=False)
 class Message:
-    """A message in the queue: hidden while it is on its way, or with somebody."""
+    """A message in the queue: hidden while it is delayed, or being handled."""
 
     id: str
     body: str
@@ -89,7 +89,7 @@ class MemoryQueue:
         return received
 
     def delete(self, receipt: str) -> None:
-        """Whoever had the message is done with it, also if it has been seen by somebody else since."""
+        """The receiver has handled the message, even if it was delivered again since."""
         self._messages.pop(self._by_receipt[receipt].id, None)
 
     def show_again(self, receipt: str, after: float) -> None:

@@ -182,7 +182,7 @@ class Scheduler:
             self.note("refused", actor.name, port, method.__name__)
             raise _failure(port)
         result = method(*arguments, **named)
-        if fault == "repeated":  # a repeated lease seems to be somebody else's
+        if fault == "repeated":  # a repeated lease seems to belong to another holder
             self.counts["deaths"] += 1
             self.note("repeated", actor.name, port, method.__name__)
             result = method(*arguments, **named)

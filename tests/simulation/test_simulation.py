@@ -18,7 +18,7 @@ from tests.simulation.state_machine import DEFINITION, TaskFailed, execute
 from tests.simulation.trainings import scenarios
 
 ROOT = Path(__file__).parents[2]
-# Each of these broke a promise once. What was wrong then is told by the tests of `functions`.
+# Each of these broke a promise once. The tests of `functions` describe the defects.
 ONCE_BROKEN = {
     "one worker, goes on": (242, 506, 726, 1518, 1529, 2295),
     "one worker, ends": (5193, 5248, 9956),

@@ -115,7 +115,7 @@ class Training:
 
     @cached_property
     def changing_rules(self) -> Writers:
-        """What somebody puts who changes the rules meanwhile."""
+        """The rules file of a change during the training."""
         if not self.rules_change:
             return ()
         versions = (self.rules, *self.rules_change)

@@ -59,7 +59,7 @@ def held_at(step: int) -> dict[str, Any]:
 
 
 class EndlessHistory:
-    """A step index that tells of every step up to a distant one, and counts what it is asked."""
+    """A step index with every step up to a distant one, which counts its queries."""
 
     def __init__(self, layouts: Mapping[str, Layout]):
         self._layouts = layouts

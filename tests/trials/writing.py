@@ -21,7 +21,7 @@ GLOBAL = ModeKeys.GLOBAL
 
 
 class StoppedClock:
-    """A clock that only moves when somebody sleeps, and lets things happen meanwhile."""
+    """A clock that moves only during a sleep, when other things may happen."""
 
     def __init__(self, *happenings: Any):
         self.time = 0.0

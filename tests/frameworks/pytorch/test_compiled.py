@@ -85,7 +85,7 @@ def with_compiled_update(hook, optimizer, model, criterion):
     return step
 
 
-WHOLE_STEPS = since("2.2", "2.1 compiles a module anew whenever somebody hooks it")
+WHOLE_STEPS = since("2.2", "2.1 compiles a module again for each new hook")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a custom rule answers is data from anybody: all of it makes sense, or none of it counts."""
+"""The answer of a custom rule is untrusted data: all of it is valid, or none of it counts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ REFUSED = {
     "details that go too deep": found(details={"a": DEEP}),
     "details that are too many": found(details={"a": [0] * 3000}),
     "a name in the details that is no text": found(details={1: 2}),
-    "memory of somebody else": {"steps": [at(3)], "state": {"key": "state/builtin/x/1.state"}},
+    "the state of another rule": {"steps": [at(3)], "state": {"key": "state/builtin/x/1.state"}},
     "memory above its folder": {"steps": [at(3)], "state": {"key": f"{KEY}/../other"}},
     "memory in two places": {"steps": [at(3)], "state": {"key": KEY, "inline": ""}},
     "memory that is too large": {

@@ -1,4 +1,4 @@
-"""What is told to the world: by schema, by size, with the same id for the same cause."""
+"""Published events: their schema, their size, and one id for one cause."""
 
 import json
 from dataclasses import replace

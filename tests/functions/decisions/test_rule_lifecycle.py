@@ -1,4 +1,4 @@
-"""Issues open, stay open and are resolved; statuses change as SageMaker's do; each is told once."""
+"""Issues open, stay open and are resolved; statuses change as SageMaker's do; each is published once."""
 
 from dataclasses import replace
 

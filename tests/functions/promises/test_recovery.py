@@ -239,7 +239,7 @@ def test_what_cannot_be_read_for_a_moment_is_not_taken_as_unreadable(small):
 
 
 def collections_that_come_last() -> tuple[SmallWorld, str]:
-    """A stack whose run has saved an failing step and ended, and what S3 tells of its collections file."""
+    """A stack whose run has saved a failing step and ended, and S3's notification of its collections file."""
     small = SmallWorld(EXPLODING)
     worker = Saver(small.place()).begin()
     (message,) = small.bucket.hold_back()

@@ -44,7 +44,7 @@ class _Refreshing(ContextDecorator, Generic[Trials]):
 
 
 def parse_list_from_str(arg: str | Iterable[str] | None, delimiter: str = ",") -> list[str]:
-    """The parts of "a,b", as they stand; a list stays one, and None or "" are the empty list."""
+    """Return the parts of "a,b" unchanged; a list is returned as it is, None and "" as the empty list."""
     if arg is None or arg == "":
         return []
     if isinstance(arg, str):

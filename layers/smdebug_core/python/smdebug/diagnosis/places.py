@@ -31,7 +31,7 @@ def is_same(layer: str, other: str) -> bool:
 
 
 def comes_first(layer: str, other: str, order: Sequence[str]) -> bool | None:
-    """Return whether `layer` comes before `other` in the model; None if `order` does not tell."""
+    """Return whether `layer` comes before `other` in the model; None if `order` has not both."""
     first, second = _place(layer, order), _place(other, order)
     return None if first is None or second is None else first < second
 

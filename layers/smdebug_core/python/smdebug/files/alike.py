@@ -73,7 +73,7 @@ def _with_head(head: bytes, says: IndexFile, checksums: list[bytes], file: str) 
 def _is_independent(tail: bytes, says: IndexFile, checksums: list[bytes]) -> bool:
     """Whether the tail means the same after any head, with a checksum for each tensor or for none."""
     if (tuple(map(int, checksums)) or None) != says.crcs:
-        return False  # some have none, or what looks like one belongs to no tensor
+        return False  # some have none, or a match belongs to no tensor
     try:
         alone = parse_index(_SOME_HEAD + tail, file="e")
     except IndexReaderException:

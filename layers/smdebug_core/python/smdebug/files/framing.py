@@ -36,13 +36,13 @@ class EncodedRecord(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def header(length: int) -> bytes:
-    """What stands before a payload of that length."""
+    """Return the header of a payload of that length."""
     word = _uint64(length)
     return word + _uint32(masked(extend(word)))
 
 
 def footer(crc: int, checksum: Checksum) -> bytes:
-    """What stands behind a payload of that checksum."""
+    """Return the footer of a payload with that checksum."""
     if checksum == "constant":
         return CONSTANT_FOOTER
     if checksum == "tfrecord":

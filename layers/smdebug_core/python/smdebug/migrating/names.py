@@ -1,4 +1,4 @@
-"""What a name in the code stands for: the import it comes from, or the value assigned to it."""
+"""The meaning of a name in the code: the import that it comes from, or the value assigned to it."""
 
 from __future__ import annotations
 

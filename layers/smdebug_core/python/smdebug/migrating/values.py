@@ -1,4 +1,4 @@
-"""Values that can be read off the code: literals, and names that stand for literals."""
+"""Values that the code shows: literals, and names bound to literals."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def waiting_share(trial: Trial) -> float | None:
 
 
 def _place(name: str) -> int:
-    """Return where a metric stands on the page: time first, GPUs last."""
+    """Return the position of a metric on the page: time first, GPUs last."""
     return next((at for at, (_, known, _) in enumerate(_METRICS) if known == name), len(_METRICS))
 
 

@@ -87,7 +87,7 @@ def as_finding(
 def as_findings(
     evidence: Any, *, names_a_tensor: Callable[[str], bool] = lambda name: False
 ) -> list[Finding]:
-    """Return `self.findings` as a list of findings, in their order; a single one may stand alone."""
+    """Return `self.findings` as a list of findings, in order; a single finding needs no list."""
     if evidence is None:
         return []
     if isinstance(evidence, (Finding, str, Mapping)):

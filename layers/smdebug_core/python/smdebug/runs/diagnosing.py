@@ -108,7 +108,7 @@ def issues_of(trial: Trial, results: Iterable[RuleResult]) -> list[Issue]:
 
 
 def layers_in_order(trial: Trial) -> tuple[str, ...]:
-    """Return the layers of the model from input to output, as far as the run tells."""
+    """Return the layers of the model from input to output, as far as the run shows them."""
     try:
         observations = trial.observations
         if not observations.exist:

@@ -24,7 +24,7 @@ Rules = Sequence[RequestedRule] | Callable[[Trial], Sequence[RequestedRule]] | N
 
 
 class State(Enum):
-    """What a run is doing, as far as its files tell."""
+    """The state of a run, as far as its files show it."""
 
     AWAITED = "waiting for the first step"
     CATCHING_UP = "reading"

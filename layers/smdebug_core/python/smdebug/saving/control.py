@@ -1,4 +1,4 @@
-"""Stop requests: one object beside the run, which the hook looks for at save steps.
+"""Stop requests: one object beside the run, which the hook checks for at save steps.
 
     <run>/control/stop    {"reason": "…", "finding_id": "…", "stop_at_step": 500}
 

@@ -61,7 +61,7 @@ class LossTerms:
 
 
 def _copied(adapter: FrameworkAdapter, value: Any) -> Array:
-    """Return the values of the first rows, which nobody changes."""
+    """Return the values of the first rows, in memory that does not change later."""
     shape = getattr(value, "shape", None)
     array = adapter.to_array(value[:MAX_ROWS] if shape and shape[0] > MAX_ROWS else value)
     return array.copy() if array.flags.writeable or not array.flags.owndata else array

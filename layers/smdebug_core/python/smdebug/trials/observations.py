@@ -367,7 +367,7 @@ def _checked_series(content: NDArray[Any], place: str) -> NDArray[np.float64]:
 
 
 def _series(name: str, rows: NDArray[np.float64]) -> Series:
-    """The rows in order; of a step that several rows tell of, the last one counts."""
+    """The rows in order; if several rows describe a step, the last one counts."""
     last = {int(step): place for place, step in enumerate(rows[:, 0])}
     rows = rows[[last[step] for step in sorted(last)]]
     known = {mode.value: mode for mode in ModeKeys}

@@ -14,7 +14,7 @@ from smdebug.ui.glance import Glance
 from smdebug.ui.places import FoundRun
 
 EVERY = 5.0
-"""Seconds between two looks at the list of runs while a page shows it."""
+"""Seconds between two readings of the list of runs while a page shows it."""
 _SCHEME = "s3://"
 
 
