@@ -74,6 +74,11 @@ def test_a_thread_that_exits_does_not_end_the_process(tmp_path):
     assert (done.returncode, has_ended(tmp_path)) == (0, True)
 
 
+def test_what_sys_exit_raises_is_called_as_ever(tmp_path):
+    done = run(tmp_path, "try: sys.exit(4)\nexcept SystemExit as e: print(type(e).__name__, e)")
+    assert "SystemExit 4" in done.stdout
+
+
 def test_other_wrappers_of_sys_exit_still_see_the_call(tmp_path):
     wrapped = """
 ours = sys.exit

@@ -71,6 +71,10 @@ class _Exit(SystemExit):
         _code.__set__(self, code)
 
 
+# What `sys.exit` raises is called so in tracebacks and messages.
+_Exit.__name__ = _Exit.__qualname__ = SystemExit.__name__
+
+
 class RunEndedExit(RunEnded, _Exit):
     """A `RunEnded` that ends a script with its message and exit code 1 unless it is caught."""
 
