@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,13 +27,16 @@ from smdebug.service.client import connect
 from smdebug.service.live_checks import check_deployment
 from tests.smoke.runs import SmokeFailed, three_runs
 
-_SWEPT_WITHIN = 900.0
+_SWEPT_WITHIN = 1500.0
+_EVENTS_WITHIN = 420.0  # seconds: S3 takes about five minutes until a bucket sends events
+_BOOTSTRAPPED = "/cdk-bootstrap/hnb659fds/version"
 
 
 class Smoke:
     """One stack, deployed and destroyed."""
 
-    def __init__(self, cdk: str, name: str):
+    def __init__(self, cdk: str, name: str, region: str):
+        self.region = region
         self._cdk = ["npx", "--yes", f"aws-cdk@{cdk}"]
         self.name = name
         self.buckets: set[str] = set()
@@ -54,10 +58,29 @@ class Smoke:
         self._run("destroy", settings, "--force")
 
     def _run(self, command: str, settings: dict[str, str], *options: str) -> None:
-        context = [f"-c{name}={value}" for name, value in {"stack": self.name, **settings}.items()]
+        given = {"stack": self.name, **settings}
+        context = [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
         print(f"\n== cdk {command} {' '.join(context)}", flush=True)
         whole = [*self._cdk, command, self.name, *context, *options]
-        subprocess.run(whole, cwd=ROOT, check=True)
+        # boto3 and the CDK look for the region in different places.
+        region = {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
+        subprocess.run(whole, cwd=ROOT, check=True, env={**os.environ, **region})
+
+
+def not_ready(cdk: str, stack: str) -> str:
+    """Return why nothing can be deployed here, and what to do; empty if it can be."""
+    parameters, stacks = boto3.client("ssm"), boto3.client("cloudformation")
+    try:
+        parameters.get_parameter(Name=_BOOTSTRAPPED)
+    except parameters.exceptions.ParameterNotFound:
+        return (
+            "The account and region are not prepared for the CDK: run "
+            f"`npx --yes aws-cdk@{cdk} bootstrap` once."
+        )
+    with suppress(stacks.exceptions.ClientError):  # there is none of that name
+        stacks.describe_stacks(StackName=stack)
+        return f"The stack {stack} exists: destroy it, or name another one with --stack."
+    return ""
 
 
 def wait_until_well(stack: str) -> None:
@@ -81,7 +104,10 @@ def run(smoke: Smoke) -> None:
     s3.head_bucket(Bucket=outputs["Bucket"])  # it is kept, and so is the table
     boto3.client("dynamodb").describe_table(TableName=outputs["StepIndex"])
     take_over(outputs["Bucket"], s3, boto3.client("sqs"))
+    taken_over = time.monotonic()
     smoke.deploy(bucket=outputs["Bucket"], removal_policy="destroy")
+    # A run of which no file was ever notified is not known, so nothing would look for it.
+    time.sleep(max(0.0, taken_over + _EVENTS_WITHIN - time.monotonic()))
     three_runs(connect(smoke.name), outputs["Bucket"], "second", s3)
     smoke.destroy(bucket=outputs["Bucket"], removal_policy="destroy")
 
@@ -112,14 +138,19 @@ def main() -> None:
     arguments = parser.parse_args()
     if shutil.which("npx") is None:
         sys.exit("The CDK CLI needs npx, which comes with Node.js 22 or newer.")
+    region = os.environ.get("AWS_REGION") or boto3.session.Session().region_name
+    if not region:
+        sys.exit("No region is set: export AWS_REGION, such as us-east-1.")
+    boto3.setup_default_session(region_name=region)
+    if problem := not_ready(arguments.cdk, arguments.stack):
+        sys.exit(problem)
     identity = boto3.client("sts").get_caller_identity()
-    region = boto3.session.Session().region_name
     print(
         f"Account {identity['Account']} in {region}, as {identity['Arn']}: stack {arguments.stack}"
     )
     if not arguments.yes and input("Deploy and destroy there? [y/N] ").strip().lower() != "y":
         sys.exit("Nothing was done.")
-    smoke = Smoke(arguments.cdk, arguments.stack)
+    smoke = Smoke(arguments.cdk, arguments.stack, region)
     try:
         run(smoke)
     except BaseException:
@@ -127,8 +158,10 @@ def main() -> None:
             kept = ", ".join(sorted(smoke.buckets | smoke.tables))
             print(f"The stack {smoke.name} is kept, and {kept or 'nothing else'}.")
         else:
-            smoke.destroy()
-            delete_kept(smoke)
+            try:
+                smoke.destroy()
+            finally:
+                delete_kept(smoke)
         raise
     delete_kept(smoke)
     print("\nEverything held, and nothing is left.")

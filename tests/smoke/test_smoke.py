@@ -54,7 +54,7 @@ def test_what_the_stacks_leave_is_deleted(monkeypatch: pytest.MonkeyPatch):
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        smoke = on_aws.Smoke("2.1", "mine")
+        smoke = on_aws.Smoke("2.1", "mine", "eu-west-1")
         smoke.buckets, smoke.tables = {"left", "gone"}, {"left", "gone"}
         on_aws.delete_kept(smoke)
         assert s3.list_buckets()["Buckets"] == []
@@ -74,9 +74,31 @@ def test_it_needs_npx_and_says_so():
 
 
 def test_each_command_of_the_cdk_names_the_stack_and_its_settings(monkeypatch: pytest.MonkeyPatch):
-    commands = []
-    monkeypatch.setattr(on_aws.subprocess, "run", lambda command, **_: commands.append(command))
-    on_aws.Smoke("2.1", "mine").destroy(bucket="b")
-    assert commands == [
-        ["npx", "--yes", "aws-cdk@2.1", "destroy", "mine", "-cstack=mine", "-cbucket=b", "--force"]
-    ]
+    commands, regions = [], set()
+
+    def run(command, *, env, **_):
+        commands.append(command)
+        regions.update((env["AWS_REGION"], env["AWS_DEFAULT_REGION"]))
+
+    monkeypatch.setattr(on_aws.subprocess, "run", run)
+    on_aws.Smoke("2.1", "mine", "eu-west-1").destroy(bucket="b")
+    # The CDK takes `-cstack=mine` for six options of one letter.
+    context = ["-c", "stack=mine", "-c", "bucket=b"]
+    assert commands == [["npx", "--yes", "aws-cdk@2.1", "destroy", "mine", *context, "--force"]]
+    assert regions == {"eu-west-1"}
+
+
+def test_an_account_that_is_not_prepared_is_told_before_anything_is_deployed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        assert "aws-cdk@2.1 bootstrap" in on_aws.not_ready("2.1", "mine")
+        version = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "21", "Type": "String"}
+        boto3.client("ssm").put_parameter(**version)
+        assert on_aws.not_ready("2.1", "mine") == ""
+        template = '{"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}'
+        boto3.client("cloudformation").create_stack(StackName="mine", TemplateBody=template)
+        assert "The stack mine exists" in on_aws.not_ready("2.1", "mine")
