@@ -211,7 +211,7 @@ def wanted_rules(
         names = list(rules_in_file(rule_file))
     if not names:
         if settings:
-            raise click.UsageError("--set requires --rule: for which rule is it?")
+            raise click.UsageError("--set requires --rule: name the rule that has the parameter")
         return list(configurations(trial, None))
     sets = [name for name in names if name.lower() in SET_NAMES]
     names = [name for name in names if name not in sets]

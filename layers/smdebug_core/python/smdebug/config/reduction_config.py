@@ -148,8 +148,8 @@ def _reduction(spelling: str, of_abs: bool) -> Reduction:
         name = name.removesuffix("_norm")
     if name not in ALLOWED_REDUCTIONS and name not in ALLOWED_NORMS:
         raise SMDebugValueError(
-            f"{spelling!r} is not a reduction; there are "
-            f"{', '.join(ALLOWED_REDUCTIONS + ALLOWED_NORMS)}, and abs_ before any of them"
+            f"{spelling!r} is not a reduction. Known are "
+            f"{', '.join(ALLOWED_REDUCTIONS + ALLOWED_NORMS)}, each also with the prefix abs_"
         )
     return Reduction(name, of_abs)
 

@@ -145,7 +145,7 @@ class SaveConfig:
         schedule = self.mode_save_configs.get(mode)
         if schedule is None:
             raise SMDebugValueError(
-                f"{self!r} says nothing about mode {getattr(mode, 'name', mode)}. Set it with "
+                f"{self!r} has no setting for mode {getattr(mode, 'name', mode)}. Set it with "
                 "set_save_config, or fill it with merge_default_save_config."
             )
         return schedule
@@ -261,7 +261,9 @@ class UnknownMode(SMDebugValueError, KeyError):
 
 def _check(mode: object, schedule: object) -> None:
     if not isinstance(mode, ModeKeys):
-        raise SMDebugValueError(f"A save config is asked by mode (smdebug.modes), not by {mode!r}")
+        raise SMDebugValueError(
+            f"Index a save config with a mode (smdebug.modes), not with {mode!r}"
+        )
     if schedule is not None and not isinstance(schedule, SaveConfigMode):
         raise SMDebugValueError(
             f"The save config of mode {mode.name} must be a SaveConfigMode, not {schedule!r}"

@@ -120,7 +120,7 @@ def _numbers_in(array: Any, wanted: Sequence[str]) -> Array:
     values = np.asarray(array)
     if values.dtype.kind not in "biufc" and not _is_small_float(values.dtype):
         raise SMDebugTypeError(
-            f"There is no {', '.join(wanted)} of {values.dtype} values: they are no numbers"
+            f"There is no {', '.join(wanted)} of {values.dtype} values: they are not numbers"
         )
     if values.size == 0:
         raise SMDebugValueError(

@@ -24,7 +24,7 @@ def checked_prefix(prefix: str) -> str:
     """`prefix`, if keys can begin with it. It may be empty, and may end in the middle of a name."""
     folder, slash, _ = prefix.rpartition("/")
     if problem := _problem_of_text(prefix) or (slash and _problem_of_path(folder)):
-        raise SMDebugValueError(f"{prefix!r} cannot be where keys begin: {problem}")
+        raise SMDebugValueError(f"{prefix!r} cannot be the prefix of keys: {problem}")
     return prefix
 
 
@@ -50,7 +50,7 @@ def checked_span(span: ByteSpan | None) -> ByteSpan | None:
     """`span`, if it goes forward from a place that exists."""
     if span is not None and not 0 <= span.start <= span.stop:
         raise SMDebugValueError(
-            f"Bytes {span.start} to {span.stop} are no span: it begins at 0 or later and ends behind that"
+            f"Bytes {span.start} to {span.stop} are not a span: it begins at 0 or later, and ends later"
         )
     return span
 

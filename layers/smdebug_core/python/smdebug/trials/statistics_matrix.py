@@ -37,7 +37,7 @@ class StatisticsMatrix:
         place = COLUMN.get(statistic)
         if place is None:
             raise SMDebugValueError(
-                f"{statistic!r} is no statistic. There are {', '.join(self.columns)}"
+                f"{statistic!r} is not a statistic. Known are {', '.join(self.columns)}"
             )
         return self.values[:, place]
 

@@ -143,7 +143,7 @@ class Statistics:
         place = COLUMN.get(statistic)
         if place is None:
             raise SMDebugValueError(
-                f"{statistic!r} is no statistic. There are {', '.join(COLUMNS)}"
+                f"{statistic!r} is not a statistic. Known are {', '.join(COLUMNS)}"
             )
         start, stop = self._places(first, last)
         low = self._low[start:stop, :, place]
