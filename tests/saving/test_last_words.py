@@ -114,3 +114,30 @@ def test_other_workers_say_nothing(capsys):
     for hook in reversed(hooks):
         hook.close()
     assert capsys.readouterr().out.count("Next: smdebug evaluate") == 1
+
+
+def test_under_the_default_plan_nothing_recorded_is_said_with_what_to_record(capsys):
+    with smdebug.Hook("run") as hook:
+        for _ in range(3):
+            with hook.step(modes.TRAIN):
+                pass
+    said = capsys.readouterr().out
+    assert "in 3 steps no number and no tensor was recorded" in said
+    assert 'hook.record("loss", loss)' in said
+    assert "collections" not in said
+
+
+def test_predictions_alone_have_no_loss_to_miss(capsys):
+    with smdebug.Hook("run") as hook, hook.step(modes.PREDICT):
+        hook.record("predictions", np.ones(3))
+    assert "No loss" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("chosen", [{}, {"include_collections": ["gradients"]}])
+def test_a_rule_that_does_not_exist_draws_one_warning_and_ends_nothing(capsys, chosen):
+    with smdebug.Hook("run", rules=["VanishingGradiant", "MyOwnRule"], **chosen) as hook:
+        train(hook, 3)
+    said = capsys.readouterr().out
+    assert said.count("There is no rule VanishingGradiant. Did you mean VanishingGradient?") == 1
+    assert "MyOwnRule" not in said
+    assert "Saved 3 of 3 steps" in said or "gradients" in said

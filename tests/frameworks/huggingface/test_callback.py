@@ -48,7 +48,8 @@ def train(tmp_path, callback=None, *, model=None, steps=3, evaluate=False, **mor
         eval_dataset=Texts(),
         callbacks=[callback] if callback else [],
     )
-    trainer.train()
+    if steps:
+        trainer.train()
     if evaluate:
         trainer.evaluate()
     return trainer
@@ -203,3 +204,13 @@ def test_a_callback_that_is_told_what_to_save_saves_that_alone(run, tmp_path):
     train(tmp_path, callback)
     callback.close()
     assert not smd.create_trial(str(run)).tensor_names(regex="^smdebug/")
+
+
+def test_a_model_that_is_evaluated_and_never_trained_is_watched(run, tmp_path, capfd):
+    callback = Callback(str(run))
+    train(tmp_path, callback, steps=0, evaluate=True)
+    callback.close()
+    trial = smd.create_trial(str(run))
+    assert trial.series("loss").of(smd.modes.EVAL).mode_steps.tolist() == [0, 1]
+    assert trial.statistics(0).of("outputs").names
+    assert "No loss" not in capfd.readouterr().out

@@ -7,8 +7,9 @@ from typing import Any
 
 from smdebug.config import json_config
 from smdebug.config.constants import CONFIG_RULES_KEY
-from smdebug.config.unknown_names import did_you_mean, unknown_names
+from smdebug.config.unknown_names import unknown_names
 from smdebug.exceptions import SMDebugValueError
+from smdebug.saving.rules_of_run import unknown_rules
 
 
 def check_configuration(described: Mapping[str, Any]) -> None:
@@ -26,18 +27,4 @@ def check_file(path: str) -> None:
 
 def _unknown_rules(described: Mapping[str, Any]) -> list[str]:
     rules = described.get(CONFIG_RULES_KEY)
-    if not rules:
-        return []
-    from smdebug.rules.generic import every_rule
-    from smdebug.service.rules_file import parse_rules
-
-    built_in = every_rule()
-    known = {name.lower() for entry in built_in.values() for name in (entry.name, *entry.aliases)}
-    unknown = [
-        rule.rule
-        for rule in parse_rules({CONFIG_RULES_KEY: rules}, file=CONFIG_RULES_KEY)
-        if rule.source is None and rule.rule.lower() not in known
-    ]
-    # A deployed debugger may have rules of its own, so a name without resemblance is left to it.
-    meant = [(name, did_you_mean(name, built_in)) for name in unknown]
-    return [f"There is no rule {name}.{hint}" for name, hint in meant if hint]
+    return unknown_rules({CONFIG_RULES_KEY: rules}, CONFIG_RULES_KEY) if rules else []

@@ -31,6 +31,9 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     ends; `callback.stopped` has the reason. The run ends with `callback.close()`, or with the process.
     """
 
+    if_no_loss = (
+        'return it from the model, as "loss"; models of transformers do if a batch has labels'
+    )
     _handles: tuple[Any, ...] = ()
     _noted: Any = None  # the model whose training's arguments were noted
 
@@ -40,6 +43,11 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
         self.hook.close()
 
     # What the Trainer calls
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Watch the model before it is trained: it may be evaluated only."""
+        if self.model is None:
+            self._watch(given.get("model"))
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         model = given.get("model")
@@ -74,6 +82,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
     def _watch(self, model: Any) -> None:
         if not self.watch_model(model):
             return
+        self.hook.begin_steps_by_hand()
         self._unhook()
         own = unwrapped(model)
         self._handles = (

@@ -40,6 +40,8 @@ class Callback(AroundHook, LightningCallback):  # type: ignore[misc]
     ends with `callback.close()`, or with the process.
     """
 
+    if_no_loss = "return it from training_step and validation_step"
+
     @cached_property
     def _logged_in(self) -> dict[str, bool]:
         """Whether each name was first logged by a step of the training."""

@@ -68,6 +68,7 @@ class Hook(FrameworkHook):
 
     adapter = MXNetAdapter()
     if_no_step = "register the net before it is trained: hook.register_block(net)"
+    if_no_loss = "register it: hook.register_block(loss)"
     takes_over = True
     observes = True
     saved_by_default = DEFAULT_INCLUDE_COLLECTIONS

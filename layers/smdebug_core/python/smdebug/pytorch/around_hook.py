@@ -28,6 +28,9 @@ class CallbackOptions(TorchOptions):
 class AroundHook:
     """A callback that drives a hook."""
 
+    if_no_loss = ""
+    """What to do if a run has ended without a loss."""
+
     @takes(CallbackOptions)
     def __init__(self, options: CallbackOptions):
         super().__init__()
@@ -37,6 +40,8 @@ class AroundHook:
         else:
             self.hook = Hook(**options.as_arguments())
             self.hook.observes = True
+        self.hook.if_no_step = "pass the callback to the Trainer: Trainer(…, callbacks=[callback])"
+        self.hook.if_no_loss = self.if_no_loss
         self._arguments: dict[str, Any] | None = None
         self.stopped: TrainingStopped | None = None
         self.model: Any = None

@@ -240,6 +240,10 @@ class Hook(FrameworkHook):
         self._by_hand = True
         self._next_step(mode, self._is_in_graph)
 
+    def begin_steps_by_hand(self) -> None:
+        """Let no forward begin a step: `begin_step` does, from the first one on."""
+        self._by_hand = True
+
     def end_step(self, *, interrupted: bool = False) -> None:
         """End the step: what was recorded is handed over, marked if the step was interrupted."""
         self._finish_step()

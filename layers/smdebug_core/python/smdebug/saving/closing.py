@@ -122,6 +122,7 @@ class EndOfRun:
             collections=hook.include_collections,
             saw_a_loss=_saw_a_loss(hook, writer),
             missed_the_optimizer=_missed_the_optimizer(hook),
+            by_default=recorder.capture.observer is not None,
         )
         has_failed = outcome is not None and (outcome.lost or outcome.refused)  # which was logged
         if not has_failed:
@@ -140,6 +141,9 @@ def _saw_a_loss(hook: EndingHook, writer: RunWriter | None) -> bool:
     """Return whether a loss was recorded at any step, or none is expected."""
     if CollectionKeys.LOSSES not in hook.include_collections or writer is None:
         return True
+    steps = hook.recorder.clock.mode_steps
+    if steps.get(ModeKeys.PREDICT) == steps[ModeKeys.GLOBAL]:
+        return True  # all steps were predictions, which have no loss
     observer = hook.recorder.capture.observer
     series = set() if observer is None else observer.observations.series_names
     losses = writer.collections.get(CollectionKeys.LOSSES).tensor_names

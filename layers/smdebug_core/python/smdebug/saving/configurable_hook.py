@@ -242,8 +242,8 @@ class ConfigurableHook(singleton.AnyHook):
         writer = self._run_writer(num_workers)
         if self._rules is not None and is_chief and not self.dry_run:
             writer.write_rules(self._rules)
-            if not isinstance(plan, default_plan.DefaultPlan):
-                warn_of_rules(self._rules, self.include_collections)
+            is_default = isinstance(plan, default_plan.DefaultPlan)
+            warn_of_rules(self._rules, None if is_default else self.include_collections)
         if is_chief and not self.dry_run:
             self.origin.begin(self._storage, writer.attempt)
             if self.options.evaluate:
@@ -361,11 +361,12 @@ class ConfigurableHook(singleton.AnyHook):
         return StopCheck(StopWatch(control, self.agree), lambda: self.on_stop)
 
 
-def warn_of_rules(rules: bytes, saved: Iterable[str]) -> None:
-    """Log each rule that will find nothing to check among the saved collections."""
-    from smdebug.saving.rules_of_run import rules_without_tensors  # most hooks have no rules
+def warn_of_rules(rules: bytes, saved: Iterable[str] | None) -> None:
+    """Log each rule that does not exist, or that will find nothing to check among the collections."""
+    from smdebug.saving import rules_of_run  # most hooks have no rules
 
-    for sentence in rules_without_tensors(rules, saved):
+    without = [] if saved is None else rules_of_run.rules_without_tensors(rules, saved)
+    for sentence in [*rules_of_run.unknown_rules(rules), *without]:
         get_logger().warning("%s", sentence)
 
 

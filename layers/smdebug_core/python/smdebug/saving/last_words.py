@@ -22,6 +22,8 @@ class Saved:
     collections: Sequence[str] = ()
     saw_a_loss: bool = True
     missed_the_optimizer: bool = False
+    by_default: bool = False
+    """Whether the default plan chose what to save."""
 
 
 def closing_line(saved: Saved) -> str:
@@ -39,6 +41,12 @@ def problems(saved: Saved, *, if_no_step: str, if_no_loss: str, if_no_optimizer:
     if not saved.steps:
         return [f"Nothing was saved to {short(saved.place)}, because no step began: {if_no_step}"]
     if not saved.saved_steps:
+        if saved.by_default:
+            steps = _counted(saved.steps, "step")
+            return [
+                f"Nothing was saved to {short(saved.place)}: in {steps} no number and no tensor was "
+                f"recorded. For the loss, {if_no_loss}"
+            ]
         named = ", ".join(sorted(saved.collections))
         return [
             f"Nothing was saved to {short(saved.place)}: in {_counted(saved.steps, 'step')} no tensor of "

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
+from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.service.records import RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE, in_our_form, parse_rules
@@ -55,6 +56,24 @@ def rules_without_tensors(rules_file: bytes, saved: Iterable[str]) -> list[str]:
                 f'hook does not save. Add include_collections=["{entry.collections[0]}"]'
             )
     return sentences
+
+
+def unknown_rules(rules: Any, file: str = "rules") -> list[str]:
+    """Return a sentence for each rule whose name resembles that of a built-in one, and that has no source.
+
+    A deployed debugger may have rules of its own, so a name without resemblance is left to it.
+    """
+    from smdebug.rules.generic import every_rule
+
+    built_in = every_rule()
+    known = {name.lower() for entry in built_in.values() for name in (entry.name, *entry.aliases)}
+    unknown = [
+        rule.rule
+        for rule in parse_rules(rules, file=file)
+        if rule.source is None and rule.rule.lower() not in known
+    ]
+    meant = [(name, did_you_mean(name, built_in)) for name in unknown]
+    return [f"There is no rule {name}.{hint}" for name, hint in meant if hint]
 
 
 def _as_json(content: Any) -> bytes:

@@ -43,6 +43,7 @@ class TensorflowBaseHook(FrameworkHook):
 
     adapter = TensorflowAdapter()
     if_no_step = "pass the hook to the training, such as model.fit(…, callbacks=[hook])"
+    if_no_loss = "compile the model with a loss; in a loop with a tape, call tape.gradient(loss, …)"
     takes_over = True
     saved_by_default = TF_DEFAULT_SAVED_COLLECTIONS
 

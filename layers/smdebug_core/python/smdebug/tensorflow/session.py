@@ -43,6 +43,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
     """
 
     if_no_step = "pass the hook to the session: MonitoredSession(hooks=[hook])"
+    if_no_loss = "add it to the graph's losses: tf.compat.v1.losses.add_loss(loss)"
     observes = True
 
     def set_up(self, options: HookOptions) -> None:
