@@ -11,6 +11,7 @@ Each step is evaluated once, in order. Nothing here waits.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -106,7 +107,7 @@ class Following:
         ended = self.trial.loaded_all_steps
         if ended:  # steps may have come before the end and after the question
             known = self.trial.steps()
-        steps = [step for step in known if step > self.last_step]
+        steps = known[bisect_right(known, self.last_step) :]
         chosen = steps if most_steps is None else steps[:most_steps]
         for step in chosen:
             for rule in self._followed:

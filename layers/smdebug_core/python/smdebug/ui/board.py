@@ -229,7 +229,7 @@ class Board:
 
     def _advance(self, run_id: str) -> float:
         reader, row = self.reader(run_id), self.row(run_id)
-        if reader is None or row is None:
+        if reader is None or row is None or row.glance.state == "gone":
             return _FOLDER_EVERY
         is_behind = reader.is_behind and not reader.error
         every = _BUCKET_EVERY if row.is_remote else _FOLDER_EVERY

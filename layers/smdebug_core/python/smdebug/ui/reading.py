@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from smdebug.diagnosis import Issue
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
@@ -304,7 +303,7 @@ class RunReader:
             self.version += 1
 
     def _count_through(self, step: int) -> int:
-        return int(np.searchsorted(self.steps, step, side="right")) if self.steps else 0
+        return bisect_right(self.steps, step)
 
 
 def is_of_observations(name: str) -> bool:
