@@ -113,7 +113,7 @@ def test_the_callers_dictionary_is_left_alone():
 
 
 def test_modes_are_mode_keys_and_values_are_schedules():
-    with pytest.raises(SMDebugValueError, match="by mode"):
+    with pytest.raises(SMDebugValueError, match="with a mode"):
         SaveConfig({"TRAIN": SaveConfigMode()})
     with pytest.raises(SMDebugValueError, match="TRAIN"):
         SaveConfig({ModeKeys.TRAIN: 5})
