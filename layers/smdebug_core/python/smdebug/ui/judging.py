@@ -82,6 +82,8 @@ class Judge:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     text=True,
+                    # The same modules, also where a program or a test has added their folders.
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                     start_new_session=True,  # Ctrl-C ends the server, which ends this
                 )
             return self._process
