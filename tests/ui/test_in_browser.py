@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from smdebug import modes
 from tests.reports.browser import Tab
 from tests.ui.written_runs import WrittenRun
 
@@ -23,6 +25,8 @@ def until(tab, condition):
         found = tab.value(condition)
         if found:
             return found
+        broken = [text for text in tab.complaints if "exceptionThrown" in text or "Error" in text]
+        assert not broken, broken[0]
         time.sleep(0.05)
     raise AssertionError(f"{condition}: {tab.value('document.body.innerText')[:2000]}")
 
@@ -40,9 +44,11 @@ def page(serve, tmp_path):
         client = serve(tmp_path)
         rows = {row["name"]: row["id"] for row in client.get("/api/runs")["runs"]}
         address = f"{client.server.address}{hash.format(**rows)}"
-        tab = Tab(address, ready=ready, **options).__enter__()
+        tab = Tab(address, ready="true", **options).__enter__()
         tabs.append(tab)
-        tab.rows = rows
+        until(tab, ready)
+        tab.rows, tab.client = rows, client
+        tab.restart = lambda port: serve(tmp_path, port=port)
         return tab
 
     yield opened
@@ -205,4 +211,115 @@ def test_a_thousand_rows_are_drawn_as_few(page, tmp_path):
     tab.value("document.querySelector('input[type=search]').value = 'run-77'")
     tab.value("document.querySelector('input[type=search]').dispatchEvent(new Event('input'))")
     until(tab, "document.querySelectorAll('tbody a').length === 11")
+    assert tab.complaints == []
+
+
+def test_configuration_and_tags_are_columns_and_choices(page, tmp_path):
+    for rate, tag in ((0.1, "sweep"), (0.01, "base")):
+        WrittenRun(tmp_path / f"lr-{rate}", config={"lr": rate, "seed": 1}, tags=tag).write(
+            3, end=True
+        )
+    tab = page("#/?sort=%3Dlr")
+    until(tab, "document.querySelectorAll('tbody a').length === 2")
+    names = "[...document.querySelectorAll('tbody a')].map(a => a.textContent).join()"
+    until(tab, f"{names} === 'lr-0.01,lr-0.1'")
+    assert "lr" in tab.value(
+        "[...document.querySelectorAll('thead th')].map(h => h.innerText).join()"
+    )
+    tab.value("[...document.querySelectorAll('.tag')].find(b => b.textContent === 'sweep').click()")
+    until(tab, f"{names} === 'lr-0.1'")
+    assert "tag=sweep" in tab.value("location.hash")
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+def test_an_empty_folder_says_what_to_do_until_a_run_appears(page, tmp_path):
+    tab = page("#/", "document.body.innerText.includes('No runs so far')")
+    assert "smdebug run train.py" in tab.value("document.body.innerText")
+    assert accessible(tab) == []
+    WrittenRun(tmp_path / "late").write(3)
+    until(tab, "[...document.querySelectorAll('tbody a')].some(a => a.textContent === 'late')")
+    assert tab.complaints == []
+
+
+def test_a_run_that_is_deleted_while_open_is_shown_on_and_marked(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(10, end=True)
+    tab = page("#/run/{a}", READY)
+    shutil.rmtree(tmp_path / "a")
+    until(tab, "document.body.innerText.includes('was deleted')")
+    assert tab.value("document.querySelector('.u-wrap canvas') !== null")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_modes_facts_and_the_machine_share_the_steps_of_the_charts(page, tmp_path, dark):
+    run = WrittenRun(
+        tmp_path / "a",
+        system=lambda step: {"memory_bytes": 3e8 + step},
+        mode=lambda step: modes.EVAL if step % 10 == 9 else modes.TRAIN,
+    )
+    run.write(40, end=True)
+    tab = page("#/run/{a}", READY, dark=dark)
+    until(tab, "document.querySelector('.strip canvas')?.ariaLabel.includes('mode 8 parts')")
+    until(tab, "document.querySelector('[aria-label=Machine] .readout')?.textContent === '300 MB'")
+    tab.value(
+        "document.querySelector('.u-over').dispatchEvent("
+        "new MouseEvent('mousemove', {clientX: 500, clientY: 500, bubbles: true}))"
+    )
+    until(tab, "document.querySelector('.chart .readout').textContent.startsWith('step')")
+    until(tab, "document.querySelector('.heat .cross').hidden === false")
+    assert accessible(tab) == []
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("workers", [64, 1024])
+def test_the_worker_that_differs_is_seen_among_many(page, tmp_path, workers):
+    WrittenRun(tmp_path / "a").write(3, end=True)
+    tab = page("#/run/{a}", READY)
+    tab.value(
+        f"""(async () => {{
+          const {{Strip, rowsOfWorkers}} = await import('./page/strips.js');
+          const {{TimeLine}} = await import('./page/charts.js');
+          const time = new TimeLine(() => {{}});
+          time.extend(0, 100);
+          const strip = new Strip('Copies', time);
+          strip.element.id = 'many';
+          document.getElementById('main').prepend(strip.element);
+          const steps = [...Array(50).keys()].map(at => 2 * at);
+          const ranks = [...Array({workers}).keys()];
+          const state = ranks.map(rank => steps.map(step => +(rank === 37 && step > 60)));
+          const found = {{workers: state.map((_, rank) => `worker_${{rank}}`), steps, state}};
+          strip.show(rowsOfWorkers(found, false), 'all');
+          globalThis.only = rowsOfWorkers(found, true).map(row => row.name).join();
+        }})()"""
+    )
+    assert tab.value("only") == "worker_37"
+    assert tab.value(f"({COUNT})('#many canvas', [179, 38, 30], 0, 1)") > 100
+    assert tab.value("document.querySelector('#many canvas').clientHeight") <= 480
+
+
+def test_a_lost_connection_is_named_and_found_again(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(3, end=True)
+    tab = page("#/run/{a}", READY)
+    until(tab, "document.documentElement.dataset.connected === 'yes'")
+    first = tab.client.server
+    first.stop()
+    until(tab, "document.documentElement.dataset.connected === 'no'")
+    assert not tab.value("document.getElementById('problem').hidden")
+    tab.restart(port=first.port)
+    until(tab, "document.documentElement.dataset.connected === 'yes'")
+    until(tab, "document.getElementById('problem').hidden")
+
+
+def test_the_window_of_a_comparison_and_its_colours_are_those_of_the_address(page, tmp_path):
+    for seed in range(8):
+        WrittenRun(tmp_path / f"r{seed}", seed=seed).write(20, end=True)
+    ids = ",".join(f"{{r{seed}}}" for seed in range(8))
+    tab = page(f"#/compare/{ids}?from=5&to=15", READY)
+    until(tab, "document.querySelectorAll('.keys-of-curves button').length === 8")
+    assert "from=5" in tab.value("location.hash")
+    inks = tab.value(
+        "import('./page/charts.js').then(m => [...Array(20).keys()].map(at => JSON.stringify(m.inkOf(at))))"
+    )
+    assert len(set(inks)) == 20
+    assert accessible(tab) == []
     assert tab.complaints == []

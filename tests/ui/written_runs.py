@@ -26,6 +26,10 @@ class WrittenRun:
         rms: Callable[[int], Any] | None = None,
         saved: Sequence[int] | None = None,
         seed: int = 0,
+        system: Callable[[int], dict[str, float]] | None = None,
+        broken: Callable[[int], Any] | None = None,
+        mode: Callable[[int], modes] = lambda step: modes.TRAIN,
+        **options: Any,
     ):
         self.place = str(place)
         self.random = np.random.default_rng(seed)
@@ -41,7 +45,12 @@ class WrittenRun:
             if saved is None
             else smdebug.SaveConfig(save_steps=sorted(saved), save_interval=1 << 40)
         )
-        self.hook = smdebug.Hook(self.place, include_regex=["^smdebug/"], save_config=config)
+        self.system = system
+        self.broken = broken
+        self.mode = mode
+        self.hook = smdebug.Hook(
+            self.place, include_regex=["^smdebug/"], save_config=config, **options
+        )
         self.next_step = 0
 
     def write(self, steps: int, *, end: bool = False) -> WrittenRun:
@@ -49,7 +58,7 @@ class WrittenRun:
         for _ in range(steps):
             step = self.next_step
             self.next_step += 1
-            with self.hook.step(modes.TRAIN):
+            with self.hook.step(self.mode(step)):
                 if self.saved is None or step in self.saved:
                     self._write(step)
         if end:
@@ -70,7 +79,13 @@ class WrittenRun:
         rows = np.stack([since, modes_of, since, losses], axis=1)
         self.hook.record(f"{SERIES}loss", rows)
         self.hook.record(f"{STATISTICS}gradients", self._statistics(step))
-        facts = {"layout": self.first_saved, "training": True, "gradients": True}
+        facts: dict[str, Any] = {
+            "layout": self.first_saved,
+            "training": self.mode(step) is modes.TRAIN,
+            "gradients": True,
+        }
+        if self.system is not None:
+            facts["system"] = self.system(step)
         self.hook.record("smdebug/facts", json_array(facts))
         self.written_through = step
 
@@ -84,4 +99,6 @@ class WrittenRun:
             matrix[:, COLUMN[name]] = factor * rms
         for quantile in QUANTILES:
             matrix[:, COLUMN[f"p{round(100 * quantile):02d}"]] = (quantile - 0.5) * 4 * rms
+        if self.broken is not None:
+            matrix[:, COLUMN["non_finite"]] = self.broken(step)
         return matrix

@@ -18,6 +18,8 @@ from smdebug.ui.saved_values import SavedValues
 
 MOST_FACTS = 2000  # changes of facts that are kept
 _LONGEST_FACT = 200
+SYSTEM = "system"
+"""The fact with the metrics of the machine, and the beginning of the names of their series."""
 _NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
 """Facts that are no line of text."""
 
@@ -122,11 +124,19 @@ class Charts:
 
     def _note_facts(self, step: int, facts: Any) -> None:
         for name, value in facts.items():
-            if name in _NOT_SHOWN or self._last_facts.get(name, self) == value:
-                continue
-            self._last_facts[name] = value
-            if len(self.facts) < MOST_FACTS:
-                self.facts.append((step, name, _shortened(value)))
+            if name == SYSTEM and isinstance(value, dict):
+                self._append_metrics(step, value)
+            elif name not in _NOT_SHOWN and self._last_facts.get(name, self) != value:
+                self._last_facts[name] = value
+                if len(self.facts) < MOST_FACTS:
+                    self.facts.append((step, name, _shortened(value)))
+
+    def _append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
+        """Add what the machine did at a step: the fact of each step becomes series."""
+        for name, value in metrics.items():
+            if isinstance(value, int | float):
+                series = self._pyramid(f"{SYSTEM}/{name}")
+                series.append(np.array([step]), np.array([value], np.float64))
 
 
 def _order_of(names: Sequence[str], trial: Trial | None, step: int) -> list[int]:

@@ -137,9 +137,19 @@ class Statistics:
         self._in_last = 1
 
     def window(
-        self, statistic: str, first: int | None = None, last: int | None = None, most: int = 2048
+        self,
+        statistic: str,
+        first: int | None = None,
+        last: int | None = None,
+        most: int = 2048,
+        *,
+        mark_odd: bool = False,
     ) -> Window:
-        """Return one statistic of the steps between `first` and `last`, in at most `most` columns."""
+        """Return one statistic of the steps between `first` and `last`, in at most `most` columns.
+
+        With `mark_odd` it is infinite where a tensor has values that are not finite, which statistics leave
+        out.
+        """
         place = COLUMN.get(statistic)
         if place is None:
             raise SMDebugValueError(
@@ -148,6 +158,11 @@ class Statistics:
         start, stop = self._places(first, last)
         low = self._low[start:stop, :, place]
         high = low if self._high is None else self._high[start:stop, :, place]
+        if mark_odd and statistic != "non_finite":
+            ends_at = self._low if self._high is None else self._high
+            has_odd = ends_at[start:stop, :, COLUMN["non_finite"]] > 0
+            high = np.where(has_odd, np.float32(np.inf), high)
+            low = high if self._high is None else low
         firsts, lasts = self._first[start:stop], self._last[start:stop]
         if stop - start > max(1, most):
             width = -(-(stop - start) // max(1, most))

@@ -130,7 +130,9 @@ class Routes:
 
         def found() -> bytes:
             kind = named(request, "kind", reader.kinds, "kind of tensors")
-            window = reader.kinds[kind].window(statistic, first, last, points(request))
+            window = reader.kinds[kind].window(
+                statistic, first, last, points(request), mark_odd=True
+            )
             return answers.matrix_bytes(window, answers.rows_answer(reader, kind)[1])
 
         data = await _locked(reader, found)

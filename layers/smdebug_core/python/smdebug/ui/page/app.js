@@ -40,7 +40,10 @@ export function remember(values) {
 function connected(yes, message) {
   status.textContent = yes ? "live" : "not connected";
   status.classList.toggle("is-live", yes);
+  document.documentElement.dataset.connected = yes ? "yes" : "no";
   if (message) report(new Error(message));
+  else if (!yes) report(new Error("The connection to smdebug ui is lost. What is shown may be old; it is tried again every 2 seconds."));
+  else report(null);
 }
 
 async function show() {
@@ -65,7 +68,7 @@ async function show() {
   const mine = screen;
   stopLive = live(
     runs,
-    () => mine.refresh().then(() => report(null), report),
+    () => mine.refresh().then(() => document.documentElement.dataset.connected === "no" || report(null), report),
     connected,
   );
   main.focus({ preventScroll: true });

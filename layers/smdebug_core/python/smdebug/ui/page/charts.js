@@ -2,8 +2,8 @@
 
 import uPlot from "./vendored/uplot-1.6.32.esm.js";
 import { get } from "./api.js";
-import { button, color, debounced, download, h } from "./dom.js";
-import { number } from "./format.js";
+import { button, color, debounced, download, h, menu, sized } from "./dom.js";
+import { count, number } from "./format.js";
 
 export const CURVES = ["curve", "curve2", "curve3", "curve4", "curve5", "curve6"];
 
@@ -15,6 +15,7 @@ export class TimeLine {
     this.from = null;
     this.to = null;
     this.listeners = new Set();
+    this.pointed = new Set();
     this.onsets = [];
     this.changed = changed;
   }
@@ -59,27 +60,54 @@ export class TimeLine {
   tell() {
     this.listeners.forEach((listener) => listener());
   }
+
+  // Point at a step (null: at none) on every chart but the one under the pointer.
+  point(step, source) {
+    this.pointed.forEach((listener) => listener(step, source));
+  }
 }
 
-export function onsetsPlugin(time) {
+// The ink of the run at a place: six colours, then the same ones dashed, then dotted.
+export function inkOf(place) {
+  return { stroke: color(CURVES[place % CURVES.length]), dash: [[], [8, 4], [2, 3], [10, 3, 2, 3]][Math.floor(place / CURVES.length) % 4] };
+}
+
+// The onsets of problems as numbered dashed lines, and in red the steps whose values are not finite.
+export function marksPlugin(time, missing = () => []) {
   return {
     hooks: {
       draw: (chart) => {
         const { ctx } = chart;
         const { left, top, width, height } = chart.bbox;
+        const ratio = devicePixelRatio || 1;
         ctx.save();
-        ctx.strokeStyle = color("bad");
         ctx.fillStyle = color("bad");
-        ctx.font = `${11 * devicePixelRatio}px system-ui`;
-        ctx.setLineDash([4, 3]);
-        time.onsets.forEach(({ step }, place) => {
+        missing().forEach(([first, last]) => {
+          const from = Math.max(left, chart.valToPos(first, "x", true));
+          const to = Math.min(left + width, chart.valToPos(last, "x", true));
+          if (to >= from) ctx.fillRect(from - ratio, top + height - 4 * ratio, to - from + 2 * ratio, 4 * ratio);
+        });
+        ctx.strokeStyle = color("bad");
+        ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
+        ctx.textBaseline = "middle";
+        ctx.textAlign = "left";
+        ctx.setLineDash([4 * ratio, 3 * ratio]);
+        time.onsets.forEach(({ step, label, ink }, place) => {
           const x = chart.valToPos(step, "x", true);
           if (x < left || x > left + width) return;
+          ctx.strokeStyle = ink === undefined ? color("bad") : inkOf(ink).stroke;
           ctx.beginPath();
           ctx.moveTo(x, top);
           ctx.lineTo(x, top + height);
           ctx.stroke();
-          ctx.fillText(String(place + 1), x + 3, top + 10 * devicePixelRatio);
+          const text = label || String(place + 1);
+          const row = top + (label ? 16 * ratio * place : 0); // names are long: below each other
+          const size = ctx.measureText(text).width + 8 * ratio;
+          const start = x + size > left + width ? x - size : x;
+          ctx.fillStyle = ink === undefined ? color("bad") : inkOf(ink).stroke;
+          ctx.fillRect(start, row, size, 15 * ratio);
+          ctx.fillStyle = color("back");
+          ctx.fillText(text, start + 4 * ratio, row + 8 * ratio);
         });
         ctx.restore();
       },
@@ -87,39 +115,45 @@ export function onsetsPlugin(time) {
   };
 }
 
-function axes(log) {
-  const style = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "11px system-ui" };
+function axes(log, words = number) {
+  const style = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "11px system-ui, sans-serif" };
   return [
-    { ...style, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en-US")) },
-    { ...style, size: 62, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : number(tick))) },
+    { ...style, size: 28, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en-US")) },
+    { ...style, size: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : log ? tick.toExponential(0).replace("e+", "e") : words(tick))) },
   ];
 }
 
 // One chart of one or several scalars: `sources` are [{run, name, label}].
 export class SeriesChart {
-  constructor(title, sources, time, { height = 170, log = false, report } = {}) {
+  constructor(title, sources, time, { height = 170, log = false, report, words = number } = {}) {
     this.sources = sources;
     this.time = time;
     this.height = height;
+    this.words = words;
     this.log = log;
     this.title = title;
     this.report = report;
     this.found = sources.map(() => null);
     this.asked = 0;
     this.place = h("div");
-    this.note = h("span", { class: "quiet" });
-    this.logButton = button("log", () => {
+    this.note = h("span", { class: "quiet note" });
+    this.readout = h("output", { class: "readout" });
+    this.hidden = new Set();
+    this.logButton = button("Log scale", () => {
       this.log = !this.log;
       this.logButton.setAttribute("aria-pressed", String(this.log));
       this.rebuild();
-    }, { "aria-pressed": String(log), title: "Logarithmic scale" });
+    }, { "aria-pressed": String(log) });
+    this.legend = sources.length > 1 ? h("div", { class: "keys-of-curves", role: "group", "aria-label": `Curves of ${title}` }) : null;
     this.element = h("figure", { class: "chart pairs", role: "group", "aria-label": title },
-      h("header", {}, h("span", { text: title, title }), this.note, this.logButton,
-        button("PNG", () => this.picture(), { title: "Save as a picture" }),
-        button("SVG", () => this.drawing(), { title: "Save as a drawing" }),
-        sources.length === 1 ? button("CSV", () => this.table(), { title: "Save every value" }) : null),
-      this.place);
-    this.element.style.margin = 0;
+      h("header", {}, h("span", { class: "title", text: title, title }), this.note, this.readout,
+        menu("⋯", `Scale and export of ${title}`, [this.logButton,
+          button("Save as PNG", () => this.picture()),
+          button("Save as SVG", () => this.drawing()),
+          sources.length === 1 ? button("Save every value as CSV", () => this.table()) : null])),
+      this.place, this.legend);
+    this.pointer = (step, source) => this.point(step, source);
+    time.pointed.add(this.pointer);
     this.listener = () => {
       this.scale();
       this.later();
@@ -147,10 +181,11 @@ export class SeriesChart {
     this.found = found;
     const odd = found.reduce((sum, each) => sum + (each ? each.not_finite.reduce((a, b) => a + b, 0) : 0), 0);
     this.note.textContent = odd ? `${odd.toLocaleString("en-US")} not finite` : "";
-    this.note.className = odd ? "bad" : "quiet";
+    this.note.className = odd ? "bad note" : "quiet note";
     if (this.chart) {
       this.chart.setData(this.data(), false);
       this.scale();
+      this.read(null);
     } else this.rebuild();
   }
 
@@ -170,36 +205,84 @@ export class SeriesChart {
     return columns;
   }
 
+  // Stretches of steps with values that are NaN or infinite.
+  missing() {
+    return this.found.flatMap((each) => (each ? each.not_finite.flatMap((some, at) => (some ? [[each.first[at], each.last[at]]] : [])) : []));
+  }
+
+  inkAt(at) {
+    return inkOf(this.sources[at].place ?? at);
+  }
+
   rebuild() {
     this.chart?.destroy();
     const series = [{ label: "step" }];
     const bands = [];
     this.sources.forEach(({ label, name }, at) => {
-      const stroke = color(CURVES[at % CURVES.length]);
-      series.push({ label: label || name, stroke, width: 1.4, points: { show: false } });
-      series.push({ label: `${label || name} (smallest)`, stroke, width: 1.4, points: { show: false } });
+      const ink = { ...this.inkAt(at), width: 1.4, points: { show: false }, show: !this.hidden.has(at) };
+      series.push({ label: label || name, ...ink }, { label: `${label || name} (smallest)`, ...ink });
       bands.push({ series: [2 * at + 1, 2 * at + 2], fill: color("band") });
     });
     const time = this.time;
     this.chart = new uPlot({
-      width: this.width, height: this.height, series, bands, axes: axes(this.log),
+      width: this.width, height: this.height, series, bands, axes: axes(this.log, this.words),
       scales: { x: { time: false, range: () => time.window }, y: { distr: this.log ? 3 : 1 } },
-      legend: { show: this.sources.length > 1, live: false },
-      cursor: { sync: { key: "steps" }, drag: { x: true, y: false, setScale: false }, points: { show: false } },
-      plugins: [onsetsPlugin(time), { hooks: {
+      legend: { show: false },
+      cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
+      plugins: [marksPlugin(time, () => this.missing()), { hooks: {
         setSelect: (chart) => {
           if (chart.select.width < 4) return;
           time.show(chart.posToVal(chart.select.left, "x"), chart.posToVal(chart.select.left + chart.select.width, "x"));
           chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         },
         setCursor: (chart) => {
-          const at = chart.cursor.idx;
-          const values = at === null || at === undefined ? [] : this.found.map((each) => each && chart.data[1][at]);
-          if (values.length && chart.data[1]?.[at] !== undefined) this.element.title = `step ${chart.data[0][at]}: ${number(chart.data[1][at])}`;
+          if (this.isPointedAt) return;
+          const inside = chart.cursor.left >= 0;
+          const step = inside ? chart.posToVal(chart.cursor.left, "x") : null;
+          this.read(step);
+          time.point(step, this);
         },
       } }],
     }, this.data(), this.place);
     this.chart.over.addEventListener("dblclick", () => time.show(time.first, time.last));
+    this.read(null);
+  }
+
+  // Show the values at a step that another chart points at.
+  point(step, source) {
+    if (source === this || !this.chart) return;
+    this.isPointedAt = true;
+    this.chart.setCursor({ left: step === null ? -10 : this.chart.valToPos(step, "x"), top: step === null ? -10 : 0 });
+    this.isPointedAt = false;
+    this.read(step);
+  }
+
+  valueAt(each, step) {
+    if (!each || !each.first.length) return null;
+    let at = each.first.length - 1;
+    if (step !== null) {
+      while (at > 0 && each.first[at] > step) at--;
+      if (at + 1 < each.first.length && each.first[at + 1] - step < step - each.last[at]) at++;
+    }
+    const words = each.not_finite[at] ? "not finite" : each.low[at] === each.high[at] ? this.words(each.high[at]) : `${this.words(each.low[at])} to ${this.words(each.high[at])}`;
+    const range = each.first[at] === each.last[at] ? `step ${count(each.first[at])}` : `steps ${count(each.first[at])}–${count(each.last[at])}`;
+    return { words, range };
+  }
+
+  read(step) {
+    if (!this.legend) {
+      const found = this.valueAt(this.found[0], step);
+      this.readout.textContent = found ? (step === null ? found.words : `${found.range}: ${found.words}`) : "";
+      return;
+    }
+    this.readout.textContent = step === null ? "" : `step ${count(Math.round(step))}`;
+    if (this.legend.childElementCount !== this.sources.length) {
+      this.legend.replaceChildren(...this.sources.map(({ label, name }, at) => h("button", {
+        type: "button", "aria-pressed": String(!this.hidden.has(at)), title: "Show or hide this curve",
+        onclick: () => { if (!this.hidden.delete(at)) this.hidden.add(at); this.legend.replaceChildren(); this.rebuild(); },
+      }, swatch(this.sources[at].place ?? at), h("span", { text: label || name }), h("b"))));
+    }
+    this.sources.forEach((_, at) => (this.legend.children[at].lastChild.textContent = this.valueAt(this.found[at], step)?.words ?? "–"));
   }
 
   scale() {
@@ -224,9 +307,25 @@ export class SeriesChart {
 
   close() {
     this.time.listeners.delete(this.listener);
+    this.time.pointed.delete(this.pointer);
     this.observer.disconnect();
     this.chart?.destroy();
   }
+}
+
+// A short piece of a run's curve, which tells the runs of a comparison apart.
+export function swatch(place) {
+  const canvas = h("canvas", { class: "swatch", "aria-hidden": "true" });
+  const context = sized(canvas, 18, 8);
+  const { stroke, dash } = inkOf(place);
+  context.strokeStyle = stroke;
+  context.lineWidth = 2.5;
+  context.setLineDash(dash);
+  context.beginPath();
+  context.moveTo(0, 4);
+  context.lineTo(18, 4);
+  context.stroke();
+  return canvas;
 }
 
 const escaped = (text) => text.replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
@@ -238,7 +337,7 @@ export function svgOf(title, chart, sources) {
   const lines = chart.data.slice(1).map((values, at) => {
     const points = values.map((value, place) => (value === null || value === undefined ? null
       : `${chart.valToPos(chart.data[0][place], "x").toFixed(1)},${chart.valToPos(value, "y").toFixed(1)}`)).filter(Boolean);
-    return `<polyline fill="none" stroke="${escaped(color(CURVES[(at >> 1) % CURVES.length]))}" stroke-width="1.4" points="${points.join(" ")}"/>`;
+    return `<polyline fill="none" stroke="${escaped(inkOf(sources[at >> 1].place ?? at >> 1).stroke)}" stroke-dasharray="${inkOf(sources[at >> 1].place ?? at >> 1).dash.join(" ")}" stroke-width="1.4" points="${points.join(" ")}"/>`;
   });
   const { x, y } = chart.scales;
   const text = (px, py, words, anchor = "start") => `<text x="${px}" y="${py}" font-size="11" font-family="system-ui" text-anchor="${anchor}">${escaped(words)}</text>`;
@@ -252,12 +351,29 @@ export function svgOf(title, chart, sources) {
 export function plainChart(place, title, steps, curves, time, { height = 190, bands = [] } = {}) {
   const width = Math.max(200, place.clientWidth || 500);
   const series = [{ label: "step" }, ...curves.map(({ name, ink }) => ({ label: name, stroke: color(ink), width: 1.2, points: { show: steps.length < 2 } }))];
+  let pointedAt = false;
   const chart = new uPlot({
     title, width, height, series, axes: axes(false), bands: bands.map((pair) => ({ series: pair, fill: color("band") })),
     scales: { x: { time: false, range: () => time.window } }, legend: { show: true, live: true },
-    cursor: { sync: { key: "steps" }, drag: { setScale: false } }, plugins: [onsetsPlugin(time)],
+    cursor: { drag: { x: true, y: false, setScale: false }, y: false }, plugins: [marksPlugin(time), { hooks: {
+      setSelect: () => {
+        const { left, width: wide } = chart.select;
+        if (wide < 4) return;
+        time.show(chart.posToVal(left, "x"), chart.posToVal(left + wide, "x"));
+        chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+      },
+      setCursor: (self) => !pointedAt && time.point(self.cursor.left >= 0 ? self.posToVal(self.cursor.left, "x") : null, self),
+    } }],
   }, [steps, ...curves.map(({ values }) => values)], place);
   const listener = () => chart.setScale("x", { min: time.window[0], max: time.window[1] });
+  const pointer = (step, source) => {
+    if (source === chart) return;
+    pointedAt = true;
+    chart.setCursor({ left: step === null ? -10 : chart.valToPos(step, "x"), top: step === null ? -10 : 0 });
+    pointedAt = false;
+  };
+  chart.over.addEventListener("dblclick", () => time.show(time.first, time.last));
   time.listeners.add(listener);
-  return { chart, close: () => { time.listeners.delete(listener); chart.destroy(); } };
+  time.pointed.add(pointer);
+  return { chart, close: () => { time.listeners.delete(listener); time.pointed.delete(pointer); chart.destroy(); } };
 }

@@ -1,23 +1,27 @@
 // Several runs side by side: what was configured differently, their curves, where they diverge, their verdicts.
 
 import { get } from "./api.js";
-import { CURVES, SeriesChart, TimeLine } from "./charts.js";
-import { h, replace } from "./dom.js";
-import { count, number, plural } from "./format.js";
+import { CURVES, SeriesChart, TimeLine, swatch } from "./charts.js";
+import { button, h, replace } from "./dom.js";
+import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { issueCard } from "./run.js";
 
-export function compareScreen({ main, crumbs, report }, ids) {
-  const time = new TimeLine(() => {});
+export function compareScreen({ main, crumbs, report, address, remember }, ids) {
+  const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
+  const values = address().values;
+  if (values.get("from") && values.get("to")) [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
   const charts = new Map();
   const table = h("div", { class: "table" });
   const verdicts = h("div", { class: "cards" });
   const curves = h("div", { class: "charts" });
+  const more = h("p");
+  let showsAll = false;
   const configuration = h("div");
   replace(crumbs, h("a", { href: "#/", text: "Runs" }), " / Compare");
   replace(main, h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
     h("section", { "aria-label": "Where they diverge" }, h("h2", { text: "Where they diverge" }), table),
     h("section", { "aria-label": "Verdicts" }, h("h2", { text: "Verdicts" }), verdicts),
-    h("section", { "aria-label": "Curves" }, h("h2", { text: "Curves" }), curves),
+    h("section", { "aria-label": "Curves" }, h("h2", { text: "Curves" }), curves, more),
     h("section", { "aria-label": "Configuration" }, h("h2", { text: "Configuration" }), configuration));
 
   function divergence(run, place) {
@@ -33,18 +37,24 @@ export function compareScreen({ main, crumbs, report }, ids) {
     const found = await get("compare", { runs: ids.join(",") });
     replace(table, h("table", {}, h("thead", {}, h("tr", {}, ...["run", "steps", "first difference", "verdict"].map((text) => h("th", { scope: "col", text })))),
       h("tbody", {}, ...found.runs.map((run, place) => h("tr", {},
-        h("th", { scope: "row" }, h("a", { href: `#/run/${run.id}`, text: run.name })), h("td", { text: count(run.steps) }),
+        h("th", { scope: "row" }, swatch(place), h("a", { href: `#/run/${run.id}`, text: run.name })), h("td", { text: count(run.steps) }),
         h("td", { class: "wide", text: divergence(run, place), title: divergence(run, place) }),
         h("td", { class: run.issues.length ? "bad" : run.checked ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked ? `✓ no problem in ${plural(run.checked, "saved step")}` : "not checked yet" }))))));
-    replace(verdicts, ...found.runs.map((run) => h("div", {}, h("h3", { text: run.name }),
+    replace(verdicts, ...found.runs.map((run, place) => h("div", {}, h("h3", {}, swatch(place), h("span", { text: run.name })),
       run.issues.length ? run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)) : h("p", { class: run.checked ? "good" : "quiet", text: run.checked ? "No problem detected." : "Not checked yet." }))));
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
-    for (const name of found.series.slice(0, 12)) {
+    const is_loss = (name) => (name.toLowerCase() === "loss" ? 0 : /loss/i.test(name) ? 1 : name.startsWith("system/") ? 3 : 2);
+    const names = [...found.series].sort((a, b) => is_loss(a) - is_loss(b) || (a < b ? -1 : 1));
+    replace(more, !showsAll && names.length > 12 ? button(`Show ${plural(names.length - 12, "more chart")}`, () => {
+      showsAll = true;
+      refresh().catch(report);
+    }) : null);
+    for (const name of showsAll ? names : names.slice(0, 12)) {
       // A run that is still read may not have the series yet.
-      const sources = found.runs.filter((run) => run.series.includes(name)).map((run) => ({ run: run.id, name, label: run.name }));
+      const sources = found.runs.flatMap((run, place) => (run.series.includes(name) ? [{ run: run.id, name, label: run.name, place }] : []));
       const known = charts.get(name);
-      if (known?.sources.length === sources.length) continue;
-      const chart = new SeriesChart(name, sources, time, { height: 220, report });
+      if (known && known.sources.map((each) => each.run).join() === sources.map((each) => each.run).join()) continue;
+      const chart = new SeriesChart(titleOf(name), sources, time, { height: 220, report, words: name.startsWith("system/") ? wordsOf(name) : number });
       charts.set(name, chart);
       if (known) known.element.replaceWith(chart.element);
       else curves.append(chart.element);
@@ -52,8 +62,8 @@ export function compareScreen({ main, crumbs, report }, ids) {
     }
     await Promise.all([...charts.values()].map((chart) => chart.load()));
     const steps = [...charts.values()].flatMap((chart) => chart.found.flatMap((each) => (each?.last.length ? [each.last.at(-1)] : [])));
-    time.onsets = found.runs.flatMap((run) => (run.divergence ? [{ step: run.divergence.step }] : []));
-    if (time.isWhole) time.extend(0, Math.max(last, ...steps));
+    time.onsets = found.runs.flatMap((run, place) => run.divergence ? [{ step: run.divergence.step, label: `${run.name.slice(-24)} differs`, ink: place }] : []).slice(0, 4);
+    time.extend(0, Math.max(last, ...steps));
     replace(configuration, found.configuration.length
       ? h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col", text: "parameter" }), ...found.runs.map((run) => h("th", { scope: "col", text: run.name })))),
         h("tbody", {}, ...found.configuration.map((row) => h("tr", {}, h("th", { scope: "row", text: row.name }), ...row.values.map((value) => h("td", { text: value === null ? "–" : String(value) })))))))

@@ -35,6 +35,23 @@ export function button(text, onclick, properties = {}) {
   return h("button", { type: "button", text, onclick, ...properties });
 }
 
+// A button that opens a list of buttons; it closes at a choice, a click elsewhere and Escape.
+export function menu(text, label, items) {
+  const box = h("details", { class: "menu" }, h("summary", { text, "aria-label": label, title: label }),
+    h("div", { class: "items" }, ...items.filter(Boolean)));
+  box.addEventListener("click", (event) => event.target.closest(".items button") && (box.open = false));
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !box.open) return;
+    box.open = false;
+    box.firstElementChild.focus();
+    event.stopPropagation();
+  });
+  box.addEventListener("focusout", (event) => event.relatedTarget && !box.contains(event.relatedTarget) && (box.open = false));
+  return box;
+}
+
+document.addEventListener("pointerdown", (event) => document.querySelectorAll("details.menu[open]").forEach((box) => box.contains(event.target) || (box.open = false)));
+
 // Size a canvas to its element in device pixels; return its context, scaled to CSS pixels.
 export function sized(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;

@@ -1,9 +1,9 @@
 // Layers by steps: a statistic of every tensor as colours. Each pixel has the largest value that falls on it.
 
-import { matrix } from "./api.js";
+import { get, matrix } from "./api.js";
 import { button, color, debounced, download, h, replace, sized } from "./dom.js";
 import { number } from "./format.js";
-import { openAll, openFor, shownRows, treeOf } from "./tree.js";
+import { openAll, openFor, openPaths, openThese, shownRows, treeOf } from "./tree.js";
 
 const HEIGHT = 460;
 const ROW = 17;
@@ -24,6 +24,16 @@ const COLOURS = (() => {
   return table;
 })();
 
+// Round steps, at most so many, between two steps.
+export function ticksOf(from, to, most) {
+  const rough = Math.max(1, (to - from) / Math.max(1, most));
+  const size = 10 ** Math.floor(Math.log10(rough));
+  const every = Math.max(1, [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough));
+  const found = [];
+  for (let step = Math.ceil(from / every) * every; step <= to; step += every) found.push(step);
+  return found;
+}
+
 export class HeatMap {
   constructor(run, time, { report, chosen }) {
     this.run = run;
@@ -42,18 +52,26 @@ export class HeatMap {
     this.layers = h("div", { class: "layers", role: "group", "aria-label": "Layers, from input to output" });
     this.scroll = h("div", { class: "scroll", onscroll: () => this.draw() }, this.layers, this.canvas);
     this.tip = h("div", { class: "tip", hidden: true });
+    this.axis = h("canvas", { class: "axis", "aria-hidden": "true" });
+    this.cross = h("div", { class: "cross", hidden: true });
     this.scaleCanvas = h("canvas", { "aria-hidden": "true" });
     this.low = h("span");
     this.high = h("span");
     this.note = h("span", { class: "quiet" });
     this.legend = h("div", { class: "legend" }, this.low, this.scaleCanvas, this.high, h("span", { class: "bad", text: "■ not finite" }), this.note);
-    this.element = h("div", {}, h("div", { class: "heat" }, this.scroll), this.legend, this.tip);
+    this.element = h("div", {}, h("div", { class: "heat" }, this.scroll, this.axis, this.cross), this.legend, this.tip);
     this.later = debounced(120, () => this.load().catch(report));
     this.listener = () => {
       this.draw();
       if (!this.data?.exact) this.later();
     };
     time.listeners.add(this.listener);
+    this.pointer = (step) => {
+      const [from, to] = time.window;
+      this.cross.hidden = step === null || step < from || step > to;
+      this.cross.style.left = `${this.gutter + ((step - from) / (to - from)) * this.width}px`;
+    };
+    time.pointed.add(this.pointer);
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.scroll);
     this.frames = 0;
@@ -71,14 +89,13 @@ export class HeatMap {
   choose(kind, statistic, extreme) {
     const other = kind !== this.kind;
     Object.assign(this, { kind, statistic, extreme });
-    if (other) this.names = [];
+    if (other) [this.names, this.isFolded] = [[], false];
     return this.load();
   }
 
   async load() {
     if (!this.kind) return;
     const mine = ++this.asked;
-    const { get } = await import("./api.js");
     const [from, to] = this.time.window;
     const zoomed = this.data && !this.data.exact && !this.time.isWhole;
     const range = zoomed ? { first: Math.floor(from), last: Math.ceil(to) } : {};
@@ -88,10 +105,10 @@ export class HeatMap {
     ]);
     if (mine !== this.asked) return;
     if (rows.names.length !== this.names.length || rows.names.some((name, at) => name !== this.names[at])) {
-      const open = new Set(this.tree ? shownRows(this.tree).filter((row) => row.node.open).map((row) => row.node.path) : []);
+      const open = this.isFolded ? openPaths(this.tree) : null;
       this.names = rows.names;
       this.tree = treeOf(this.names);
-      if (open.size) shownRows(this.tree).forEach((row) => (row.node.open = open.has(row.node.path)));
+      if (open) openThese(this.tree, open);
       else openFor(this.tree, 40);
     }
     this.data = data;
@@ -109,6 +126,10 @@ export class HeatMap {
     const every = Math.max(1, Math.floor(source.length / 20000));
     for (let at = 0; at < source.length; at++) {
       // Of signed values the one that is farther from 0 counts.
+      if (high[at] === Infinity) {
+        values[at] = Infinity; // a value that is not finite in any of its steps
+        continue;
+      }
       const value = signed && this.extreme !== "low" ? Math.max(Math.abs(low[at]), Math.abs(high[at])) : Math.abs(source[at]);
       values[at] = value;
       if (at % every === 0 && value > 0 && value < Infinity) sizes.push(value);
@@ -183,11 +204,13 @@ export class HeatMap {
 
   fold(row) {
     row.node.open = !row.node.open;
+    this.isFolded = true;
     this.arrange();
   }
 
   foldAll(open) {
     openAll(this.tree, open);
+    this.isFolded = true;
     this.arrange();
   }
 
@@ -273,8 +296,23 @@ export class HeatMap {
       context.stroke();
     });
     context.setLineDash([]);
+    this.drawAxis(width, from, to);
     this.frames++;
     this.firstStep = first[0];
+  }
+
+  drawAxis(width, from, to) {
+    const context = sized(this.axis, width, 22);
+    context.clearRect(0, 0, width, 22);
+    context.fillStyle = context.strokeStyle = color("quiet");
+    context.font = "11px system-ui, sans-serif";
+    for (const step of ticksOf(from, to, width / 90)) {
+      const x = ((step - from) / (to - from)) * width;
+      context.fillRect(x, 0, 1, 4);
+      const text = step.toLocaleString("en-US");
+      const half = context.measureText(text).width / 2;
+      context.fillText(text, Math.max(0, Math.min(width - 2 * half, x - half)), 16);
+    }
   }
 
   at(event) {
@@ -320,19 +358,23 @@ export class HeatMap {
       if (place.row.leaf) this.choose_tensor(place.row, this.data.last[place.column]);
       else this.fold(place.row);
     });
-    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    this.canvas.addEventListener("pointerleave", () => {
+      this.tip.hidden = true;
+      this.time.point(null, this);
+    });
     this.canvas.addEventListener("dblclick", () => this.time.show(this.time.first, this.time.last));
   }
 
   point(event) {
     const place = this.at(event);
     this.tip.hidden = !place;
+    this.time.point(place ? place.step : null, this);
     if (!place) return;
     const { row, column } = place;
     const { columns, low, high, first, last } = this.data;
     const cell = row.rows[0] * columns + column;
     const steps = first[column] === last[column] ? `step ${first[column]}` : `steps ${first[column]}–${last[column]}`;
-    const value = row.rows.length > 1 ? `${row.rows.length} tensors` : low[cell] === high[cell] ? number(high[cell]) : `${number(low[cell])} to ${number(high[cell])}`;
+    const value = row.rows.length > 1 ? `${row.rows.length} tensors` : high[cell] === Infinity ? "not finite" : Number.isNaN(high[cell]) ? "not measured" : low[cell] === high[cell] ? number(high[cell]) : `${number(low[cell])} to ${number(high[cell])}`;
     this.tip.textContent = `${row.node.full || row.node.path} · ${steps} · ${this.statistic} ${value}`;
     this.tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 300)}px`;
     this.tip.style.top = `${event.clientY + 16}px`;
@@ -357,6 +399,7 @@ export class HeatMap {
 
   close() {
     this.time.listeners.delete(this.listener);
+    this.time.pointed.delete(this.pointer);
     this.observer.disconnect();
   }
 }

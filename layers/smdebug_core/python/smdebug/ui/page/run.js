@@ -4,8 +4,9 @@ import { get } from "./api.js";
 import { reportOf, rules, stop, zoomIn } from "./actions.js";
 import { SeriesChart, TimeLine } from "./charts.js";
 import { button, color, debounced, h, replace, select, sized } from "./dom.js";
-import { count, duration, moment, plural } from "./format.js";
+import { ago, count, duration, moment, number, plural, titleOf, wordsOf } from "./format.js";
 import { HeatMap } from "./heatmap.js";
+import { Strip, rowsOfFacts, rowsOfWorkers } from "./strips.js";
 import { TensorPanel } from "./tensor.js";
 
 const KINDS = ["gradients", "updates", "parameters", "outputs", "inputs"];
@@ -41,6 +42,7 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   const charts = new Map();
   const title = h("h1", { text: "…" });
   const line = h("div", { class: "facts-line" });
+  const configuration = h("div");
   const progress = h("div");
   const diagnosis = h("div", { class: "cards" });
   const checked = h("div");
@@ -49,6 +51,12 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   const heatControls = h("div", { class: "bar" });
   const heatSection = h("section", { "aria-label": "Layers by steps" }, h("h2", { text: "Layers by steps" }), heatControls, heat.element, panel.element);
   const ranks = h("section", { "aria-label": "Workers by steps" });
+  const lanes = new Strip("Modes and facts by steps", time);
+  const lanesPlace = h("div", { hidden: true }, h("h3", { text: "Modes and facts" }), lanes.element);
+  const more = h("p");
+  const machine = h("div", { class: "charts" });
+  const machinePlace = h("section", { "aria-label": "Machine", hidden: true }, h("h2", { text: "Machine" }), machine);
+  const copies = new Strip("Copies of the model by worker", time);
   const facts = h("section", { "aria-label": "What was true of the steps" });
   const log = h("section", { "aria-label": "What the rules reported" });
   const zoomLine = h("span", { class: "quiet" });
@@ -59,14 +67,14 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     h("div", { class: "bar" }, title, h("span", { class: "grow" }),
       button("Rules …", () => rules(id).catch(report)), zoomButton, stopButton,
       button("Report", () => reportOf(id, run?.name || id).catch(report))),
-    line, progress,
+    line, configuration, progress,
     h("section", { "aria-label": "Diagnosis" }, h("h2", { text: "Diagnosis" }), diagnosis, checked),
     h("section", { "aria-label": "Loss and metrics" },
       h("div", { class: "bar" }, h("h2", { text: "Loss and metrics" }), h("span", { class: "grow" }), zoomLine,
         button("−", () => time.zoom(2), { "aria-label": "Zoom out" }), button("+", () => time.zoom(0.5), { "aria-label": "Zoom in on time" }),
         button("All steps", () => time.show(time.first, time.last))),
-      lossPlace, others),
-    heatSection, ranks, facts, log);
+      lossPlace, others, more, lanesPlace),
+    heatSection, ranks, machinePlace, facts, log);
   time.listeners.add(() => {
     const [from, to] = time.window;
     zoomLine.textContent = time.isWhole ? "" : `steps ${count(Math.floor(from))} to ${count(Math.ceil(to))}`;
@@ -88,16 +96,27 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     document.title = `${run.issues.length ? `✗ ${run.issues.length} ` : ""}${run.name} · smdebug`;
     const words = [run.state, run.last_step === null ? null : `step ${count(run.last_step)}`, `${plural(run.steps, "step")} saved`,
       run.workers.length > 1 ? plural(run.workers.length, "worker") : null,
-      run.first_saved ? `${duration(run.last_saved - run.first_saved)}, last saved ${moment(run.last_saved)}` : null, run.path];
-    replace(line, ...words.filter(Boolean).map((text) => h("span", { text })));
-    stopButton.disabled = zoomButton.disabled = run.state === "ended";
+      run.duration !== null ? duration(run.duration) : null, run.cost === null ? null : `$${run.cost.toFixed(2)}`, run.path];
+    replace(line, ...words.filter(Boolean).map((text) => h("span", { text, title: text.startsWith("$") ? run.cost_title : null })),
+      run.last_saved ? h("span", { text: `last saved ${ago(run.last_saved)}`, title: moment(run.last_saved) }) : null);
+    drawConfiguration();
+    stopButton.disabled = zoomButton.disabled = run.state === "ended" || run.state === "gone";
     const behind = Math.min(run.steps_read, run.steps_checked);
     const reading = run.state === "reading" || behind < run.steps;
     const what = run.state === "reading" ? "Reading the list of steps …" : run.steps_read < run.steps ? `Reading: ${count(run.steps_read)} of ${plural(run.steps, "step")}` : `Checking: ${count(run.steps_checked)} of ${plural(run.steps, "step")}`;
-    replace(progress, run.error ? h("p", { class: "problem", role: "alert", text: run.error }) : null,
+    replace(progress, ...run.notes.map((text) => h("p", { class: "problem", role: "status", text })), run.error ? h("p", { class: "problem", role: "alert", text: run.error }) : null,
       reading && !run.error ? h("p", { class: "quiet" }, h("progress", { max: Math.max(1, 2 * run.steps), value: run.steps_read + run.steps_checked, "aria-label": what }), ` ${what}`) : null,
       run.damaged.length ? h("details", {}, h("summary", { class: "warn", text: `${plural(run.damaged.length, "part")} of the run cannot be read; the rest is shown` }),
         h("ul", {}, ...run.damaged.map(([place, why]) => h("li", { text: `${place}: ${why}` })))) : null);
+  }
+
+  function drawConfiguration() {
+    const known = Object.entries(run.configuration);
+    const key = JSON.stringify(known);
+    if (configuration.key === key) return;
+    configuration.key = key;
+    replace(configuration, known.length ? h("details", {}, h("summary", { text: `Configuration: ${known.slice(0, 4).map(([name, value]) => `${name} ${value}`).join(", ")}${known.length > 4 ? " …" : ""}` }),
+      h("dl", { class: "pairs-of-values" }, ...known.flatMap(([name, value]) => [h("dt", { text: name }), h("dd", { text: String(value) })]))) : null);
   }
 
   function diagnose() {
@@ -117,20 +136,32 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     time.onsets = run.issues.map((issue) => ({ step: issue.since, text: issue.headline }));
   }
 
+  let showsAll = values.get("all") === "1";
   async function drawSeries() {
     const names = run.series.map((each) => each.name);
-    const loss = names.find((name) => name.toLowerCase() === "loss") || names.find((name) => /loss/i.test(name)) || names[0];
-    const wanted = [loss, ...names.filter((name) => name !== loss).slice(0, SMALL_CHARTS)].filter(Boolean);
+    const of_machine = names.filter((name) => name.startsWith("system/"));
+    const scalars = names.filter((name) => !name.startsWith("system/"));
+    const loss = scalars.find((name) => name.toLowerCase() === "loss") || scalars.find((name) => /loss/i.test(name)) || scalars[0];
+    const rest = scalars.filter((name) => name !== loss);
+    const wanted = [loss, ...(showsAll ? rest : rest.slice(0, SMALL_CHARTS)), ...of_machine].filter(Boolean);
     const loads = [];
     for (const name of wanted) {
       let chart = charts.get(name);
       if (!chart) {
-        chart = new SeriesChart(name, [{ run: id, name }], time, { height: name === loss ? 240 : 150, report });
+        const is_machine = name.startsWith("system/");
+        chart = new SeriesChart(titleOf(name), [{ run: id, name }], time, { height: name === loss ? 240 : 140, report, words: is_machine ? wordsOf(name) : number });
         charts.set(name, chart);
-        (name === loss ? lossPlace : others).append(chart.element);
+        (name === loss ? lossPlace : is_machine ? machine : others).append(chart.element);
       }
       loads.push(chart.load());
     }
+    machinePlace.hidden = !of_machine.length;
+    const left = showsAll ? 0 : rest.length - SMALL_CHARTS;
+    replace(more, left > 0 ? button(`Show ${plural(left, "more chart")}`, () => {
+      showsAll = true;
+      remember({ all: "1" });
+      drawSeries().catch(report);
+    }) : null);
     if (!wanted.length) replace(lossPlace, h("p", { class: "quiet", text: "This run has saved no losses or metrics so far." }));
     else if (lossPlace.firstElementChild?.tagName === "P") lossPlace.firstElementChild.remove();
     await Promise.all(loads);
@@ -174,6 +205,9 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   });
 
   function drawFacts(changes) {
+    const lanesOf = rowsOfFacts(run.modes, changes, run.last_step);
+    lanesPlace.hidden = !run.modes.length || (lanesOf.length === 1 && run.modes.length === 1);
+    lanes.show(lanesOf, lanesOf.map((row) => `${row.name} ${plural(row.stretches.length, "part")}`).join(", "));
     const modes = run.modes.map(([first, last, mode]) => [first, mode.toLowerCase(), first === last ? "1 step" : `to step ${count(last)}`]);
     const rows = [...modes.slice(0, 200).map(([step, mode, to]) => [step, "mode", `${mode} ${to}`]), ...changes].sort((a, b) => a[0] - b[0]).slice(0, 500);
     const open = facts.querySelector("details")?.open;
@@ -188,23 +222,24 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
         h("tbody", {}, ...found.lines.slice(0, 500).map((each) => h("tr", {}, h("td", {}, button(String(each.step), () => onset({ since: each.step }), { class: "link" })), h("td", { text: each.rule }), h("td", { text: each.message })))))) : null);
   }
 
-  function drawRanks({ workers, steps, state }) {
+  let onlyDifferent = null;
+  function drawRanks(found) {
+    const { workers, steps, state } = found;
     if (!steps.length) return;
-    const canvas = h("canvas", { role: "img", "aria-label": "Workers by steps" });
-    const different = workers.filter((_, row) => state[row].some((cell) => cell === 1));
+    const different = workers.filter((_, row) => state[row].includes(1));
+    // With many workers, those that are as most others are left out.
+    onlyDifferent ??= workers.length > 64 && different.length > 0;
+    const first = different.length ? steps[Math.min(...state.map((row) => row.indexOf(1)).filter((at) => at >= 0))] : null;
+    const rows = rowsOfWorkers(found, onlyDifferent);
+    const some = different.length > 8 ? `${different.slice(0, 8).join(", ")} and ${different.length - 8} more` : different.join(", ");
+    const words = different.length ? `${different.length} of ${workers.length} workers ${different.length === 1 ? "differs" : "differ"} from most others, first at step ${count(first)}: ${some}` : `All ${workers.length} workers have the same parameters at ${plural(steps.length, "compared step")}.`;
+    const toggle = button("Only workers that differ", () => {
+      onlyDifferent = !onlyDifferent;
+      drawRanks(found);
+    }, { "aria-pressed": String(onlyDifferent) });
     replace(ranks, h("h2", { text: "Copies of the model by worker" }),
-      h("p", { class: different.length ? "bad" : "quiet", text: different.length ? `Different from most workers: ${different.slice(0, 8).join(", ")}` : `All ${workers.length} workers have the same parameters at ${plural(steps.length, "compared step")}.` }), canvas);
-    const width = ranks.clientWidth || 600;
-    const size = Math.max(4, Math.min(16, 320 / workers.length));
-    const context = sized(canvas, width, workers.length * size);
-    const inks = [color("good"), color("bad"), color("line")];
-    const [from, to] = [time.first, time.last];
-    state.forEach((row, worker) => row.forEach((cell, place) => {
-      context.fillStyle = inks[cell];
-      const x = ((steps[place] - from) / (to - from)) * width;
-      const end = place + 1 < steps.length ? ((steps[place + 1] - from) / (to - from)) * width : width;
-      context.fillRect(x, worker * size, Math.max(1, end - x), size - 1);
-    }));
+      h("div", { class: "bar" }, h("span", { class: different.length ? "bad" : "quiet", text: words }), h("span", { class: "grow" }), different.length && different.length < workers.length ? toggle : null), copies.element);
+    copies.show(rows, words);
   }
 
   async function refresh() {
@@ -249,6 +284,8 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     redraw() {
       charts.forEach((chart) => chart.rebuild());
       heat.draw();
+      lanes.draw();
+      copies.draw();
       panel.refresh().catch(report);
     },
     close() {
@@ -257,6 +294,8 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
       delete document.documentElement.dataset.ready;
       charts.forEach((chart) => chart.close());
       heat.close();
+      lanes.close();
+      copies.close();
       panel.close();
       document.title = "smdebug";
     },

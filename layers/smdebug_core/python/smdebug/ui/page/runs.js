@@ -1,8 +1,8 @@
 // The list of runs: a table that draws only the rows on the screen.
 
 import { get } from "./api.js";
-import { button, color, h, replace, select, sized } from "./dom.js";
-import { count, duration, moment, number, plural } from "./format.js";
+import { button, color, h, menu, replace, select, sized } from "./dom.js";
+import { ago, count, duration, moment, number, plural } from "./format.js";
 
 const ROW = 34;
 const SORTS = {
@@ -12,13 +12,35 @@ const SORTS = {
   loss: (run) => run.loss ?? Infinity,
   issues: (run) => -(run.issues ?? -1),
   saved: (run) => -(run.last_saved ?? 0),
-  duration: (run) => duration_of(run) ?? -1,
+  duration: (run) => run.duration ?? -1,
   cost: (run) => run.cost ?? -1,
 };
 const STATES = ["all", "with problems", "training", "ended", "unreadable"];
 
-function duration_of(run) {
-  return run.first_saved && run.last_saved ? run.last_saved - run.first_saved : null;
+const NOT_PARAMETERS = new Set(["tags", "note", "commit"]);
+const TOTALS = ["max_steps", "total_steps", "num_train_steps", "num_steps", "steps"];
+const mostColumns = () => (window.innerWidth < 1500 ? 2 : 4); // of parameters, unless others are chosen
+
+const tagsOf = (run) => String(run.configuration.tags || "").split(", ").filter(Boolean);
+const words_of = (value) => (value === undefined || value === null ? "–" : typeof value === "number" ? number(value) : String(value));
+
+// How far a training is, where its configuration says how long it will take.
+function share_of(run) {
+  const total = TOTALS.map((name) => run.configuration[name]).find((value) => typeof value === "number" && value > 0);
+  return total && run.last_step !== null ? Math.min(1, (run.last_step + 1) / total) : null;
+}
+
+// Numbers by size, before texts by letters; what is missing comes last.
+function byValue(name) {
+  return (run) => {
+    const value = run.configuration[name];
+    return typeof value === "number" ? [0, value] : value === undefined || value === null ? [2, ""] : [1, String(value)];
+  };
+}
+
+function compared(a, b) {
+  const [left, right] = Array.isArray(a) ? [a, b] : [[0, a], [0, b]];
+  return left[0] - right[0] || (left[1] < right[1] ? -1 : left[1] > right[1] ? 1 : 0);
 }
 
 export function sparkline(canvas, values, width = 120, height = 24) {
@@ -63,37 +85,61 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     sort: values.get("sort") || "saved",
     down: values.get("down") === "1",
     group: values.get("group") || "",
+    tag: values.get("tag") || "",
+    columns: values.has("columns") ? values.get("columns") : null,
   };
+  let parameters = [];
+  let looking = true;
+  let places = [];
   const search = h("input", {
-    type: "search", placeholder: "Search names, verdicts, configuration ( / )", "aria-label": "Search runs", value: chosen.search,
+    type: "search", placeholder: "Search runs ( / )", title: "Names, verdicts and configuration", "aria-label": "Search runs", value: chosen.search,
     oninput: () => choose({ search: search.value }),
   });
   const compare = button("Compare", () => openComparison(), { disabled: true });
   const groups = h("span");
   const summary = h("p", { class: "quiet", role: "status" });
   const errors = h("div");
+  const empty = h("div");
+  const tags = h("span");
+  const columnsMenu = h("span");
   const body = h("tbody");
   const box = h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Runs", onscroll: () => draw() });
-  const columns = [
-    ["", ""], ["name", "Run"], ["state", "State"], ["last_step", "Step"], ["", "Loss curve"], ["loss", "Loss"],
-    ["issues", "Verdict"], ["duration", "Duration"], ["saved", "Last saved"], ["cost", "Cost"],
-  ];
-  const heads = columns.map(([key, text]) =>
-    h("th", { scope: "col", class: ["Duration", "Last saved", "Cost"].includes(text) ? "less" : "" },
-      key ? button(text, () => choose({ sort: key, down: chosen.sort === key && !chosen.down })) : h("span", { text: text || "✓", "aria-label": text || "Selected" })));
-  const table = h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body);
+  let columns = [];
+  let heads = [];
+  const headRow = h("tr");
+  const table = h("table", {}, h("thead", {}, headRow), body);
+
+  const shownParameters = () => (chosen.columns === null ? parameters.slice(0, mostColumns()) : chosen.columns.split("|").filter((name) => parameters.includes(name)));
+
+  const hasCost = () => runs.some((run) => run.cost !== null);
+
+  function drawHead() {
+    const known = columns.map(([key]) => key).join("|");
+    columns = [
+      ["", ""], ["name", "Run"], ["state", "State"], ["last_step", "Step"], ["", "Loss curve"], ["loss", "Loss"],
+      ["issues", "Verdict"], ...shownParameters().map((name) => [`=${name}`, name]), ["duration", "Duration"], ["saved", "Last saved"],
+      ...(hasCost() ? [["cost", "Cost"]] : []),
+    ];
+    if (heads.length && known === columns.map(([key]) => key).join("|")) return;
+    heads = columns.map(([key, text]) => h("th", { scope: "col", class: isLess(key) },
+      key ? button(text, () => choose({ sort: key, down: chosen.sort === key && !chosen.down }), { title: `Sort by ${text}` }) : h("span", { text: text || "✓", "aria-label": text || "Selected" })));
+    replace(headRow, ...heads);
+  }
+
+  const isLess = (key) => (["duration", "saved", "cost"].includes(key) || key.startsWith("=") ? "less" : "");
   box.append(table);
   replace(crumbs, "Runs");
   replace(main,
     h("h1", { text: "Runs" }),
     h("div", { class: "bar" }, search,
-      select("Show", STATES, chosen.state, (state) => choose({ state })), groups,
+      select("Show", STATES, chosen.state, (state) => choose({ state })), tags, groups, columnsMenu,
       h("span", { class: "grow" }), compare),
-    errors, summary, box);
+    errors, summary, box, empty);
 
   function choose(changes) {
     Object.assign(chosen, changes);
     remember({ ...chosen, down: chosen.down ? "1" : "", state: chosen.state === "all" ? "" : chosen.state });
+    if (chosen.columns === "") remember({ columns: "|" }); // chosen: none
     arrange();
   }
 
@@ -101,11 +147,13 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     const words = chosen.search.toLowerCase().split(/\s+/).filter(Boolean);
     rows = runs.filter((run) => {
       if (chosen.state === "with problems" ? !run.issues : chosen.state !== "all" && run.state !== chosen.state) return false;
+      if (chosen.tag && !tagsOf(run).includes(chosen.tag)) return false;
       const text = `${run.name} ${run.issue} ${JSON.stringify(run.configuration)}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
-    const key = SORTS[chosen.sort] || SORTS.saved;
-    const order = (a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a.name < b.name ? -1 : 1);
+    const key = chosen.sort.startsWith("=") ? byValue(chosen.sort.slice(1)) : SORTS[chosen.sort] || SORTS.saved;
+    const order = (a, b) => compared(key(a), key(b)) || (a.name < b.name ? -1 : 1);
+    drawHead();
     rows.sort((a, b) => (chosen.down ? -order(a, b) : order(a, b)));
     if (chosen.group) {
       const value = (run) => String(run.configuration[chosen.group] ?? "–");
@@ -119,10 +167,24 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       if (name === chosen.sort) head.setAttribute("aria-sort", chosen.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
+    // A folder without runs is listed as the place of one that has not begun.
+    const isEmpty = !looking && runs.every((run) => !run.steps && run.state === "waiting" && places.length === 1);
+    replace(empty, isEmpty ? nothing() : runs.length ? (rows.length ? null : h("p", { class: "quiet", text: "No run matches. Clear the search and the filters to see all runs." })) : h("p", { class: "quiet", role: "status", text: "Looking for runs …" }));
+    box.hidden = !rows.length || isEmpty;
     const troubled = runs.filter((run) => run.issues).length;
     summary.textContent = `${plural(runs.length, "run")}, ${runs.filter((run) => run.state === "training").length} training, ${troubled} with problems` +
       (rows.length === runs.length || chosen.group ? "" : `; ${rows.length} shown`);
     draw();
+  }
+
+  // What to do about an empty folder.
+  function nothing() {
+    return h("div", { class: "card nothing" },
+      h("h2", { text: "No runs so far" }),
+      h("p", { text: places.length ? `There is no run in ${places.join(", ")}. A run appears here by itself once a training saves its first step.` : "A run appears here by itself once a training saves its first step." }),
+      h("p", { text: "Watch a training without a change of its script, or with one line in it:" }),
+      h("pre", { text: 'smdebug run train.py\n\nimport smdebug\nsmdebug.start("runs/a")' }),
+      h("p", { class: "quiet", text: "If the runs are in another folder or a bucket, name it: smdebug ui PATH or smdebug ui s3://bucket/prefix." }));
   }
 
   function draw() {
@@ -147,21 +209,34 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     check.checked = picked.has(run.id);
     return h("tr", { class: `${picked.has(run.id) ? "picked" : ""} ${place === at ? "at" : ""}`, "aria-rowindex": place + 2 },
       h("td", {}, check),
-      h("td", { title: run.path }, h("a", { href: `#/run/${run.id}`, text: run.name })),
-      h("td", { text: run.error ? `${run.state}: ${run.error}` : run.state, title: run.error || null, class: run.error ? "bad" : "" }),
-      h("td", { text: count(run.last_step) }),
+      h("td", { title: run.path }, h("a", { href: `#/run/${run.id}`, text: run.name }), ...tagsOf(run).slice(0, 4).map((tag) =>
+        button(tag, () => setTag(tag === chosen.tag ? "" : tag), { class: "tag", "aria-pressed": String(tag === chosen.tag), title: `Only runs tagged ${tag}` }))),
+      h("td", { text: run.error ? `${run.state}: ${run.error}` : run.state, title: run.error || null, class: `${run.error ? "bad" : ""} state-${run.state}` }),
+      h("td", {}, h("span", { text: count(run.last_step) }), progress_of(run)),
       h("td", {}, canvas),
       h("td", { text: number(run.loss) }),
       h("td", { class: "wide", title: run.issue }, verdict(run)),
-      h("td", { class: "less", text: duration(duration_of(run)) }),
-      h("td", { class: "less", text: moment(run.last_saved) }),
-      h("td", { class: "less", text: run.cost === null ? "–" : `$${number(run.cost)}` }));
+      ...shownParameters().map((name) => h("td", { class: "less", text: words_of(run.configuration[name]), title: String(run.configuration[name] ?? "not recorded") })),
+      h("td", { class: "less", text: duration(run.duration) }),
+      h("td", { class: "less", text: ago(run.last_saved), title: moment(run.last_saved) }),
+      !hasCost() ? null : h("td", { class: "less", text: run.cost === null ? "–" : `$${run.cost.toFixed(2)}`, title: run.cost_title }));
+  }
+
+  function progress_of(run) {
+    const share = share_of(run);
+    return share === null || run.state !== "training" ? null : h("progress", { max: 1, value: share, "aria-label": `${Math.round(100 * share)} % of the steps`, title: `${Math.round(100 * share)} % of the steps` });
   }
 
   function verdict(run) {
-    if (run.issues === null) return h("span", { class: "quiet", text: "open to check" });
-    if (!run.issues) return h("span", { class: "good", text: "✓ no problem detected" });
-    return h("span", { class: "bad", text: `✗ ${run.issue}` });
+    if (run.issues) return h("span", { class: "bad", text: `✗ ${run.issue}` });
+    if (run.issues === 0) return h("span", { class: "good", text: run.check === "checking" ? `✓ no problem in ${plural(run.checked, "step")}, checking …` : "✓ no problem detected" });
+    const words = { checking: "checking …", waiting: run.steps ? "waiting to be checked" : "", off: "open to check", done: "not checked" };
+    return h("span", { class: "quiet", text: words[run.check] ?? run.check });
+  }
+
+  function setTag(tag) {
+    tagSelect.value = tag;
+    choose({ tag });
   }
 
   function pick(run) {
@@ -182,15 +257,49 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     draw();
   }
 
+  let tagSelect = { value: "" };
+  let known = "";
+
+  // Choices of parameters and tags: those that tell the runs apart come first.
+  function describeParameters() {
+    const values = new Map();
+    for (const run of runs) {
+      for (const [name, value] of Object.entries(run.configuration)) {
+        if (!values.has(name)) values.set(name, new Set());
+        values.get(name).add(String(value));
+      }
+    }
+    const names = [...values.keys()];
+    const differs = (name) => Number(values.get(name).size > 1 || runs.some((run) => run.configuration[name] === undefined));
+    const recorded = (name) => runs.filter((run) => name in run.configuration).length;
+    parameters = names.filter((name) => !NOT_PARAMETERS.has(name)).sort((a, b) => differs(b) - differs(a) || recorded(b) - recorded(a) || a.localeCompare(b));
+    const allTags = [...new Set(runs.flatMap(tagsOf))].sort();
+    const key = JSON.stringify([names, allTags, parameters]);
+    if (key === known) return;
+    known = key;
+    replace(groups, names.length ? select("Group by", [["", "nothing"], ...names.sort().map((name) => [name, name])], chosen.group, (group) => choose({ group })) : null);
+    replace(tags, allTags.length ? select("Tag", [["", "any"], ...allTags.map((tag) => [tag, tag])], chosen.tag, (tag) => choose({ tag })) : null);
+    tagSelect = tags.querySelector("select") || { value: "" };
+    replace(columnsMenu, parameters.length ? menu("Columns", "Columns of parameters", parameters.slice(0, 60).map((name) => {
+      const check = h("input", { type: "checkbox", onchange: () => {
+        const shown = shownParameters();
+        choose({ columns: (check.checked ? [...shown, name] : shown.filter((each) => each !== name)).join("|") });
+      } });
+      check.checked = shownParameters().includes(name);
+      return h("label", {}, check, h("span", { text: name }));
+    })) : null);
+  }
+
   const resize = () => draw();
   window.addEventListener("resize", resize);
   return {
     async refresh() {
       const found = await get("runs");
       runs = found.runs;
+      looking = found.looking;
+      places = found.places;
+      describeParameters();
       replace(errors, ...found.errors.map((text) => h("p", { class: "problem", text })));
-      const names = [...new Set(runs.flatMap((run) => Object.keys(run.configuration)))].sort();
-      replace(groups, names.length ? select("Group by", [["", "nothing"], ...names.map((name) => [name, name])], chosen.group, (group) => choose({ group })) : null);
       arrange();
     },
     key(key) {

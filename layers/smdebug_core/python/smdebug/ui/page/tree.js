@@ -81,3 +81,19 @@ export function openAll(root, open) {
     openAll(node, open);
   }
 }
+
+// The paths of all open modules, also inside of folded ones.
+export function openPaths(root, found = new Set()) {
+  for (const node of root.children.values()) {
+    if (node.open) found.add(node.path);
+    openPaths(node, found);
+  }
+  return found;
+}
+
+export function openThese(root, paths) {
+  for (const node of root.children.values()) {
+    node.open = !node.isLeaf && paths.has(node.path);
+    openThese(node, paths);
+  }
+}
