@@ -142,3 +142,13 @@ def test_it_is_off_by_a_flag(tmp_path):
 
 def test_a_run_that_chooses_its_tensors_has_none(tmp_path):
     assert trained(tmp_path / "run", save_all=True).system_metrics() == {}
+
+
+def test_memory_is_read_at_most_once_a_second(monkeypatch):
+    now = [10.0]
+    reads = []
+    monkeypatch.setattr(system_metrics, "resident_bytes", lambda: reads.append(now[0]) or 1)
+    metrics = SystemMetrics(lambda: now[0])
+    for now[0] in (10.0, 10.4, 10.9, 11.0, 11.5):
+        assert metrics.sample()()["memory_bytes"] == 1
+    assert reads == [10.0, 11.0]

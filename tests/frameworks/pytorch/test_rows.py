@@ -10,7 +10,7 @@ from smdebug.numbers.rows import measured as measured_by_numpy
 from smdebug.pytorch.measuring import TorchMeasurer
 from smdebug.pytorch.on_device import DeviceBatch, Ring
 from smdebug.pytorch.rows import Rows, digest_of, is_measurable, row_without_waiting, sampled
-from smdebug.saving.measuring import SMALL
+from smdebug.saving.measuring import SMALL, InBatch
 
 TENSORS = {
     "normal": torch.randn(100, 70),
@@ -72,17 +72,26 @@ def content_of(tensor):
     return tensor.view(torch.int16).numpy() if tensor.dtype is torch.bfloat16 else as_numpy(tensor)
 
 
+def parts_of(result):
+    """The numbers, the sample and the digest of one tensor, however it was measured."""
+
+    def now(part):
+        return part() if callable(part) else part
+
+    if isinstance(result, InBatch):
+        return result.numbers()[0], result.samples()[0], result.digests()[0]
+    return now(result.numbers), now(result.sample), now(result.digest)
+
+
 def check_all(results):
     """Compare what was measured of `TENSORS` with numpy's results."""
 
-    def now(result):
-        return result() if callable(result) else result
-
     for name, tensor in TENSORS.items():
-        check_row(now(results[name].numbers).tolist(), tensor)
+        numbers, sample, digest = parts_of(results[name])
+        check_row(numbers.tolist(), tensor)
         expected = sample_of(as_numpy(tensor), 128)
-        np.testing.assert_array_equal(now(results[name].sample)[: len(expected)], expected)
-        assert tuple(now(results[name].digest).tolist()) == content_digest(content_of(tensor)), name
+        np.testing.assert_array_equal(sample[: len(expected)], expected)
+        assert tuple(digest.tolist()) == content_digest(content_of(tensor)), name
 
 
 def test_the_tensors_of_a_step_are_measured_as_numpy_does():
@@ -118,8 +127,7 @@ def test_a_tensor_is_measured_as_it_was_when_it_was_observed(on_device):
     else:
         measurer.end_step()
     for result in results:
-        numbers = result.numbers() if callable(result.numbers) else result.numbers
-        assert numbers[MEASURED.index("min")] == 1
+        assert parts_of(result)[0][MEASURED.index("min")] == 1
 
 
 def test_numbers_on_a_device_are_read_as_they_were():

@@ -41,6 +41,7 @@ VERSION = 1
 #: Longer texts are damage, or an attack: 10**5 tensors with names of 300 letters take half of it.
 MAX_JSON_BYTES = 64 << 20
 Bytes = NDArray[np.uint8]
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,10 @@ class Layout:
 
 def json_array(payload: Mapping[str, Any]) -> Bytes:
     """The payload's JSON as the bytes of an array. Numbers without a JSON form become their texts."""
-    text = json.dumps(_plain(payload), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        text = _ENCODER.encode(payload)
+    except (TypeError, ValueError):
+        text = _ENCODER.encode(_plain(payload))
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 

@@ -55,13 +55,12 @@ from smdebug.pytorch.names import (  # noqa: E402
     class_name,
     name_layers,
     name_of,
-    parameters_of,
-    unwrapped,
 )
 from smdebug.pytorch.observer import TorchObserver  # noqa: E402
 from smdebug.pytorch.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.process import SkippedSteps  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
+from smdebug.pytorch.structure import KnownStructure, Structure  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
 
@@ -114,6 +113,7 @@ class Hook(FrameworkHook):
     @takes(TorchOptions)
     def __init__(self, options: TorchOptions):
         self._models = Models()
+        self._structure = KnownStructure(self._models)
         self._losses = Losses(self)
         self._layers = LayerHooks(self, eager=options.compiled_layers == "eager")
         self._forward: Any = None  # the handle of the callback that begins steps
@@ -340,12 +340,13 @@ class Hook(FrameworkHook):
             if not (self.gradients.are_awaited or self._stays):
                 self._leave_optimizers()
             return
-        parameters = list(self._parameters())
+        structure = self._structure.now()
+        parameters = structure.parameters
         if self._observer is not None:
-            self._observer.begin_step(list(self._models), parameters, name_of)
+            self._observer.begin_step(structure, self._models.first, parameters)
         self._record_parameters(parameters)
-        self._expect_gradients(parameters)
-        self._layers.hook(self._all_layers(), self._losses.layers, self.due, in_graph)
+        self._expect_gradients(structure)
+        self._layers.hook(structure, self._losses.layers, self.due, in_graph)
 
     def _all_layers(self) -> list[Layer]:
         return [layer for each in self._models for layer in self._models.layers_of(*each)]
@@ -353,10 +354,6 @@ class Hook(FrameworkHook):
     def _add_activations(self, layers: list[Layer]) -> None:
         tensors, included = activation_tensors(layers), self.include_collections
         add_to_collections(self.collection_manager, tensors, included, self.assign)
-
-    def _parameters(self) -> Iterator[Named]:
-        for model, root in self._models:
-            yield from parameters_of(unwrapped(model), root)
 
     def _record_parameters(self, parameters: list[Named]) -> None:
         for name, parameter in self.recorder.observe_together(parameters):
@@ -369,14 +366,14 @@ class Hook(FrameworkHook):
             else:
                 self.record(name, parameter)
 
-    def _expect_gradients(self, parameters: list[Named]) -> None:
+    def _expect_gradients(self, structure: Structure) -> None:
         # A forward without gradients is followed by none: what changes them is zero_grad().
         if not (self._by_hand or torch.is_grad_enabled()) or not self._sees_optimizers:
             return
         expected = [
-            (f"gradient/{name}", parameter)
-            for name, parameter in parameters
-            if parameter.requires_grad and self.wants(f"gradient/{name}")
+            (name, parameter)
+            for name, parameter in structure.gradients
+            if parameter.requires_grad and self.wants(name)
         ]
         if expected:
             self.gradients.of(parameter for _, parameter in expected)
@@ -435,6 +432,10 @@ class Hook(FrameworkHook):
 
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
+        if type(values) is torch.Tensor:  # as most are
+            if self.due:
+                self.record_numbered(f"{name}_output_", (values,))
+            return
         self._output_of = name
         super().record_outputs(name, values)
         self._output_of = None

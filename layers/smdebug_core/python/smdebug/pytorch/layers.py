@@ -25,6 +25,13 @@ class LayersHook(WatchingHook, Protocol):
     def get_collections(self) -> dict[str, Any]: ...
 
 
+class Layered(Protocol):
+    """What has layers."""
+
+    @property
+    def layers(self) -> list[Layer]: ...
+
+
 class _Wanted(NamedTuple):
     layer: Layer
     inputs: bool
@@ -37,6 +44,7 @@ class _HookedLayer(NamedTuple):
     inputs: bool
     outputs: bool
     handle: Any  # None: it could not be hooked
+    around: AroundLayer | None  # None: more has to be done than to hook it
 
     def is_for(self, wanted: _Wanted) -> bool:
         layer, inputs, outputs = wanted
@@ -51,6 +59,9 @@ class LayerHooks:
         self._runs_eagerly = eager and _CAN_LEAVE_GRAPHS
         self._wanted: dict[tuple[int, str], tuple[bool, bool]] = {}  # inputs, outputs of a layer
         self._hooked: list[_HookedLayer] | None = None
+        self._before: list[_HookedLayer] = []
+        self._circumstances: tuple[Layered, int, bool] | None = None
+        """Those of the layers that were hooked before."""
         self._stance: Any = None
 
     def __bool__(self) -> bool:
@@ -60,16 +71,24 @@ class LayerHooks:
     def forget_wishes(self) -> None:
         """Work out anew what is wanted: the models have changed."""
         self._wanted.clear()
+        self._before, self._circumstances = [], None
 
-    def hook(
-        self, layers: Iterable[Layer], losses: Iterable[Layer], due: int, in_graph: bool
-    ) -> None:
-        """Hook the layers of which something is wanted, as they are now: one may have been replaced."""
-        wanted = self._visible(layers, losses, due, in_graph)
+    def hook(self, structure: Layered, losses: Iterable[Layer], due: int, in_graph: bool) -> None:
+        """Hook the layers of which something is wanted, as they are now: one may have been replaced.
+
+        The same `structure` as at a step before has the same layers.
+        """
+        circumstances = (structure, due, in_graph)
+        if circumstances == self._circumstances and (
+            self._hooked is not None or self._hook_again()
+        ):
+            return
+        wanted = self._visible(structure.layers, losses, due, in_graph)
         if self._hooked is not None and self._are_hooked(wanted):
             return
         self.remove()
-        self._hooked = [self._hooked_layer(layer) for layer in wanted]
+        self._hooked = self._before = [self._hooked_layer(layer) for layer in wanted]
+        self._circumstances = circumstances
         if any(layer.is_in_graph for layer, _, _ in wanted):
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
@@ -84,6 +103,20 @@ class LayerHooks:
             self._stance.__exit__(None, None, None)
             self._stance = None
 
+    def _hook_again(self) -> bool:
+        """Hook the layers that were hooked before, if that is all there is to do."""
+        again: list[_HookedLayer] = []
+        for layer in self._before:
+            module = layer.module()
+            if module is None or layer.around is None:
+                for each in again:
+                    each.handle.remove()
+                return False
+            handle = module.register_forward_hook(layer.around, with_kwargs=True)
+            again.append(layer._replace(handle=handle))
+        self._hooked = again
+        return True
+
     def _hooked_layer(self, wanted: _Wanted) -> _HookedLayer:
         layer, inputs, outputs = wanted
         around = AroundLayer(self._hook, layer.name, inputs=inputs, outputs=outputs)
@@ -97,7 +130,10 @@ class LayerHooks:
                 f"Inputs and outputs of the layer {layer.name} are not saved: it is scripted, and takes no "
                 "hooks"
             )
-        return _HookedLayer(ref(layer.module), layer.name, inputs, outputs, handle)
+        is_simple = handle is not None and not layer.is_in_graph
+        return _HookedLayer(
+            *(ref(layer.module), layer.name, inputs, outputs, handle), around if is_simple else None
+        )
 
     def _are_hooked(self, wanted: list[_Wanted]) -> bool:
         hooked = self._hooked or []

@@ -23,6 +23,13 @@ _OF_NUMPY = frozenset(
 )
 
 
+def _flattened(values: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The tensors end to end, in memory of their own."""
+    if len(values) == 1:
+        return values[0].detach().reshape(-1).clone()
+    return torch.cat([value.reshape(-1) for value in values])
+
+
 class TorchMeasurer(Measurer):
     """Measures the tensors of one step after another."""
 
@@ -49,16 +56,10 @@ class TorchMeasurer(Measurer):
             and is_plain(value)
         )
 
-    def measure_together(self, values: Sequence[torch.Tensor], *, digest: bool) -> list[InBatch]:
+    def measure_together(self, values: Sequence[torch.Tensor], *, digest: bool) -> InBatch:
         with torch.no_grad():
-            flat = torch.cat([value.detach().reshape(-1) for value in values]).numpy()
-        found, begin, add = [], 0, self._batch.add
-        for value in values:
-            end = begin + value.numel()
-            part = flat[begin:end]
-            found.append(add(part, part if digest else None))
-            begin = end
-        return found
+            flat = _flattened(values).detach().numpy()
+        return self._batch.add_packed(flat, [value.numel() for value in values], digest=digest)
 
     def kept(self, number: Any) -> Any:
         if not isinstance(number, torch.Tensor):

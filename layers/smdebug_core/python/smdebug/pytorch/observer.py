@@ -20,8 +20,10 @@ from smdebug.pytorch import facts
 from smdebug.pytorch.accumulation import Accumulation
 from smdebug.pytorch.callbacks import is_compiling, kept_out_of_graphs
 from smdebug.pytorch.loss_graph import describe
+from smdebug.pytorch.names import name_of
 from smdebug.pytorch.optimizers import after_steps, before_steps
 from smdebug.pytorch.process import PROCESS, UNSCALED
+from smdebug.pytorch.structure import Structure
 from smdebug.pytorch.updates import MIN_BYTES, Updates
 from smdebug.saving.observing import StepObservations
 from smdebug.saving.save_plan import Members
@@ -70,8 +72,11 @@ class TorchObserver:
     ):
         self._hook = hook
         self._observations = observations
+        self._structure: Structure | None = None
         self._names: dict[int, str] = {}
-        self._roots: set[str] = set()
+        self._roots: frozenset[str] = frozenset()
+        self._groups: list[Any] | None = None
+        """The parameters of the optimizers' groups, as they were noted last."""
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
         self._states: list[_OptimizerState] = []
         self._updates = Updates(hook.record_together)
@@ -97,33 +102,38 @@ class TorchObserver:
         self._updates.forget()
 
     def begin_step(
-        self,
-        models: Sequence[tuple[nn.Module, str]],
-        parameters: Sequence[Named],
-        layer_name: Callable[[nn.Module], str | None],
+        self, structure: Structure, model: nn.Module | None, parameters: Sequence[Named]
     ) -> None:
-        """Note the facts of a step that is saved."""
+        """Note the facts of a step that is saved. `model` is the one whose forward begins steps."""
         self._has_described = False
-        self._roots = {root for _, root in models}
-        for root in self._roots:
-            self._hook.observe_inputs_of(root)
-        self._names = {id(parameter): name for name, parameter in parameters}
         note = self._observations
-        note.note_lasting(
-            modules=[
-                [layer_name(module) or root, *rest]
-                for model, root in models
-                for module, rest in facts.modules_of(model)
-            ],
-            **facts.parameter_facts(parameters),
-        )
-        if models:
-            note.note(**facts.mode_facts(models[0][0], layer_name))
+        if structure is not self._structure:
+            self._structure = structure
+            self._roots = structure.roots
+            for root in self._roots:
+                self._hook.observe_inputs_of(root)
+            self._names = {id(parameter): name for name, parameter in parameters}
+            self._groups = None
+            note.note_lasting(modules=structure.modules)
+        note.note_lasting(**facts.parameter_facts(parameters))
+        if model is not None:
+            note.note(**facts.mode_facts(model, name_of, structure.mode_dependent))
             note.note(**facts.autocast_facts(parameters[0][1].device.type if parameters else "cpu"))
         if self._spans_steps:
             self._updates.before_step(parameters)
-        if self._optimizers:
-            note.note_lasting(optimizers=facts.optimizer_facts(self._optimizers, self._names))
+        self._note_optimizers()
+
+    def _note_optimizers(self) -> None:
+        """Note which parameters the groups of the optimizers have, if that is not what was noted last."""
+        groups = [
+            (type(optimizer), [list(map(id, group["params"])) for group in optimizer.param_groups])
+            for optimizer in self._optimizers
+        ]
+        if groups and groups != self._groups:
+            self._groups = groups
+            self._observations.note_lasting(
+                optimizers=facts.optimizer_facts(self._optimizers, self._names)
+            )
 
     def end_step(self) -> None:
         """Measure what has changed since the step began, if no optimizer was seen to change it."""
@@ -263,9 +273,7 @@ class TorchObserver:
             state.witness = _witness(optimizer)
             state.was_clear = state.witness is None
         if self._hook.saves_now:
-            self._observations.note_lasting(
-                optimizers=facts.optimizer_facts(self._optimizers, self._names)
-            )
+            self._note_optimizers()
 
     def _state_of(self, optimizer: Any) -> _OptimizerState:
         state = self._optimizers.get(optimizer)

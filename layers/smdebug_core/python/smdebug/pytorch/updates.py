@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 
@@ -10,6 +10,11 @@ from smdebug.numbers.rows import SAMPLE_SIZE
 from smdebug.pytorch.rows import is_measurable, sampled
 
 Record = Callable[[list[tuple[str, torch.Tensor]]], None]
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_CAN_COPY = hasattr(torch, "_foreach_copy_")
+_TOGETHER = 4 << 20
+"""Parameters of up to this many bytes are copied by one call for all. More of them fill the processor's cache
+with each of two passes, which costs more than the calls."""
 MIN_BYTES = 64 << 20
 SHARE = 0.05
 """Copies of parameters may take 64 MB, or this share of the parameters, whichever is more. Beyond that the
@@ -25,6 +30,10 @@ class Updates:
         self._record = record
         self._kept: dict[str, torch.Tensor] = {}
         self._before: list[tuple[str, torch.Tensor]] = []
+        self._copies: list[torch.Tensor] = []
+        self._forms: list[tuple[object, ...]] = []
+        """The forms of the parameters that are copied together; empty if each is copied by itself."""
+        self._update_names: list[str] = []
 
     def __bool__(self) -> bool:
         """Whether a step has begun whose updates are to be recorded."""
@@ -32,34 +41,72 @@ class Updates:
 
     def before_step(self, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Keep these parameters, each with its name, as they are."""
-        self._before = [
-            (name, values)
-            for name, parameter in parameters
-            if (values := _values(parameter)) is not None
-        ]
-        bytes_of_all = sum(_size(values) for _, values in self._before)
-        self.are_sampled = bytes_of_all > max(MIN_BYTES, SHARE * bytes_of_all)
+        given = list(parameters)
         with torch.no_grad():
-            for name, values in self._before:
-                self._keep(name, values)
+            if self._are_as_before(given):
+                self._before = given
+                torch._foreach_copy_(self._copies, [parameter for _, parameter in given])
+                return
+            self._keep_all(given)
 
     def after_step(self) -> None:
         """Record what the step has changed."""
         before, self._before = self._before, []
-        changes = []
         with torch.no_grad():
-            for name, values in before:
-                kept = self._kept[name]
-                now = _sample(values) if self.are_sampled else values
-                if now.shape == kept.shape:  # a step may replace a parameter's values
-                    torch.sub(now, kept, out=kept)
-                    changes.append((f"update/{name}", kept))
+            if self._are_as_before(before):
+                torch._foreach_neg_(self._copies)
+                torch._foreach_add_(self._copies, [parameter for _, parameter in before])
+                changes = list(zip(self._update_names, self._copies, strict=True))
+            else:
+                changes = list(self._changes(before))
         self._record(changes)
 
     def forget(self) -> None:
         """Let go of all copies."""
         self._before.clear()
         self._kept.clear()
+        self._copies, self._forms = [], []
+
+    def _are_as_before(self, given: Sequence[tuple[str, torch.Tensor]]) -> bool:
+        """Whether all are plain tensors of the forms that their copies have, in the same order."""
+        forms = self._forms
+        return (
+            bool(forms)
+            and len(given) == len(forms)
+            and all(
+                type(parameter) in _PLAIN
+                and (name, parameter.shape, parameter.dtype, parameter.device) == form
+                for (name, parameter), form in zip(given, forms, strict=True)
+            )
+        )
+
+    def _keep_all(self, given: Sequence[tuple[str, torch.Tensor]]) -> None:
+        self._copies, self._forms = [], []
+        self._before = [
+            (name, values)
+            for name, parameter in given
+            if (values := _values(parameter)) is not None
+        ]
+        bytes_of_all = sum(_size(values) for _, values in self._before)
+        self.are_sampled = bytes_of_all > max(MIN_BYTES, SHARE * bytes_of_all)
+        for name, values in self._before:
+            self._keep(name, values)
+        is_plain = all(type(parameter) in _PLAIN for _, parameter in given)
+        fits = bytes_of_all <= _TOGETHER and not self.are_sampled
+        if fits and is_plain and len(self._before) == len(given) and _CAN_COPY:
+            self._copies = [self._kept[name] for name, _ in given]
+            self._forms = [(name, *_form(values)) for name, values in self._before]
+            self._update_names = [f"update/{name}" for name, _ in given]
+
+    def _changes(
+        self, before: Iterable[tuple[str, torch.Tensor]]
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, values in before:
+            kept = self._kept[name]
+            now = _sample(values) if self.are_sampled else values
+            if now.shape == kept.shape:  # a step may replace a parameter's values
+                torch.sub(now, kept, out=kept)
+                yield f"update/{name}", kept
 
     def _keep(self, name: str, values: torch.Tensor) -> None:
         if self.are_sampled:

@@ -20,6 +20,7 @@ from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.files.names import OBSERVATIONS
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.save_plan import (
+    GROUPS_REMEMBERED,
     NAMES_REMEMBERED,
     NO_MEMBERS,
     Members,
@@ -80,6 +81,7 @@ class DefaultPlan(SavePlan):
         super().__init__(collections)
         self._inputs_of: set[str] = set()
         self._known: dict[tuple[str, Members], tuple[Wanted | None]] = {}
+        self._groups: dict[tuple[tuple[str, ...], Members], bool] = {}
         self._blocks = {mode: _FirstOfBlock(self.of_mode(mode)) for mode in _IN_BLOCKS}
 
     def of_mode(self, mode: ModeKeys) -> ModePlan:
@@ -98,7 +100,7 @@ class DefaultPlan(SavePlan):
         """
         if layer not in self._inputs_of:
             self._inputs_of.add(layer)
-            self._known.clear()
+            self._forget()
 
     @property
     def observed_members(self) -> Members:
@@ -108,15 +110,32 @@ class DefaultPlan(SavePlan):
         known = self._known.get((tensor_name, due))
         if known is None:
             if len(self._known) >= NAMES_REMEMBERED:
-                self._known.clear()
+                self._forget()
             known = self._known[tensor_name, due] = (self._wanted_now(tensor_name, due),)
         return known[0]
+
+    def observes_all(self, names: tuple[str, ...], due: Members) -> bool:
+        """Return whether all tensors of these names are observed, and no more, while those are due."""
+        if due >= self._first_zoom:
+            return False
+        known = self._groups.get((names, due))
+        if known is None:
+            if len(self._groups) >= GROUPS_REMEMBERED:
+                self._groups.clear()
+            known = self._groups[names, due] = all(
+                self.wanted(name, due) is OBSERVED for name in names
+            )
+        return known
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._groups.clear()
 
     def assign(self, tensor_name: str, collection_name: str) -> None:
         before = self.members(tensor_name)
         super().assign(tensor_name, collection_name)
         if self.members(tensor_name) != before:
-            self._known.clear()
+            self._forget()
 
     def _wanted_now(self, tensor_name: str, due: Members) -> Wanted | None:
         found = super().planned(tensor_name, due)

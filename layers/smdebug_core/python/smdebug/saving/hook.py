@@ -110,12 +110,12 @@ class CallbackHook(BaseHook):
         if isinstance(tensor_value, list | tuple | Mapping):
             self.record_outputs(tensor_name, tensor_value)
         else:
-            self._record_numbered(f"{tensor_name}_output_", [tensor_value])
+            self.record_numbered(f"{tensor_name}_output_", [tensor_value])
 
     def record_inputs(self, name: str, values: Any) -> None:
         """Record the inputs of a layer: every tensor in them, however nested, as `<name>_input_<i>`."""
         if self.recorder.due:
-            self._record_numbered(f"{name}_input_", self.tensors_in(values))
+            self.record_numbered(f"{name}_input_", self.tensors_in(values))
 
     def record_batch(self, batch: Any) -> None:
         """Record the tensors of a batch, however nested, as `batch_input_<i>`.
@@ -133,7 +133,7 @@ class CallbackHook(BaseHook):
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
         if self.recorder.due:
-            self._record_numbered(f"{name}_output_", self.tensors_in(values))
+            self.record_numbered(f"{name}_output_", self.tensors_in(values))
 
     def carry(self, name: str, value: Any) -> None:
         """Keep one number of this step for the series of that name, if the default plan is in force."""
@@ -199,7 +199,8 @@ class CallbackHook(BaseHook):
         """Log what went wrong, and save nothing from now on."""
         self.recorder.fail(error)
 
-    def _record_numbered(self, prefix: str, tensors: Iterable[Any]) -> None:
+    def record_numbered(self, prefix: str, tensors: Iterable[Any]) -> None:
+        """Record tensors as `<prefix>0`, `<prefix>1` and so on, after those recorded at this step."""
         step = self.last_step
         if self._uses_of is not step:  # another step: numbers start again
             self._uses_of = step

@@ -7,7 +7,7 @@ them, and measured together behind the training.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -34,6 +34,10 @@ class Measured(NamedTuple):
     """At most `SAMPLE_SIZE` values, or as many filled up with NaN."""
     digest: Array | Later | None = None
 
+    @property
+    def has_digest(self) -> bool:
+        return self.digest is not None
+
 
 def measure(array: Array, *, digest: bool = False) -> Measured:
     """Measure an array, now."""
@@ -52,58 +56,96 @@ _KEPT = _Kept()
 
 
 class InBatch:
-    """What is measured of one array of a batch, like `Measured`."""
+    """What is measured of consecutive arrays of a batch: a row for each."""
 
-    __slots__ = ("_batch", "_digest_place", "_place")
+    __slots__ = ("_batch", "_digest_place", "_place", "count")
 
-    def __init__(self, batch: Batch, place: int, digest_place: int | None):
+    def __init__(self, batch: Batch, place: int, digest_place: int | None, count: int = 1):
         self._batch = batch
         self._place = place
         self._digest_place = digest_place
+        self.count = count
 
     def numbers(self) -> Array:
-        row: Array = self._batch.measured.numbers[self._place]
-        return row
+        rows: Array = self._batch.measured.numbers[self._place : self._place + self.count]
+        return rows
 
-    def sample(self) -> Array:
-        row: Array = self._batch.measured.samples[self._place]
-        return row
+    def samples(self) -> Array:
+        rows: Array = self._batch.measured.samples[self._place : self._place + self.count]
+        return rows
 
     @property
-    def digest(self) -> Later | None:
-        return None if self._digest_place is None else self._digested
+    def has_digest(self) -> bool:
+        return self._digest_place is not None
 
-    def _digested(self) -> Array:
-        halves: Array = self._batch.digests[self._digest_place]
+    def digests(self) -> Array:
+        place = self._digest_place
+        assert place is not None
+        halves: Array = self._batch.digests[place : place + self.count]
         return halves
+
+
+class _Packed(NamedTuple):
+    """Arrays of these sizes, end to end."""
+
+    array: Array
+    sizes: Sequence[int]
+
+    def arrays(self) -> Iterator[Array]:
+        end = 0
+        for size in self.sizes:
+            begin, end = end, end + size
+            yield self.array[begin:end]
 
 
 class Batch:
     """The small arrays of one step, which do not change; measured when the first result is needed."""
 
     def __init__(self) -> None:
-        self._arrays: list[Array] = []
-        self._digested: list[Array] = []
+        self._arrays: list[Array | _Packed] = []
+        self._digested: list[Array | _Packed] = []
+        self._count = self._digest_count = 0
 
     def add(self, array: Array, digested: Array | None = None) -> InBatch:
         """Measure this array, and digest that one, later."""
-        arrays = self._arrays
-        digest_place = None
+        place, digest_place = self._count, None
         if digested is not None:
-            digest_place = len(self._digested)
+            digest_place = self._digest_count
+            self._digest_count += 1
             self._digested.append(digested)
-        arrays.append(array)
-        return InBatch(self, len(arrays) - 1, digest_place)
+        self._count += 1
+        self._arrays.append(array)
+        return InBatch(self, place, digest_place)
+
+    def add_packed(self, array: Array, sizes: Sequence[int], *, digest: bool) -> InBatch:
+        """Measure arrays of these sizes, which lie end to end in one, later."""
+        packed, count = _Packed(array, sizes), len(sizes)
+        place, digest_place = self._count, None
+        if digest:
+            digest_place = self._digest_count
+            self._digest_count += count
+            self._digested.append(packed)
+        self._count += count
+        self._arrays.append(packed)
+        return InBatch(self, place, digest_place, count)
 
     @cached_property
     def measured(self) -> Measurements:
         arrays, self._arrays = self._arrays, []
-        return measure_together(arrays, _KEPT.scratch)
+        return measure_together(list(_unpacked(arrays)), _KEPT.scratch)
 
     @cached_property
     def digests(self) -> NDArray[np.int64]:
         arrays, self._digested = self._digested, []
-        return digests_together(arrays)
+        return digests_together(list(_unpacked(arrays)))
+
+
+def _unpacked(arrays: Iterable[Array | _Packed]) -> Iterator[Array]:
+    for array in arrays:
+        if isinstance(array, _Packed):
+            yield from array.arrays()
+        else:
+            yield array
 
 
 class Measurer:
@@ -123,7 +165,7 @@ class Measurer:
         """Return whether `measure_together` takes that value."""
         return False
 
-    def measure_together(self, values: Sequence[Any], *, digest: bool) -> Sequence[InBatch]:
+    def measure_together(self, values: Sequence[Any], *, digest: bool) -> InBatch:
         """Measure values that fit as they are now, which is cheaper than to measure each."""
         raise NotImplementedError
 

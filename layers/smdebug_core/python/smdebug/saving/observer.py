@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from smdebug.files.observations import ObservedTensor
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.default_plan import DIGESTED, kind_of
 from smdebug.saving.observing import Handed, StepObservations
-from smdebug.saving.save_plan import NAMES_REMEMBERED
+from smdebug.saving.save_plan import GROUPS_REMEMBERED, NAMES_REMEMBERED
 from smdebug.saving.step_clock import StepClock
 
 CARRIED_SECONDS = 60.0
@@ -25,6 +25,7 @@ class _Known(NamedTuple):
     kind: str
     tensor: ObservedTensor
     digested: bool
+    is_number: bool
     shape: Any
     dtype: Any
 
@@ -35,6 +36,25 @@ class _Known(NamedTuple):
             shape is not None
             and shape == self.shape
             and getattr(value, "dtype", None) == self.dtype
+        )
+
+
+class _Group(NamedTuple):
+    """What is known of tensors that are observed together again and again."""
+
+    kind: str
+    digested: bool
+    places: list[int]
+    shapes: list[Any]
+    members: list[_Known]
+    known: dict[str, _Known]
+
+    def is_of(self, tensors: Sequence[tuple[str, Any]]) -> bool:
+        """Return whether values of these names still have these shapes, and are known as they were."""
+        known = self.known
+        return all(
+            value.shape == shape and known.get(name) is member
+            for (name, value), shape, member in zip(tensors, self.shapes, self.members, strict=True)
         )
 
 
@@ -51,6 +71,7 @@ class Observer:
         self._adapter = adapter
         self._measurer = adapter.measurer()
         self._known: dict[str, _Known] = {}
+        self._groups: dict[tuple[str, ...], _Group] = {}
         self._carried_until = time.monotonic() + CARRIED_SECONDS
 
     @property
@@ -67,10 +88,10 @@ class Observer:
 
     def observe(self, name: str, value: Any) -> bool:
         """Keep what is measured of a tensor; return whether it has anything to measure."""
-        if isinstance(value, bool | int | float | np.number):  # a series has it
-            return False
         known = self._known.get(name)
         if known is None or not known.is_of(value):
+            if isinstance(value, bool | int | float | np.number):  # a series has it
+                return False
             known = self._know(name, value)
         if self.digests_only and not known.digested:
             return False
@@ -80,27 +101,80 @@ class Observer:
         self.observations.observe(known.kind, known.tensor, measured)
         return True
 
+    def observe_again(self, name: str, value: Any) -> bool:
+        """Observe a tensor that was observed in the same form before; return whether it was.
+
+        Single numbers are left to the longer way: they are parts of series, too.
+        """
+        known = self._known.get(name)
+        if known is None or known.is_number or not known.is_of(value):
+            return False
+        return self.observe(name, value)
+
+    def observe_group(self, names: tuple[str, ...], tensors: Sequence[tuple[str, Any]]) -> bool:
+        """Observe tensors of which all fit, together; return whether they do.
+
+        What is known of a group that comes again, as parameters do, is looked up once for all.
+        """
+        values = [value for _, value in tensors]
+        if not values or not all(map(self._measurer.fits, values)):
+            return False
+        group = self._groups.get(names)
+        if group is None or group.known is not self._known or not group.is_of(tensors):
+            group = self._group_of(tensors)
+            if group is None:
+                return False
+            if len(self._groups) >= GROUPS_REMEMBERED:
+                self._groups.clear()
+            self._groups[names] = group
+        measured = self._measurer.measure_together(values, digest=group.digested)
+        self.observations.observe_rows(group.kind, group.places, measured)
+        return True
+
+    def _group_of(self, tensors: Sequence[tuple[str, Any]]) -> _Group | None:
+        """What the tensors have in common; None if they differ in more than their forms."""
+        known = [self._known.get(name) for name, _ in tensors]
+        if not known or any(
+            each is None or not each.is_of(value)
+            for each, (_, value) in zip(known, tensors, strict=True)
+        ):
+            return None
+        members = [each for each in known if each is not None]
+        kinds = {(each.kind, each.digested) for each in members}
+        places = [self.observations.place_of(each.kind, each.tensor) for each in members]
+        if len(kinds) > 1 or None in places or (self.digests_only and not members[0].digested):
+            return None
+        return _Group(
+            *(
+                members[0].kind,
+                members[0].digested,
+                [place for place in places if place is not None],
+            ),
+            *([each.shape for each in members], members, self._known),
+        )
+
     def observe_together(self, tensors: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """Keep what is measured of those tensors that can be measured together; return the others."""
         others = []
-        fit: dict[bool, list[tuple[_Known, Any]]] = {False: [], True: []}
+        fit: dict[tuple[str, bool], tuple[list[int], list[Any]]] = {}
         fits = self._measurer.fits
-        for name, value in tensors:
-            known = self._known.get(name)
+        for pair in tensors:
+            name, value = pair
             if not fits(value):
-                others.append((name, value))
+                others.append(pair)
                 continue
+            known = self._known.get(name)
             if known is None or not known.is_of(value):
                 known = self._know(name, value)
             if known.digested or not self.digests_only:
-                fit[known.digested].append((known, value))
-        for digest, pairs in fit.items():
-            if pairs:
-                found = self._measurer.measure_together(
-                    [value for _, value in pairs], digest=digest
-                )
-                for (known, _), measured in zip(pairs, found, strict=True):
-                    self.observations.observe(known.kind, known.tensor, measured)
+                place = self.observations.place_of(known.kind, known.tensor)
+                if place is not None:
+                    places, values = fit.setdefault((known.kind, known.digested), ([], []))
+                    places.append(place)
+                    values.append(value)
+        for (kind, digest), (places, values) in fit.items():
+            measured = self._measurer.measure_together(values, digest=digest)
+            self.observations.observe_rows(kind, places, measured)
         return others
 
     def hand_over(self, clock: StepClock) -> Iterator[Handed]:
@@ -117,6 +191,7 @@ class Observer:
         # The parts of a sharded tensor differ from worker to worker, and are no copies to be compared.
         known = _Known(
             *(kind, tensor, kind in DIGESTED and self._adapter.is_whole(value)),
+            tensor.size == 1,
             *(getattr(value, "shape", None), getattr(value, "dtype", None)),
         )
         if len(self._known) >= NAMES_REMEMBERED:

@@ -27,7 +27,14 @@ from smdebug.files.observations import (
     ObservedTensor,
     json_array,
 )
-from smdebug.numbers.rows import ABSENT, completed, sample_size, sampled_places
+from smdebug.numbers.rows import (
+    ABSENT,
+    MEASURED,
+    SAMPLE_SIZE,
+    completed,
+    sample_size,
+    sampled_places,
+)
 from smdebug.saving.measuring import InBatch, Later, Measured
 from smdebug.saving.step_clock import StepClock
 
@@ -54,8 +61,10 @@ class Handed(NamedTuple):
     """Set for a matrix of digests."""
 
 
-class _Row(NamedTuple):
-    place: int
+class _Rows(NamedTuple):
+    """Rows of a matrix, each with its place, that were measured together."""
+
+    places: Sequence[int]
     measured: Measured | InBatch
 
 
@@ -77,7 +86,7 @@ class StepObservations:
         self.left_out = 0
         """How many tensors were left out because there were too many."""
         self._kinds: dict[str, _Kind] = {}
-        self._rows: dict[str, list[_Row]] = {}
+        self._rows: dict[str, list[_Rows]] = {}
         self._facts: dict[str, Any] = {}
         self._lasting: dict[str, Any] = {}
         self._carried: dict[str, list[tuple[int, int, int, Any]]] = {}
@@ -104,7 +113,7 @@ class StepObservations:
         """Return the names of these kinds of tensors that were measured at the step that runs."""
         found = []
         for kind in kinds:
-            here = {row.place for row in self._rows.get(kind, ())}
+            here = {place for rows in self._rows.get(kind, ()) for place in rows.places}
             if here:
                 found += [name for name, place in self._kinds[kind].places.items() if place in here]
         return found
@@ -131,16 +140,23 @@ class StepObservations:
 
     def observe(self, kind: str, tensor: ObservedTensor, measured: Measured | InBatch) -> None:
         """Keep what was measured of a tensor at the step that runs."""
-        known = self._kinds.get(kind)
-        if known is None:
-            known = self._kinds[kind] = _Kind()
-        place = self._place(known, tensor)
-        if place is None:
-            return
+        place = self.place_of(kind, tensor)
+        if place is not None:
+            self.observe_rows(kind, (place,), measured)
+
+    def observe_rows(self, kind: str, places: Sequence[int], measured: Measured | InBatch) -> None:
+        """Keep what was measured of tensors with these places at the step that runs."""
         rows = self._rows.get(kind)
         if rows is None:
             rows = self._rows[kind] = []
-        rows.append(_Row(place, measured))
+        rows.append(_Rows(places, measured))
+
+    def place_of(self, kind: str, tensor: ObservedTensor) -> int | None:
+        """Return the place of a tensor among those of its kind, from now on; None if there is no room."""
+        known = self._kinds.get(kind)
+        if known is None:
+            known = self._kinds[kind] = _Kind()
+        return self._place(known, tensor)
 
     def hand_over(self, step: int) -> Iterator[Handed]:
         """The step's tensors, each with what computes it; what was gathered begins anew."""
@@ -193,7 +209,7 @@ class StepObservations:
 class _Matrices:
     """The matrices of one step, computed together behind the training when the first is asked for."""
 
-    def __init__(self, rows: Mapping[str, Sequence[_Row]], heights: Mapping[str, int]):
+    def __init__(self, rows: Mapping[str, Sequence[_Rows]], heights: Mapping[str, int]):
         self._rows = rows
         self._heights = heights
 
@@ -216,48 +232,65 @@ class _Matrices:
         return matrix
 
     def has_digests(self, kind: str) -> bool:
-        return any(row.measured.digest is not None for row in self._rows[kind])
+        return any(rows.measured.has_digest for rows in self._rows[kind])
 
     def digests(self, kind: str) -> Array:
         matrix = np.zeros((self._heights[kind], 2), np.int64)
-        for row in self._rows[kind]:
-            if row.measured.digest is not None:
-                matrix[row.place] = _now(row.measured.digest)
+        for places, measured in self._rows[kind]:
+            if isinstance(measured, InBatch):
+                if measured.has_digest:
+                    matrix[list(places)] = measured.digests()
+            elif measured.digest is not None:
+                matrix[places[0]] = _now(measured.digest)
         return matrix
 
     def _places(self, kind: str) -> list[int]:
-        return [row.place for row in self._rows[kind]]
+        return [place for rows in self._rows[kind] for place in rows.places]
 
     @cached_property
     def _slices(self) -> dict[str, slice]:
         """Where the rows of each kind are in what is computed of all."""
-        ends = accumulate(map(len, self._rows.values()))
+        counts = [sum(len(each.places) for each in rows) for rows in self._rows.values()]
         return {
-            kind: slice(end - len(rows), end)
-            for (kind, rows), end in zip(self._rows.items(), ends, strict=True)
+            kind: slice(end - count, end)
+            for kind, count, end in zip(self._rows, counts, accumulate(counts), strict=True)
         }
 
     @cached_property
     def _sample_size(self) -> int:
-        return sample_size(sum(map(len, self._rows.values())))
+        return sample_size(self._count)
 
     @cached_property
-    def _all(self) -> list[Measured | InBatch]:
-        return [row.measured for rows in self._rows.values() for row in rows]
+    def _count(self) -> int:
+        return sum(len(each.places) for each in self._all)
+
+    @cached_property
+    def _all(self) -> list[_Rows]:
+        return [each for rows in self._rows.values() for each in rows]
 
     @cached_property
     def _completed(self) -> NDArray[np.float32]:
-        numbers = np.array([_now(measured.numbers) for measured in self._all], np.float64)
+        numbers = np.empty((self._count, len(MEASURED)), np.float64)
+        end = 0
+        for places, measured in self._all:
+            begin, end = end, end + len(places)
+            numbers[begin:end] = _now(measured.numbers)
         return completed(numbers, self._whole_samples)
 
     @cached_property
     def _whole_samples(self) -> NDArray[np.float32]:
-        samples = [_now(measured.sample) for measured in self._all]
-        width = max((len(sample) for sample in samples), default=0)
-        values = np.full((len(samples), width), np.nan, np.float32)
-        for row, sample in zip(values, samples, strict=True):
-            row[: len(sample)] = sample
-        return values
+        values = np.full((self._count, SAMPLE_SIZE), np.nan, np.float32)
+        end = width = 0
+        for places, measured in self._all:
+            begin, end = end, end + len(places)
+            if isinstance(measured, InBatch):
+                values[begin:end] = measured.samples()
+                width = SAMPLE_SIZE
+            else:
+                sample = _now(measured.sample)
+                values[begin, : len(sample)] = sample
+                width = max(width, len(sample))
+        return values[:, :width]
 
 
 def _series(values: Sequence[tuple[int, int, int, Any]]) -> Array:

@@ -225,9 +225,14 @@ class Recorder:
         wanted = self.run.plan.wanted(name, due)
         if wanted is None:
             return
+        observer = self.capture.observer
         try:
-            if self.capture.observer is not None and prod(getattr(value, "shape", ())) == 1:
-                self.carry(name, value)
+            if observer is not None:
+                if wanted is OBSERVED and observer.observe_again(name, value):
+                    self.open_step()
+                    return
+                if prod(getattr(value, "shape", ())) == 1:
+                    self.carry(name, value)
             self.capture.take(name, value, wanted, self.run.plan, self.open_step)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
             self.fail(error)
@@ -237,7 +242,13 @@ class Recorder:
         observer, due = self.capture.observer, self.due
         if observer is None or not due or self.run is None:
             return tensors
-        wanted = self.run.plan.wanted
+        plan = self.run.plan
+        if isinstance(plan, DefaultPlan):
+            names = tuple([name for name, _ in tensors])
+            if plan.observes_all(names, due) and observer.observe_group(names, tensors):
+                self.open_step()
+                return ()
+        wanted = plan.wanted
         observed = [pair for pair in tensors if wanted(pair[0], due) is OBSERVED]
         if not observed:
             return tensors

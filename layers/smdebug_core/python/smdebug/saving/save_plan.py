@@ -35,6 +35,7 @@ _FOREVER = sys.maxsize
 RAW_ONLY = ReductionConfig(save_raw_tensor=True)
 # A training that gives every tensor a new name must not fill the memory with old names.
 NAMES_REMEMBERED = 100_000
+GROUPS_REMEMBERED = 64
 
 
 class Wanted(NamedTuple):

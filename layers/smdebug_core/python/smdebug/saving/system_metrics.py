@@ -1,6 +1,7 @@
 """System metrics of a training: time per step, waiting for data, CPU, memory, GPUs.
 
-The training itself reads two clocks per step. Memory and GPUs are read behind it, when the step is written.
+The training itself reads two clocks per step. Memory and GPUs are read behind it, when a step is written, at
+most once a second.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 from smdebug.saving.gpu_metrics import gpus
 
+READ_EVERY = 1.0
+"""Seconds for which what was read of memory and GPUs is taken for steps that follow."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -23,7 +26,7 @@ class SystemMetrics:
     the script does there. Steps whose end is not known, as of a model's forward alone, wait for nothing.
     """
 
-    __slots__ = ("_clock", "_cpu_before", "_ended", "_since", "_steps", "_waited")
+    __slots__ = ("_clock", "_cpu_before", "_ended", "_machine", "_since", "_steps", "_waited")
 
     def __init__(self, clock: Callable[[], float] = perf_counter):
         self._clock = clock
@@ -32,6 +35,7 @@ class SystemMetrics:
         self._steps = 0
         self._waited = 0.0
         self._cpu_before = 0.0
+        self._machine: tuple[float, dict[str, Any]] | None = None
 
     def begin_step(self) -> None:
         """Note that a step begins."""
@@ -56,9 +60,15 @@ class SystemMetrics:
         self._since, self._cpu_before, self._steps, self._waited = now, cpu, 0, 0.0
 
         def completed() -> dict[str, Any]:
-            return {**metrics, **_machine()}
+            return {**metrics, **self._read_machine(now)}
 
         return completed
+
+    def _read_machine(self, now: float) -> dict[str, Any]:
+        known = self._machine
+        if known is None or not 0 <= now - known[0] < READ_EVERY:
+            known = self._machine = now, _machine()
+        return known[1]
 
 
 def _machine() -> dict[str, Any]:

@@ -204,6 +204,9 @@ class FolderStorage:
 
     def _make_folder_of(self, path: str) -> None:
         folder = os.path.dirname(path)
+        real = _real_folder(folder)
+        if real is not None and (real + "/").startswith(self._real_beginning or "\0"):
+            return
         if not os.path.isdir(folder):
             if os.path.isdir(self._root):
                 self._refuse_outside(_nearest_existing(folder))
@@ -270,6 +273,20 @@ def _real_path(path: str, descriptor: int | None = None) -> str:
         except OSError:
             pass  # not Linux
     return os.path.realpath(path)
+
+
+def _real_folder(path: str) -> str | None:
+    """The real path of a folder, by few calls; None if there is none, or it cannot be opened like that."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, AttributeError):  # it does not exist, or this is not Linux
+        return None
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _nearest_existing(folder: str) -> str:

@@ -1,0 +1,138 @@
+"""What a saved step needs to know of the models, worked out once for as long as they stay the same.
+
+Modules and parameters may be replaced between any two steps. To check whether any was takes a walk over all
+of them, a tenth of the time that it takes to work out their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+from weakref import ref
+
+import torch
+from torch import nn
+
+from smdebug.pytorch import facts
+from smdebug.pytorch.models import Models
+from smdebug.pytorch.names import Layer, name_layers, name_of, parameters_of, unwrapped
+
+_Kept = list[Callable[[], Any]]
+
+
+class WatchedParameter(NamedTuple):
+    """A parameter of a model, with the names of its tensors."""
+
+    name: str
+    gradient: str
+    parameter: ref[nn.Parameter]
+
+
+class Structure:
+    """The layers and parameters of some models."""
+
+    def __init__(self, models: Models):
+        known = list(models)
+        layers = [layer for each in known for layer in models.layers_of(*each)]
+        name_layers(layers)  # one may have replaced another since the model was registered
+        self._layers = [(layer.name, ref(layer.module), layer.is_in_graph) for layer in layers]
+        self._parameters = [
+            WatchedParameter(name, f"gradient/{name}", ref(parameter))
+            for model, root in known
+            for name, parameter in parameters_of(unwrapped(model), root)
+        ]
+        self.roots = frozenset(root for _, root in known)
+        self.modules = [
+            [name_of(module) or root, *rest]
+            for model, root in known
+            for module, rest in facts.modules_of(model)
+        ]
+        """Each module's name, its class, and whether its mode changes its result."""
+        first = known[0][0].modules() if known else ()
+        self._of_mode = [
+            ref(module) for module in first if isinstance(module, facts.MODE_DEPENDENT)
+        ]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers that still exist."""
+        return [
+            Layer(name, module, is_in_graph)
+            for name, known, is_in_graph in self._layers
+            if (module := known()) is not None
+        ]
+
+    @property
+    def parameters(self) -> list[tuple[str, nn.Parameter]]:
+        """The parameters that still exist, each with its name."""
+        return [
+            (name, parameter)
+            for name, _, known in self._parameters
+            if (parameter := known()) is not None
+        ]
+
+    @property
+    def mode_dependent(self) -> list[nn.Module]:
+        """Modules of the first model whose result may depend on their mode, as far as they still exist."""
+        return [module for known in self._of_mode if (module := known()) is not None]
+
+    @property
+    def gradients(self) -> list[tuple[str, nn.Parameter]]:
+        """The parameters that still exist, each with the name of its gradient."""
+        return [
+            (gradient, parameter)
+            for _, gradient, known in self._parameters
+            if (parameter := known()) is not None
+        ]
+
+
+class KnownStructure:
+    """The structure of a hook's models, worked out anew when they have changed."""
+
+    def __init__(self, models: Models):
+        self._models = models
+        self._structure: Structure | None = None
+        self._kept: _Kept = []
+        self._texts: list[Any] = []
+
+    def now(self) -> Structure:
+        """Return the structure as it is now. The same object means that nothing has changed."""
+        parts: list[Any] = []
+        texts: list[Any] = []
+        for model, root in self._models:
+            texts.append(root)
+            _collect(model, parts, texts)
+        if self._structure is None or texts != self._texts or not _are(self._kept, parts):
+            self._kept = [ref(part) for part in parts]
+            self._texts = texts
+            self._structure = Structure(self._models)
+        return self._structure
+
+
+def _are(kept: _Kept, parts: Sequence[Any]) -> bool:
+    return len(kept) == len(parts) and all(
+        known() is part for known, part in zip(kept, parts, strict=True)
+    )
+
+
+def _collect(model: nn.Module, parts: list[Any], texts: list[Any]) -> None:
+    """Add every module and parameter to `parts`, and what else decides on names to `texts`."""
+    waiting: list[nn.Module] = [model]
+    seen: set[int] = set()
+    while waiting:
+        module = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        parts.append(module)
+        texts += type(module), module._compiled_call_impl is None
+        parts += _present(module._parameters.values())
+        children = module._modules
+        for name, child in children.items():
+            if child is not None:
+                texts.append(name)
+                waiting.append(child)
+
+
+def _present(values: Iterable[torch.Tensor | None]) -> Iterator[torch.Tensor]:
+    return (value for value in values if value is not None)
