@@ -72,7 +72,7 @@ def test_statistics_are_read_by_name(run):
     assert "bias" in found
     assert "other" not in found
     assert found.tensors[0].shape == (2, 3)
-    with pytest.raises(SMDebugValueError, match="There are count, non_finite"):
+    with pytest.raises(SMDebugValueError, match="Known are count, non_finite"):
         found.column("median")
     with pytest.raises(TensorUnavailableForStep):
         found.row("other")
