@@ -22,6 +22,12 @@ LAYERS = [
     for block in range(8)
     for part in ("attention.q_proj", "attention.k_proj", "attention.v_proj", "mlp.up", "mlp.down")
 ]
+# Every chart has its curves, and no verdict is still worked out.
+DRAWN = """
+  [...document.querySelectorAll('.chart.pairs')].every(chart => chart.querySelector('.u-wrap canvas'))
+  && [...document.querySelectorAll('.heat canvas')].every(canvas => canvas.width > 50)
+  && !/waiting to be checked|checking …|being read/.test(document.body.innerText)
+"""
 READY = "document.documentElement?.dataset.ready === 'yes'"
 
 
@@ -44,7 +50,16 @@ def write_runs(folder: Path) -> None:
         grown = np.exp(np.clip((step - 2900) / 28, 0, 9) * np.clip((depth - 3) / 4, 0, 1))
         return size * grown
 
-    run = WrittenRun(folder / "lr-3e-3", names=LAYERS, loss=failing, rms=rms, saved=saved)
+    run = WrittenRun(
+        folder / "lr-3e-3",
+        names=LAYERS,
+        loss=failing,
+        rms=rms,
+        saved=saved,
+        config={"lr": 3e-3, "batch": 64},
+        tags="sweep",
+        system=lambda step: {"step_seconds": 0.2 + 0.01 * float(random.random())},
+    )
     run.write(3200, end=True)
     for at, rate in enumerate(("lr-1e-3", "lr-6e-4", "lr-3e-4", "lr-1e-4")):
 
@@ -53,7 +68,15 @@ def write_runs(folder: Path) -> None:
                 5.5 * (0.9988 + 0.0002 * at) ** step + 1.4 + 0.06 * float(random.standard_normal())
             )
 
-        run = WrittenRun(folder / rate, names=LAYERS, loss=loss, saved=saved, seed=at)
+        run = WrittenRun(
+            folder / rate,
+            names=LAYERS,
+            loss=loss,
+            saved=saved,
+            seed=at,
+            config={"lr": float(rate[3:]), "batch": 64},
+            tags=["sweep", "baseline"] if rate == "lr-1e-3" else "sweep",
+        )
         run.write(2400 + 300 * at, end=at < 3)
 
 
@@ -62,7 +85,8 @@ def take(address: str, to: Path, *, dark: bool, ready: str = READY, tensor: bool
     with Tab(address, width=1400, height=1300, dark=dark, ready=ready) as tab:
         if tensor:
             tab.value("document.querySelector('.layers button:not([aria-expanded])').click()")
-        time.sleep(1.5)  # for the curves that come last
+        while not tab.value(DRAWN):
+            time.sleep(0.05)
         to.write_bytes(tab.picture())
         if tab.complaints:
             raise SystemExit(f"{address}: {tab.complaints[0]}")
