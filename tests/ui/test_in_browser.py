@@ -16,6 +16,7 @@ from tests.ui.written_runs import WrittenRun
 
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).with_name("vendored") / "axe-4.14.1.min.js"
+LOADED = "location.protocol === 'http:' && document.readyState === 'complete'"
 READY = "document.documentElement?.dataset.ready === 'yes'"
 
 
@@ -44,7 +45,7 @@ def page(serve, tmp_path):
         client = serve(tmp_path)
         rows = {row["name"]: row["id"] for row in client.get("/api/runs")["runs"]}
         address = f"{client.server.address}{hash.format(**rows)}"
-        tab = Tab(address, ready="true", **options).__enter__()
+        tab = Tab(address, ready=LOADED, **options).__enter__()
         tabs.append(tab)
         until(tab, ready)
         tab.rows, tab.client = rows, client
@@ -238,6 +239,7 @@ def test_an_empty_folder_says_what_to_do_until_a_run_appears(page, tmp_path):
     assert "smdebug run train.py" in tab.value("document.body.innerText")
     assert accessible(tab) == []
     WrittenRun(tmp_path / "late").write(3)
+    tab.client.server.board.find_runs(patience=0)  # instead of in a few seconds
     until(tab, "[...document.querySelectorAll('tbody a')].some(a => a.textContent === 'late')")
     assert tab.complaints == []
 
@@ -246,6 +248,7 @@ def test_a_run_that_is_deleted_while_open_is_shown_on_and_marked(page, tmp_path)
     WrittenRun(tmp_path / "a").write(10, end=True)
     tab = page("#/run/{a}", READY)
     shutil.rmtree(tmp_path / "a")
+    tab.client.server.board.find_runs(patience=0)  # otherwise every 30 s while no list is open
     until(tab, "document.body.innerText.includes('was deleted')")
     assert tab.value("document.querySelector('.u-wrap canvas') !== null")
 
