@@ -224,9 +224,9 @@ def test_configuration_and_tags_are_columns_and_choices(page, tmp_path):
     until(tab, "document.querySelectorAll('tbody a').length === 2")
     names = "[...document.querySelectorAll('tbody a')].map(a => a.textContent).join()"
     until(tab, f"{names} === 'lr-0.01,lr-0.1'")
-    assert "lr" in tab.value(
-        "[...document.querySelectorAll('thead th')].map(h => h.innerText).join()"
-    )
+    heads = "[...document.querySelectorAll('thead th')].map(h => h.innerText)"
+    until(tab, f"{heads}.includes('lr')")
+    until(tab, "document.querySelectorAll('.tag').length === 2")
     tab.value("[...document.querySelectorAll('.tag')].find(b => b.textContent === 'sweep').click()")
     until(tab, f"{names} === 'lr-0.1'")
     assert "tag=sweep" in tab.value("location.hash")
