@@ -12,7 +12,7 @@ import functools
 import gc
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakSet, WeakValueDictionary, ref
 
 import torch
 from torch import nn
@@ -69,7 +69,9 @@ class _Watcher:
     def __init__(self, make_hook: Callable[[Any], Any]):
         self._make_hook = make_hook
         self._hook: Hook | None = None
-        self._trained: set[int] = set()  # parameters of optimizers that belong to no known model
+        # Parameters of optimizers that belong to no known model, by their `id` for as long as they live:
+        # another tensor may get the `id` of one that is gone.
+        self._trained: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
         self._others: WeakSet[nn.Module] = WeakSet()  # modules that have none of them
         self._called: list[ref[nn.Module]] = []  # the first of those, in the order of their calls
         self._is_sought = False  # a model that no call has shown was searched for
@@ -143,7 +145,8 @@ class _Watcher:
         self._optimizers.add(optimizer)
         if not self._is_active:
             return
-        self._trained.update(id(p) for group in optimizer.param_groups for p in group["params"])
+        for group in optimizer.param_groups:
+            self._trained.update((id(parameter), parameter) for parameter in group["params"])
         self._others.clear()
         self._called.clear()
         self._is_sought = False
@@ -153,18 +156,21 @@ class _Watcher:
     def _before_any_forward(self, module: nn.Module, args: Any) -> None:
         if is_compiling() or module in self._others:
             return
-        parameters = {id(parameter) for parameter in module.parameters()}
-        if parameters.isdisjoint(self._trained):
+        if not self._trains(module):
             self._others.add(module)
-            if parameters and len(self._called) < _MOST_CALLED:
+            if next(module.parameters(), None) is not None and len(self._called) < _MOST_CALLED:
                 self._called.append(ref(module))
             return
         self._watch(module)
 
+    def _trains(self, module: nn.Module) -> bool:
+        """Return True if an optimizer without a known model has a parameter of the module."""
+        return any(id(parameter) in self._trained for parameter in module.parameters())
+
     def _watch(self, module: nn.Module, *, in_graph: bool = False) -> None:
         """Watch a model from now on: make a hook if it is the first one, and register it."""
-        parameters = {id(parameter) for parameter in module.parameters()}
-        self._trained -= parameters
+        for parameter in module.parameters():
+            self._trained.pop(id(parameter), None)
         if not self._trained and not in_graph:  # a graph may contain that hook, as it is
             self._stop_watching_modules()
         is_first = self._hook is None
@@ -259,6 +265,7 @@ class _Watcher:
         compiled graph.
         """
         self._is_sought = True
+        gc.collect()  # optimizers of earlier trainings, which cycles keep until then, are not meant
         numbers = {
             sum(p.numel() for group in optimizer.param_groups for p in group["params"])
             for optimizer in self._optimizers
@@ -273,8 +280,7 @@ class _Watcher:
         owners = [
             known
             for known in gc.get_objects()
-            if issubclass(type(known), nn.Module)
-            and not self._trained.isdisjoint(map(id, known.parameters()))
+            if issubclass(type(known), nn.Module) and self._trains(known)
         ]
         inner = {child for owner in owners for child in owner.modules() if child is not owner}
         for owner in owners:
