@@ -27,6 +27,20 @@ class DefaultRule(Rule):
     needs: ClassVar[str] = ""
     """What the run lacks where a step has nothing for the rule, as a sentence that says so."""
     modes: ClassVar[tuple[ModeKeys, ...]] = TRAINING
+    newest_optimizer: int | None = None
+    """The number of the newest optimizer that the rule has seen."""
+
+    def is_another_training(self, seen: ObservedStep) -> bool:
+        """Whether an optimizer has been made since the rule looked last: another fold, stage or attempt.
+
+        What the rule has kept belongs to the training before. Optimizers without numbers are not compared.
+        """
+        numbers = [each.get("number") for each in seen.facts.get("optimizers") or ()]
+        known = [number for number in numbers if isinstance(number, int)]
+        if not known:
+            return False
+        before, self.newest_optimizer = self.newest_optimizer, max(known)
+        return before is not None and max(known) > before
 
     def look(self, seen: ObservedStep) -> Iterable[Finding]:
         """Yield what is found at the step, the worst first."""

@@ -48,6 +48,10 @@ class Generalisation(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
         self.sum, self.number, self.began = 0.0, 0, -1
         self.first_step: int | None = None
         self.steps: list[int] = []
@@ -57,6 +61,9 @@ class Generalisation(DefaultRule):
         self.first_training: list[float] = []
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
+            return
         rows = seen.series("loss")
         if self.first_step is None:
             self.first_step = seen.step

@@ -54,6 +54,10 @@ class LearningRate(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
         self.groups: dict[str, dict[str, Any]] = {}
         self.jumps: dict[str, list[Any]] = {}
         self.ratios: list[float] = []
@@ -63,6 +67,8 @@ class LearningRate(DefaultRule):
         self.losses = loss_history.empty()
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
         loss_history.extend(self.losses, *new_losses(seen))
         for name in seen.series_names:
             if name.startswith(PREFIX):

@@ -24,6 +24,8 @@ STEPS_DIVERGED = 5
 OF_THE_INPUT = "times the rms of the input"
 GROWN_AT_START = "bad initialisation"
 """The cause of outputs that explode before anything was trained."""
+ENOUGH_LOSSES, NO_WORSE = 20, 1.05
+"""Weights may grow as long as the loss does not rise above this share of its first level."""
 RISEN = 100.0
 """Weights of a usual size at the first saved step that are so many times as large later."""
 
@@ -49,6 +51,10 @@ class NonFiniteValues(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
         self.since: dict[str, int] = {}
         self.losses = loss_history.empty()
         self.high: list[int] = []
@@ -56,6 +62,8 @@ class NonFiniteValues(DefaultRule):
         self.first_weights: dict[str, float] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
         kinds = ("parameters", "inputs", "outputs")
         self.looked = bool(len(new_losses(seen)[1])) or any(map(seen.statistics, kinds))
         found = {
@@ -144,6 +152,8 @@ class NonFiniteValues(DefaultRule):
         found: dict[str, Any] = {}
         if not np.fmax.reduce(rms) > RISEN * min(self.first_weights.values()):
             return found  # the usual case, short
+        if self._is_no_worse():
+            return {}  # weights may have to grow, such as towards targets in the thousands
         first = np.array([self.first_weights.get(name, np.nan) for name in table.names])
         for place in where(rms > RISEN * first)[:3]:
             name, times = table.names[place], float(rms[place] / first[place])
@@ -153,6 +163,11 @@ class NonFiniteValues(DefaultRule):
             )
             found[name] = (seen.step, "times the first weights", times, RISEN, message)
         return found
+
+    def _is_no_worse(self) -> bool:
+        """Whether the loss has not risen."""
+        first, last = level(self.losses["first"]), level(self.losses["last"])
+        return self.losses["count"] > ENOUGH_LOSSES and last < NO_WORSE * first
 
     def _diverged(self, seen: ObservedStep) -> dict[str, Any]:
         steps, values = new_losses(seen)

@@ -37,12 +37,19 @@ class ShrunkWeights(DefaultRule):
 
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing yet."""
         self.first: dict[str, float] = {}
         self.first_step = 0
         self.steps = 0
         self.losses = loss_history.empty()
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
+        if self.is_another_training(seen):
+            self._begin()
+            seen.shared_by_layout.pop("first sizes of weights", None)
         loss_history.extend(self.losses, *finite_losses(seen))
         table = Parameters.of(seen)
         if table is None:

@@ -14,9 +14,13 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, level
+from smdebug_default_rules.tensors import Modules
 
-LEAST_LOSSES, LEAST_OF_TWO_CLASSES = 150, 300
-"""Two classes may need a boundary that takes long to find; of more classes, some pair is easy."""
+LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
+"""Two classes may need a boundary that takes long to find; of more classes, some pair is easy.
+
+Hidden sigmoids begin with a plateau.
+"""
 LEAST_ROWS = 1000
 """So many rows have to be seen as well: with a row a step, 150 losses say little."""
 MOST_BLOCKS = 64
@@ -68,7 +72,8 @@ class StuckLoss(DefaultRule):
         if len(terms) != 1 or len(facts.get("optimizers") or ()) != 1:
             self.looked = False
             return
-        least = LEAST_OF_TWO_CLASSES if self.classes == 2 else LEAST_LOSSES
+        is_slow = self.classes == 2 or _has_sigmoids(seen)
+        least = LEAST_OF_SLOW if is_slow else LEAST_LOSSES
         self.rows = max(self.rows, int(terms[0].get("rows") or 0))
         if self.losses["count"] < least or 0 < self.rows * self.losses["count"] < LEAST_ROWS:
             self.lacks("there are too few losses so far to judge whether they fall")
@@ -109,7 +114,7 @@ class StuckLoss(DefaultRule):
         if len(self.blocks) < WINDOW:
             return None
         means = np.convolve(self.blocks, np.full(WINDOW, 1 / WINDOW), "valid")
-        noise = float(np.std(self.losses["last"])) / (WINDOW * self.block_size) ** 0.5
+        noise = robust_spread(self.losses["last"]) / (WINDOW * self.block_size) ** 0.5
         low = where(means < LEARNT * untrained - 2 * noise)
         if not low:
             return None
@@ -137,6 +142,25 @@ class StuckLoss(DefaultRule):
                 pairs = np.array(self.blocks).reshape(-1, 2)
                 self.blocks, self.block_steps = pairs.mean(1).tolist(), self.block_steps[::2]
                 self.block_size *= 2
+
+
+def robust_spread(values: Sequence[float]) -> float:
+    """The standard deviation of most of the values: single large ones do not count."""
+    low, high = np.percentile(values, [25, 75])
+    return float(high - low) / 1.35
+
+
+def _has_sigmoids(seen: ObservedStep) -> bool:
+    """Whether hidden layers end with sigmoids; the last layer may."""
+    known: bool | None = seen.shared_by_layout.get("has sigmoids")
+    if known is None:
+        modules = Modules.of(seen)
+        layers = [
+            kind == "Sigmoid" or modules.activations.get(name) == "sigmoid"
+            for name, kind in modules.classes.items()
+        ]
+        known = seen.shared_by_layout["has sigmoids"] = any(layers[:-1])
+    return known
 
 
 def slope_score(levels: Sequence[float]) -> float:

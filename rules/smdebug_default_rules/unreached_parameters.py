@@ -73,7 +73,7 @@ class UnreachedParameters(DefaultRule):
                 "off from the loss",
                 self.steps,
             )
-        for name in self._unowned(table):
+        for name in self._unowned(seen, table):
             yield self._finding(
                 name,
                 f"{name} has a gradient and belongs to no optimizer: "
@@ -104,12 +104,22 @@ class UnreachedParameters(DefaultRule):
         first = next((at for at, place in enumerate(places) if table.names[place] in reached), None)
         return [table.names[place] for place in places[:first]] if first else []
 
-    def _unowned(self, table: Parameters) -> list[str]:
-        """The weights with a gradient and without an optimizer, if most others have one."""
+    def _unowned(self, seen: ObservedStep, table: Parameters) -> list[str]:
+        """The weights with a gradient and without an optimizer, if most others have one.
+
+        One for one is enough if the optimizer owns parameters in their place that no model has.
+        """
         learns = ~table.is_frozen & table.has_gradient & table.is_weight
         has_owner = table.owners >= 0
         unowned = where(learns & ~has_owner)
-        if not unowned or len(unowned) >= np.count_nonzero(learns & has_owner):
+        owned = np.count_nonzero(learns & has_owner)
+        groups = [
+            group
+            for optimizer in seen.facts.get("optimizers") or ()
+            for group in optimizer.get("groups") or ()
+        ]
+        most = owned if any(group.get("others") for group in groups) else owned - 1
+        if not unowned or len(unowned) > most:
             return []
         return [table.names[place] for place in unowned]
 

@@ -91,3 +91,64 @@ def test_a_validation_that_falls_a_little_before_it_rises_is_overfitting(run):
         run.losses(value, mode=modes.EVAL)
     found = run.losses(0.02).evaluate("Generalisation")
     assert {finding.cause for _, finding in found} == {"overfitting"}
+
+
+def test_a_loss_that_diverges_after_it_was_learnt_was_not_stuck(run):
+    """The values after it are so large that they must not pass for noise before it."""
+    run.losses(*np.linspace(2.3, 0.2, 150), *np.geomspace(2.3, 1e8, 10), *np.full(30, 2.4))
+    assert run.evaluate("StuckLoss") == []
+
+
+def test_hidden_sigmoids_may_begin_with_a_plateau(run):
+    run.lasting["modules"] = [
+        [name, "Sigmoid" if kind == "ReLU" else kind, depends]
+        for name, kind, depends in run.lasting["modules"]
+    ]
+    run.losses(*(2.31 + run.random.normal(0, 0.03, 200)))
+    assert run.evaluate("StuckLoss") == []
+
+
+def next_training(run):
+    number = run.lasting["optimizers"][0].get("number", 0)
+    run.lasting["optimizers"] = [{**run.lasting["optimizers"][0], "number": number + 1}]
+
+
+def test_another_optimizer_may_have_a_rate_of_its_own(run):
+    next_training(run)
+    run.write(steps=30)
+    next_training(run)
+    run.rate = 1.0
+    assert run.write(steps=30).evaluate("LearningRate") == []
+
+
+def test_another_fold_is_not_compared_with_the_one_before(run):
+    for best in (0.02, 0.1):
+        next_training(run)
+        for epoch in range(6):
+            run.losses(*np.linspace(2.3, 0.5, 5) / (1 + 10 * epoch))
+            run.losses(best * (1 + 3 * 0.3**epoch), mode=modes.EVAL)
+    assert run.losses(0.001).evaluate("Generalisation") == []
+
+
+def test_weights_may_grow_while_the_loss_falls(run):
+    for step in range(40):
+        for name, values in run.kinds["parameters"].items():
+            run.kinds["parameters"][name] = values * np.float32(1 + 4 * step)
+        run.losses(2e5 * 0.97**step)
+    assert run.evaluate("NonFiniteValues") == []
+
+
+def test_weights_that_grow_without_end_are_found(run):
+    for step in range(40):
+        for name, values in run.kinds["parameters"].items():
+            run.kinds["parameters"][name] = values * np.float32(1 + 4 * step)
+        run.losses(2.3 + 0.1 * step)
+    assert {finding.cause for _, finding in run.evaluate("NonFiniteValues")} == {"exploding"}
+
+
+def test_a_layer_in_the_place_of_one_that_the_optimizer_still_owns_is_found(run):
+    owned = ["Net_2.weight", "Net_2.bias"]
+    run.lasting["frozen"] = ["Net_4.weight", "Net_4.bias"]
+    run.lasting["optimizers"] = [{"class": "SGD", "groups": [{"parameters": owned, "others": 2}]}]
+    found = run.write(steps=3).evaluate("UnreachedParameters")
+    assert {finding.tensor for _, finding in found} == {"Net_0.weight"}

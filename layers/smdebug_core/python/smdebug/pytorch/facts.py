@@ -85,12 +85,16 @@ def parameter_facts(parameters: Iterable[tuple[str, nn.Parameter]]) -> dict[str,
 
 
 def optimizer_facts(
-    optimizers: Iterable[torch.optim.Optimizer], names: Mapping[int, str]
+    optimizers: Iterable[tuple[torch.optim.Optimizer, int]], names: Mapping[int, str]
 ) -> list[dict[str, Any]]:
-    """The class of each optimizer, and of each of its groups the parameters that belong to known models."""
+    """The class and number of each optimizer, and the parameters of known models in each group."""
     return [
-        {"class": type(optimizer).__name__, "groups": _groups(optimizer, names)}
-        for optimizer in optimizers
+        {
+            "class": type(optimizer).__name__,
+            "number": number,
+            "groups": _groups(optimizer, names),
+        }
+        for optimizer, number in optimizers
     ]
 
 

@@ -54,9 +54,13 @@ class ObservedHook(Protocol):
 class _OptimizerState:
     """What is known of one optimizer since its last step."""
 
-    def __init__(self, backwards: int = 0) -> None:
+    def __init__(self, backwards: int = 0, number: int = 0) -> None:
         self.backwards = backwards
         """Backward passes since its last step."""
+        self.number = number
+        """How many optimizers this process had met before."""
+        self.stepped_clear = True
+        """Whether its gradients had been reset before its last step."""
         self.was_clear = True
         """Whether its gradients were seen without anything in them since its last step."""
         self.witness: ref[torch.Tensor] | None = None
@@ -78,6 +82,7 @@ class TorchObserver:
         self._groups: list[Any] | None = None
         """The parameters of the optimizers' groups, as they were noted last."""
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
+        self._met = 0
         self._states: list[_OptimizerState] = []
         self._updates = Updates(hook.record_together)
         self._spans_steps = False
@@ -126,13 +131,13 @@ class TorchObserver:
     def _note_optimizers(self) -> None:
         """Note which parameters the groups of the optimizers have, if that is not what was noted last."""
         groups = [
-            (type(optimizer), [list(map(id, group["params"])) for group in optimizer.param_groups])
-            for optimizer in self._optimizers
+            (number, [list(map(id, group["params"])) for group in optimizer.param_groups])
+            for optimizer, number in self._numbered()
         ]
         if groups and groups != self._groups:
             self._groups = groups
             self._observations.note_lasting(
-                optimizers=facts.optimizer_facts(self._optimizers, self._names)
+                optimizers=facts.optimizer_facts(self._numbered(), self._names)
             )
 
     def end_step(self) -> None:
@@ -234,10 +239,11 @@ class TorchObserver:
             self._spans_steps = not ours and (self._spans_steps or len(self._optimizers) == 1)
             if ours:
                 self._updates.before_step(ours)
+            state.stepped_clear = state.was_clear
             self._observations.note(
                 optimizer_steps=True,
                 backward_passes=state.backwards,
-                gradients_were_reset=state.was_clear,
+                gradients_were_reset=all(known.stepped_clear for known in self._states),
             )
         self._carry_rates(optimizer, state)
 
@@ -278,9 +284,13 @@ class TorchObserver:
     def _state_of(self, optimizer: Any) -> _OptimizerState:
         state = self._optimizers.get(optimizer)
         if state is None:  # it is met at its first step, for which all passes so far may have been
-            state = self._optimizers[optimizer] = _OptimizerState(self._backwards)
+            state = self._optimizers[optimizer] = _OptimizerState(self._backwards, self._met)
+            self._met += 1
             self._states = list(self._optimizers.values())
         return state
+
+    def _numbered(self) -> list[tuple[Any, int]]:
+        return [(optimizer, state.number) for optimizer, state in self._optimizers.items()]
 
     def _carry_rates(self, optimizer: Any, state: _OptimizerState) -> None:
         rates = facts.learning_rates(optimizer)
