@@ -55,7 +55,7 @@ def _read_lanes(leased: LeasedGroup, wanted: Iterable[RuleConfiguration]) -> Non
         leased.rule(rule.id) is None and _group_for(leased, rule) == BUILT_IN for rule in wanted
     )
     if is_behind or any(group.startswith(LANE) for group in leased.record.groups):
-        leased.record = leased.world.index.run(leased.record.run) or leased.record
+        leased.keep(leased.world.index.run(leased.record.run) or leased.record)
 
 
 def _attach(leased: LeasedGroup, configuration: RuleConfiguration, *, lanes: bool) -> None:

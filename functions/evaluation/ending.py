@@ -44,11 +44,16 @@ def end_if_all_has_arrived(leased: LeasedGroup) -> None:
         num_workers=record.num_workers,
         chief=record.chief,
     ):
-        leased.record = change(leased.world, record, _ended)
 
+        def ended(known: RunRecord) -> RunRecord | None:
+            is_same = known.training_run == record.training_run
+            return (
+                replace(known, state=RunState.ENDED)
+                if is_same and known.state is RunState.ENDING
+                else None
+            )
 
-def _ended(known: RunRecord) -> RunRecord | None:
-    return replace(known, state=RunState.ENDED) if known.state is RunState.ENDING else None
+        leased.keep(change(leased.world, record, ended))
 
 
 def ask_in_silence(leased: LeasedGroup) -> None:

@@ -42,7 +42,7 @@ def move_to_lane(leased: LeasedGroup, rule: RuleRecord, cursor: int) -> None:
         )
     # The lane is written before the run names it: a crash in between leaves one that is not evaluated.
     leased.world.index.groups.begin_lane(leased.record.run, begun)
-    leased.record = change(leased.world, leased.record, with_lane)
+    leased.keep(change(leased.world, leased.record, with_lane))
     others = tuple(other for other in leased.group.rules if other.id != rule.id)
     leased.group = replace(leased.group, rules=others)
     leave_check(leased.world, leased.record, after=1)
@@ -65,7 +65,7 @@ def join_level_lanes(leased: LeasedGroup) -> None:
             finished=built_in.finished and lane.finished,
         )
         if index.groups.merge(leased.record, lane, built_in, merged):
-            leased.record = index.run(run) or leased.record
+            leased.keep(index.run(run) or leased.record)
 
 
 def _are_level(leased: LeasedGroup, built_in: GroupRecord, lane: GroupRecord) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from functions.decisions.detail_types import CONDITION_MET
@@ -66,7 +67,17 @@ class LeasedGroup:
 
     def report(self, problem: str) -> None:
         """Report a problem with the files of the run's steps, once; evaluation continues."""
-        self.record = in_trouble(self.world, self.record, "steps", problem)
+        self.keep(in_trouble(self.world, self.record, "steps", problem))
+
+    def keep(self, known: RunRecord) -> None:
+        """Continue with the run's record as it is known now.
+
+        If the training was resumed meanwhile, these steps and their events are still those of the
+        attempt that this evaluation began with: only the groups of rules are taken over.
+        """
+        if known.training_run != self.record.training_run:
+            known = replace(self.record, groups=known.groups)
+        self.record = known
 
     def wait(self) -> None:
         """Have the run checked again in a while, as a rule cannot continue yet."""

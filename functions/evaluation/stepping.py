@@ -282,8 +282,8 @@ class StepWalk:
             if problem is not None:
                 leased.report(problem)
             if leased.bench.earlier_attempt is not None:
-                leased.record = report_two_trainings(
-                    leased.world, leased.record, leased.bench.earlier_attempt
+                leased.keep(
+                    report_two_trainings(leased.world, leased.record, leased.bench.earlier_attempt)
                 )
             if leased.bench.summary is not None:
                 self._describe(step, late=late)

@@ -32,7 +32,7 @@ ONCE_BROKEN = {
     "a rule that breaks": (23450, 56747),
     "two runs at once": (5301, 11252),
     "resumed": (1, 6, 11, 27, 257),
-    "two workers resume": (1, 4, 9, 21, 52, 135, 242, 400985),
+    "two workers resume": (1, 4, 9, 21, 52, 135, 242, 7278, 400985),
     "a custom rule, resumed": (2, 7),
     "rules come and go": (3, 10, 13, 14471),
     "a rule comes back": (0, 5, 13218, 504815),

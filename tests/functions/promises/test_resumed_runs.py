@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.run_history import IndexedHistory
 from smdebug.files.names import END_MARKER
 from smdebug.runs.opening import IMPATIENT
+from smdebug.service.records import GroupRecord
 from smdebug.trials import Trial
 from tests.functions.promises.runs import RUN, report_every_step
 from tests.functions.saver import FAILING, HEALTHY, Saver
@@ -91,6 +93,19 @@ def test_a_training_that_was_killed_and_resumed_is_not_taken_for_two(small):
         second.save(step, HEALTHY)
         small.settle()
     assert small.index.run(RUN).trouble == ""
+
+
+def test_a_resume_during_an_evaluation_leaves_its_events_to_the_attempt_it_began_with(small):
+    Saver(small.place()).begin().save(0, HEALTHY)
+    small.settle()
+    record = small.index.run(RUN)
+    leased = LeasedGroup(small.world, record, GroupRecord("builtin"), begun=small.clock.time)
+    Saver(small.place(), training_run=1).begin()
+    small.settle()
+    leased.report("step 0 cannot be read")
+    assert (leased.moment().training_run, leased.record.training_run) == (0, 0)
+    known = small.index.run(RUN)
+    assert (known.training_run, "step 0 cannot be read" in known.trouble) == (1, True)
 
 
 def test_late_files_of_an_earlier_attempt_are_noted_as_of_that_attempt(small):
