@@ -32,6 +32,17 @@ def until(tab, condition):
     raise AssertionError(f"{condition}: {tab.value('document.body.innerText')[:2000]}")
 
 
+def click(tab, element):
+    """Click an element, given as an expression of JavaScript, as soon as it is there."""
+    until(tab, f"(found => found ? (found.click(), true) : false)({element})")
+
+
+def press(tab, label):
+    """Press the last button with that label as soon as it is there."""
+    labelled = f"b => b.textContent === {json.dumps(label, ensure_ascii=False)}"
+    click(tab, f"[...document.querySelectorAll('button')].filter({labelled}).at(-1)")
+
+
 def failing(step):
     return 2.0 if step < 30 else float("nan")
 
@@ -84,14 +95,14 @@ def test_the_list_is_clean_and_accessible(page, tmp_path, dark):
 def test_a_run_shows_first_what_is_wrong(page, tmp_path, dark, width):
     WrittenRun(tmp_path / "a", loss=failing).write(60, end=True)
     tab = page("#/run/{a}", READY, dark=dark, width=width)
-    until(tab, "document.querySelector('.heat canvas')?.width > 50")
+    until(tab, "document.querySelector('.heat canvas') !== null")
+    until(tab, "document.body.innerText.includes('since step 30')")
     text = tab.value("document.body.innerText")
-    assert "since step 30" in text
     assert (
         text.index("since step 30") < text.index("Loss and metrics") < text.index("Layers by steps")
     )
     assert tab.value("document.documentElement.scrollWidth") <= width
-    tab.value("document.querySelector('.layers button:not([aria-expanded])').click()")
+    click(tab, "document.querySelector('.layers button:not([aria-expanded])')")
     until(tab, "document.body.innerText.includes('worker at step')")
     assert accessible(tab) == []
     assert tab.complaints == []
@@ -140,10 +151,7 @@ def test_a_spike_of_one_step_in_100_000_is_seen_in_pixels_at_every_zoom(page, tm
     run = WrittenRun(tmp_path / "a", loss=loss, rms=rms, saved=range(0, 100_000, 100))
     run.write(99_901, end=True)
     tab = page("#/run/{a}", READY)
-    until(tab, "document.querySelector('.heat canvas')?.width > 50")
-    tab.value(
-        "[...document.querySelectorAll('button')].find(b => b.textContent === 'Unfold all').click()"
-    )
+    press(tab, "Unfold all")
     count = f"({COUNT})"
     curve, yellow = [5, 80, 174], [253, 231, 37]
     width = 100_000
@@ -169,9 +177,8 @@ def test_runs_are_compared(page, tmp_path):
     WrittenRun(tmp_path / "a", seed=1).write(30, end=True)
     WrittenRun(tmp_path / "b", seed=2, loss=failing).write(60, end=True)
     tab = page("#/compare/{a},{b}", READY)
-    text = until(tab, "document.body.innerText.includes('rms') && document.body.innerText")
-    assert "step 0: gradients of blocks.0.weight" in text
-    assert "since step 30" in text
+    for words in ("rms", "step 0: gradients of blocks.0.weight", "since step 30"):
+        until(tab, f"document.body.innerText.includes('{words}')")
     assert accessible(tab) == []
     assert tab.complaints == []
 
@@ -179,21 +186,19 @@ def test_runs_are_compared(page, tmp_path):
 def test_a_rule_is_added_and_a_stop_requested_after_a_question(page, tmp_path):
     WrittenRun(tmp_path / "a").write(5)
     tab = page("#/run/{a}", READY)
-    press = "[...document.querySelectorAll('button')].filter(b => b.textContent === {!r}).at(-1).click()"
-    tab.value(press.format("Stop …"))
+    press(tab, "Stop …")
     until(
         tab,
         "document.querySelector('dialog')?.innerText.includes('Request the training a to stop?')",
     )
     assert not (tmp_path / "a" / "control" / "stop").exists()
     assert accessible(tab) == []
-    tab.value(press.format("Stop the training"))
+    press(tab, "Stop the training")
     until(tab, "document.querySelector('dialog') === null")
     assert (tmp_path / "a" / "control" / "stop").exists()
-    tab.value(press.format("Rules …"))
+    press(tab, "Rules …")
     until(tab, "document.querySelector('dialog select') !== null")
-    tab.value(press.format("Add to the run"))
-    until(tab, "true")
+    press(tab, "Add to the run")
     while not (tmp_path / "a" / "rules.json").exists():
         time.sleep(0.05)
     assert tab.complaints == []
@@ -227,7 +232,7 @@ def test_configuration_and_tags_are_columns_and_choices(page, tmp_path):
     heads = "[...document.querySelectorAll('thead th')].map(h => h.innerText)"
     until(tab, f"{heads}.includes('lr')")
     until(tab, "document.querySelectorAll('.tag').length === 2")
-    tab.value("[...document.querySelectorAll('.tag')].find(b => b.textContent === 'sweep').click()")
+    click(tab, "[...document.querySelectorAll('.tag')].find(b => b.textContent === 'sweep')")
     until(tab, f"{names} === 'lr-0.1'")
     assert "tag=sweep" in tab.value("location.hash")
     assert accessible(tab) == []
@@ -264,11 +269,12 @@ def test_modes_facts_and_the_machine_share_the_steps_of_the_charts(page, tmp_pat
     tab = page("#/run/{a}", READY, dark=dark)
     until(tab, "document.querySelector('.strip canvas')?.ariaLabel.includes('mode 8 parts')")
     until(tab, "document.querySelector('[aria-label=Machine] .readout')?.textContent === '300 MB'")
-    tab.value(
-        "document.querySelector('.u-over').dispatchEvent("
+    point = (
+        "document.querySelector('.u-over')?.dispatchEvent("
         "new MouseEvent('mousemove', {clientX: 500, clientY: 500, bubbles: true}))"
     )
-    until(tab, "document.querySelector('.chart .readout').textContent.startsWith('step')")
+    shown = "document.querySelector('.chart .readout')?.textContent.startsWith('step')"
+    until(tab, f"{point}, {shown}")
     until(tab, "document.querySelector('.heat .cross').hidden === false")
     assert accessible(tab) == []
     assert tab.complaints == []
@@ -296,7 +302,7 @@ def test_the_worker_that_differs_is_seen_among_many(page, tmp_path, workers):
         }})()"""
     )
     assert tab.value("only") == "worker_37"
-    assert tab.value(f"({COUNT})('#many canvas', [179, 38, 30], 0, 1)") > 100
+    until(tab, f"({COUNT})('#many canvas', [179, 38, 30], 0, 1) > 100")
     assert tab.value("document.querySelector('#many canvas').clientHeight") <= 480
 
 
