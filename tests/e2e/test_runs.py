@@ -236,6 +236,7 @@ def test_a_malformed_file_does_not_stop_the_others(local_debugger, kind):
         place.write("index/000000000/000000000001_worker_0.json", b"\x00 not json")
         place.write("events/000000000001/000000000001_worker_0.tfevents", b"neither")
     else:
+        local_debugger.wait("good", through=0)  # the rules that continue have been read
         place.write("rules.json", b"{")
     saver.save(2, FAILING)
     local_debugger.aws.wait_until(
