@@ -259,6 +259,16 @@ class TestLive:
         assert trial.steps() == [0, 49, 60, 61]
         assert training.storage.count("read") == 1
 
+    def test_files_of_workers_that_left_are_not_looked_at(self):
+        training = Training(CountingStorage(), workers=4).start().save(0, 10, 20)
+        training.workers = 1
+        training.start(resumed_at=10).save(10)
+        trial = training.open()
+        training.storage.asked.clear()
+        training.save(30)
+        assert trial.steps() == [0, 10, 30]
+        assert training.storage.count("read") == 2  # step 20 of the worker that stayed, and step 30
+
     def test_the_end_of_the_new_attempt_is_noticed(self):
         training = Training().start().save(0, 10, 20)
         trial = training.open()

@@ -78,7 +78,6 @@ class ListedRun:
         #: The key after which the next listing begins.
         self.last_index_token: str | None = None
         self._read_behind_token: set[str] = set()
-        self._left_hidden: set[str] = set()
 
     @property
     def index(self) -> RunIndex:
@@ -159,7 +158,7 @@ class ListedRun:
         """Look for another attempt, and at all files that the newest one may have replaced."""
         if self._was_started_again():
             self._read_again()
-        elif self._shown.hidden():
+        elif self._shown.hidden:
             self._read_news(everywhere=True)
 
     def _read_news(self, *, everywhere: bool = False) -> bool:
@@ -227,25 +226,14 @@ class ListedRun:
                 yield item
 
     def _replaced(self, *, everywhere: bool) -> list[Arrival]:
-        """Return files of earlier attempts that the newest one has written again since they were read.
-
-        A worker writes its steps in order. So of the files that it may yet replace, the first one
-        is looked at, and once those that it has passed by. An attempt that saves other steps passes
-        by the first one later; looking `everywhere` finds what it has replaced by now.
-        """
-        candidates = []
-        for worker, steps in self._shown.hidden().items():
-            passed = bisect_right(steps, self._shown.last_step_of(worker, self._newest))
-            candidates += [
-                key
-                for step in (steps if everywhere else steps[: passed + 1])
-                if (key := index_key(step, worker)) not in self._left_hidden
-            ]
-            self._left_hidden.update(index_key(step, worker) for step in steps[:passed])
+        """Return files of earlier attempts that the newest one has written again since they were read."""
+        candidates = self._shown.hidden.worth_a_look(
+            self.progress.num_workers, everywhere=everywhere
+        )
         known = self._shown.all.at
         return [
             arrival
-            for arrival in self._listing.read(candidates)
+            for arrival in self._listing.read([index_key(*each) for each in candidates])
             if Origin.named_in(arrival.file.meta.extras)
             != known[arrival.step][arrival.worker].origin
         ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange
 from smdebug.trials.attempts import Attempts, Origin
+from smdebug.trials.hidden_files import HiddenFiles
 from smdebug.trials.run_index import RunIndex
 from smdebug.trials.worker_steps import Arrival, Workers
 
@@ -23,7 +23,8 @@ class ShownSteps:
         self.index = self.all
         self._attempt = attempt
         self._first, self._end = within or (None, None)
-        self._hidden: dict[str, list[int]] | None = None
+        #: Files of earlier attempts that may be replaced; none if one attempt was asked for.
+        self.hidden = HiddenFiles()
 
     def attempts(self, newest: Origin, *, ended: bool = False) -> Attempts:
         """Return the attempts in what was read; `newest` is the one that the collections file names."""
@@ -37,35 +38,19 @@ class ShownSteps:
         """Add what arrived, and return the steps that changed. This may replace the index."""
         before = dict(self.all.origins)
         changed = self.all.add(arrivals)
-        self._hidden = None if changed else self._hidden
         if not changed or (len(self.all.origins) == 1 and not self._is_cut):
             return changed
         if before != self.all.origins or not self._are_of(newest, changed):
             self._show(self.attempts(newest).shown(self.all.at, self._attempt))
+            if self._attempt is None:
+                read = {step: workers for step, workers in self.all.at.items() if self._wants(step)}
+                self.hidden.find(read, self.index.at, newest)
         else:
-            self.index.add_read({step: self.all.at[step] for step in changed if self._wants(step)})
+            wanted = {step: self.all.at[step] for step in changed if self._wants(step)}
+            self.index.add_read(wanted)
+            for step, workers in wanted.items():
+                self.hidden.written(step, workers)
         return changed
-
-    def hidden(self) -> Mapping[str, Sequence[int]]:
-        """Return the steps of each worker whose file a later attempt hides, in order.
-
-        The attempt that hides them may yet write the same files. Empty if one attempt was asked for.
-        """
-        if self._hidden is None:
-            self._hidden = {}
-            if self.index is not self.all and self._attempt is None:
-                for step in filter(self._wants, self.all.steps(ModeKeys.GLOBAL)):
-                    for worker in self.all.at[step].keys() - self.index.at.get(step, {}).keys():
-                        self._hidden.setdefault(worker, []).append(step)
-        return self._hidden
-
-    def last_step_of(self, worker: str, origin: Origin) -> int:
-        """Return the last step that the worker has saved in that attempt, or -1."""
-        for step in reversed(self.index.steps(ModeKeys.GLOBAL)):
-            written = self.index.at[step].get(worker)
-            if written is not None and written.origin[:2] == origin[:2]:
-                return step
-        return -1
 
     def show_only(self, attempt: int, newest: Origin, path: str) -> bool:
         """Show the run as that attempt left it; return True if another one followed."""
