@@ -15,6 +15,15 @@ NUM_WORKERS_KEY = "num_workers"
 COLLECTIONS_KEY = "collections"
 META_KEY = "_meta"
 
+#: The collections of frameworks that name parameters `…weight` and `…bias`, and gradients `gradient…`.
+NAMED_LIKE_PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    CollectionKeys.ALL: (),
+    CollectionKeys.DEFAULT: (),
+    CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+    CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+    CollectionKeys.GRADIENTS: ("^gradient",),
+}
+
 
 class CollectionManager:
     """The collections of one run, by name."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smdebug.config.collection import Collection as BaseCollection
+from smdebug.config.collection_manager import NAMED_LIKE_PARAMETERS
 from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
 from smdebug.config.keys import CollectionKeys
 
@@ -27,11 +28,7 @@ class CollectionManager(BaseCollectionManager):
     """The collections of one run, the default ones from the start."""
 
     default_collections: Mapping[str, tuple[str, ...]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
+        **NAMED_LIKE_PARAMETERS,
         # Blocks are numbered: softmaxcrossentropyloss0, …loss10.
         CollectionKeys.LOSSES: (r".*loss\d*_(?!input).*output",),
     }

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from smdebug.config.collection import Collection as BaseCollection
+from smdebug.config.collection_manager import NAMED_LIKE_PARAMETERS
 from smdebug.config.collection_manager import CollectionManager as BaseCollectionManager
 from smdebug.config.keys import CollectionKeys
 from smdebug.exceptions import SMDebugTypeError
@@ -66,11 +67,7 @@ class CollectionManager(BaseCollectionManager):
     """The collections of one run, the default ones from the start."""
 
     default_collections: Mapping[str, tuple[str, ...]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
+        **NAMED_LIKE_PARAMETERS,
         CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
     }
     collection_class = Collection

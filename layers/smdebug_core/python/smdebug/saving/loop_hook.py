@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.collection_manager import NAMED_LIKE_PARAMETERS, CollectionManager
 from smdebug.config.keys import CollectionKeys
 from smdebug.config.parsing import whole_number
 from smdebug.exceptions import SMDebugValueError
@@ -118,11 +118,7 @@ class NeutralCollections(CollectionManager):
     """The collections of a training without a framework."""
 
     default_collections: Mapping[str, tuple[str, ...]] = {
-        CollectionKeys.ALL: (),
-        CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-        CollectionKeys.GRADIENTS: ("^gradient",),
+        **NAMED_LIKE_PARAMETERS,
         CollectionKeys.LOSSES: ("^(?!gradient).*[Ll]oss",),
         CollectionKeys.METRICS: (
             "^(?!gradient).*([Aa]ccuracy|[Mm]etric|[Pp]recision|[Rr]ecall|[Pp]erplexity)",
