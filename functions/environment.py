@@ -119,7 +119,7 @@ class WebhookEnvironment(Environment):
     """The variables of post_webhook: where its URL is, and the form of a post."""
 
     secret: str = _variable("SMDEBUG_WEBHOOK_SECRET")
-    form: str = _variable("SMDEBUG_WEBHOOK_FORM", Form)
+    form: Form = _variable("SMDEBUG_WEBHOOK_FORM", Form)
 
 
 # The functions

@@ -112,7 +112,6 @@ def notification_ports() -> NotificationPorts:
 def webhook_ports() -> WebhookPorts:
     """Return what posting to a webhook needs."""
     from functions.adapters.webhook import Posts, SecretsOfAws
-    from functions.decisions.webhooks import Form
     from functions.followup.webhooks import WebhookPorts
 
     environment = WebhookEnvironment.read(os.environ)
@@ -121,7 +120,7 @@ def webhook_ports() -> WebhookPorts:
         Posts(),
         time.sleep,
         environment.secret,
-        Form(environment.form),
+        environment.form,
     )
 
 

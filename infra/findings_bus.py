@@ -19,6 +19,7 @@ RESOLVED = "Rule Issue Resolved"
 STATUS = "Rule Evaluation Status Change"
 RUN = "Run State Change"
 ACTION = "Rule Action Outcome"
+ALL_EVENTS = (FOUND, RESOLVED, STATUS, RUN, ACTION)
 
 
 class FindingsBus(Construct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra.event_rule import EventRule
-from infra.findings_bus import ACTION, FOUND, RESOLVED, RUN, STATUS
+from infra.findings_bus import ALL_EVENTS, FOUND, RUN
 from infra.foundation import Foundation
 from infra.functions import Functions
 
@@ -37,7 +37,7 @@ def add_triggers(scope: Construct, functions: Functions, foundation: Foundation)
     foundation.bus.when(
         "Notify",
         does="Writes the alerts to people",
-        detail_types=[FOUND, RESOLVED, STATUS, RUN, ACTION],
+        detail_types=list(ALL_EVENTS),
         target=functions.notify,
     )
     for webhook, function in functions.webhooks:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 
-from infra.findings_bus import ACTION, FOUND, RESOLVED, RUN, STATUS
+from infra.findings_bus import ALL_EVENTS, FOUND, RESOLVED
 from infra.names import WEBHOOK_FORM, WEBHOOK_SECRET
 from infra.python_function import PythonFunction
 from infra.settings import IN_SSM, Settings
@@ -45,5 +45,4 @@ def webhooks_of(settings: Settings) -> Iterator[Webhook]:
     if settings.slack_secret:
         yield Webhook("Slack", settings.slack_secret, "slack", (FOUND, RESOLVED))
     if settings.webhook_secret:
-        everything = (FOUND, RESOLVED, STATUS, RUN, ACTION)
-        yield Webhook("Webhook", settings.webhook_secret, "event", everything)
+        yield Webhook("Webhook", settings.webhook_secret, "event", ALL_EVENTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from functions.decisions.giving_up import why_given_up
 from functions.decisions.rule_lifecycle import finish
@@ -44,16 +45,14 @@ def end_if_all_has_arrived(leased: LeasedGroup) -> None:
         num_workers=record.num_workers,
         chief=record.chief,
     ):
+        leased.keep(change(leased.world, record, partial(_ended, record.training_run)))
 
-        def ended(known: RunRecord) -> RunRecord | None:
-            is_same = known.training_run == record.training_run
-            return (
-                replace(known, state=RunState.ENDED)
-                if is_same and known.state is RunState.ENDING
-                else None
-            )
 
-        leased.keep(change(leased.world, record, ended))
+def _ended(training_run: int, known: RunRecord) -> RunRecord | None:
+    """Return the record of a run that has ended, or None if it does not end, or another attempt does."""
+    if known.training_run != training_run or known.state is not RunState.ENDING:
+        return None
+    return replace(known, state=RunState.ENDED)
 
 
 def ask_in_silence(leased: LeasedGroup) -> None:
