@@ -33,6 +33,19 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
+_CODES = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "/": 191,
+    "?": 191,
+    "+": 187,
+    "-": 189,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 _COMPLAINTS = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
 
 # Measures the texts and touch targets of a page: sizes and contrasts.
@@ -121,26 +134,41 @@ class Tab:
             stack.callback(self._process.kill)
             os.close(theirs_in)
             os.close(theirs_out)
-            target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-            attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
-            self._session = attached["sessionId"]
-            self.ask("Runtime.enable")
-            self.ask("Page.enable")
-            self.ask(
-                "Emulation.setDeviceMetricsOverride",
-                width=self._width,
-                height=self._height,
-                deviceScaleFactor=1,
-                mobile=self._width < 500,
-            )
-            self.media("screen")
-            url = self._file if isinstance(self._file, str) else f"{self._file.as_uri()}#all"
-            self.ask("Log.enable")
-            self.ask("Page.navigate", url=url)
-            while not self.value(self._ready):
-                time.sleep(0.05)
+            self._begin()
             self._stack = stack.pop_all()
         return self
+
+    def renew(
+        self, address: str, *, width: int = 1250, height: int = 1200, dark: bool = False
+    ) -> None:
+        """Show another page in the same browser, with neither the cookies nor the storage of the last."""
+        self._session = None
+        self.ask("Target.disposeBrowserContext", browserContextId=self._context)
+        self._file, self._width, self._height, self._dark = address, width, height, dark
+        self.complaints = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Open the page in a new profile."""
+        self._context = self.ask("Target.createBrowserContext")["browserContextId"]
+        target = self.ask("Target.createTarget", url="about:blank", browserContextId=self._context)
+        attached = self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        self._session = attached["sessionId"]
+        self.ask("Runtime.enable")
+        self.ask("Page.enable")
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=self._width,
+            height=self._height,
+            deviceScaleFactor=1,
+            mobile=self._width < 500,
+        )
+        self.media("screen")
+        url = self._file if isinstance(self._file, str) else f"{self._file.as_uri()}#all"
+        self.ask("Log.enable")
+        self.ask("Page.navigate", url=url)
+        while not self.value(self._ready):
+            time.sleep(0.05)
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -159,8 +187,9 @@ class Tab:
         return answer["result"].get("value")
 
     def press(self, key: str) -> None:
-        code = {"Tab": 9, "Enter": 13}[key]
-        text = {"text": "\r"} if key == "Enter" else {}
+        """Press a key of the keyboard: a letter, or one that is named."""
+        code = _CODES.get(key) or ord(key.upper())
+        text = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
         for kind in ("keyDown", "keyUp"):
             self.ask(
                 *("Input.dispatchKeyEvent",),
@@ -193,7 +222,7 @@ class Tab:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
-            if answer.get("method") in _COMPLAINTS:
+            if answer.get("method") in _COMPLAINTS and answer.get("sessionId") == self._session:
                 self.complaints.append(json.dumps(answer["params"]))
 
     def _read(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import pytest
 
 from smdebug.ui.cache import Cache
 from smdebug.ui.serving import UiServer
+from tests.reports.browser import Tab
+from tests.ui.browsing import LOADED, until
 
 
 class Client:
@@ -66,3 +68,37 @@ def serve():
     yield started
     for server in servers:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The browser of a module's tests."""
+    with Tab("about:blank", ready="true") as tab:
+        yield tab
+
+
+@pytest.fixture
+def page(serve, chromium, tmp_path):
+    """Open the page on the runs of a folder, at an address behind `#`, with a profile of its own."""
+
+    def opened(
+        hash="#/",
+        ready="document.querySelector('tbody tr td a') !== null",
+        *,
+        width=1250,
+        height=1200,
+        dark=False,
+        **options,
+    ):
+        client = serve(tmp_path, **options)
+        tab = chromium
+        tab.rows = {row["name"]: row["id"] for row in client.get("/api/runs")["runs"]}
+        tab.client = client
+        tab.restart = lambda port: serve(tmp_path, port=port)
+        tab.look = {"width": width, "height": height, "dark": dark}
+        tab.renew(f"{client.server.address}{hash.format(**tab.rows)}", **tab.look)
+        until(tab, LOADED)
+        until(tab, ready)
+        return tab
+
+    return opened

@@ -2,80 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from smdebug import modes
-from tests.reports.browser import Tab
+from tests.ui.browsing import READY, accessible, click, press, until
 from tests.ui.written_runs import WrittenRun
 
 pytestmark = pytest.mark.browser
-AXE = Path(__file__).with_name("vendored") / "axe-4.14.1.min.js"
-LOADED = "location.protocol === 'http:' && document.readyState === 'complete'"
-READY = "document.documentElement?.dataset.ready === 'yes'"
-
-
-def until(tab, condition):
-    """Wait for the page to reach a state."""
-    for _ in range(1200):
-        found = tab.value(condition)
-        if found:
-            return found
-        broken = [text for text in tab.complaints if "exceptionThrown" in text or "Error" in text]
-        assert not broken, broken[0]
-        time.sleep(0.05)
-    raise AssertionError(f"{condition}: {tab.value('document.body.innerText')[:2000]}")
-
-
-def click(tab, element):
-    """Click an element, given as an expression of JavaScript, as soon as it is there."""
-    until(tab, f"(found => found ? (found.click(), true) : false)({element})")
-
-
-def press(tab, label):
-    """Press the last button with that label as soon as it is there."""
-    labelled = f"b => b.textContent === {json.dumps(label, ensure_ascii=False)}"
-    click(tab, f"[...document.querySelectorAll('button')].filter({labelled}).at(-1)")
 
 
 def failing(step):
     return 2.0 if step < 30 else float("nan")
-
-
-@pytest.fixture
-def page(serve, tmp_path):
-    """Open the page on the runs of a folder, at an address behind `#`."""
-    tabs = []
-
-    def opened(hash="#/", ready="document.querySelector('tbody tr td a') !== null", **options):
-        client = serve(tmp_path)
-        rows = {row["name"]: row["id"] for row in client.get("/api/runs")["runs"]}
-        address = f"{client.server.address}{hash.format(**rows)}"
-        tab = Tab(address, ready=LOADED, **options).__enter__()
-        tabs.append(tab)
-        until(tab, ready)
-        tab.rows, tab.client = rows, client
-        tab.restart = lambda port: serve(tmp_path, port=port)
-        return tab
-
-    yield opened
-    for tab in tabs:
-        tab.__exit__()
-
-
-def accessible(tab):
-    """Return what axe finds wrong with the page."""
-    tab.value(AXE.read_text(encoding="utf-8"))
-    return json.loads(
-        tab.value(
-            "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
-        )
-    )
 
 
 @pytest.mark.parametrize("dark", [False, True])

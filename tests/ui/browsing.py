@@ -1,0 +1,44 @@
+"""What tests do to the page in the browser: wait for a state, click, press, ask axe."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+AXE = Path(__file__).with_name("vendored") / "axe-4.14.1.min.js"
+LOADED = "location.protocol === 'http:' && document.readyState === 'complete'"
+READY = "document.documentElement?.dataset.ready === 'yes'"
+
+
+def until(tab, condition):
+    """Wait for the page to reach a state."""
+    for _ in range(1200):
+        found = tab.value(condition)
+        if found:
+            return found
+        broken = [text for text in tab.complaints if "exceptionThrown" in text or "Error" in text]
+        assert not broken, broken[0]
+        time.sleep(0.05)
+    raise AssertionError(f"{condition}: {tab.value('document.body.innerText')[:2000]}")
+
+
+def click(tab, element):
+    """Click an element, given as an expression of JavaScript, as soon as it is there."""
+    until(tab, f"(found => found ? (found.click(), true) : false)({element})")
+
+
+def press(tab, label):
+    """Press the last button with that label as soon as it is there."""
+    labelled = f"b => b.textContent === {json.dumps(label, ensure_ascii=False)}"
+    click(tab, f"[...document.querySelectorAll('button')].filter({labelled}).at(-1)")
+
+
+def accessible(tab):
+    """Return what axe finds wrong with the page."""
+    tab.value(AXE.read_text(encoding="utf-8"))
+    return json.loads(
+        tab.value(
+            "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
+        )
+    )
