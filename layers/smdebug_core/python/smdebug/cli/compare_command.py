@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.choice_options import tensor_options
 from smdebug.cli.colours import bad, faint, good, strong
-from smdebug.cli.completers import complete_collection, complete_place, complete_tensor
+from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import open_path
 from smdebug.cli.output import (
     number,
@@ -35,20 +36,7 @@ _MOST_TENSORS = 10
 @click.argument("other", shell_complete=complete_place)
 @click.option("--rtol", type=float, default=1e-5, show_default=True, help="Relative tolerance.")
 @click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
-@click.option(
-    "--tensors",
-    "regexes",
-    multiple=True,
-    metavar="REGEX",
-    shell_complete=complete_tensor,
-    help="Select tensors by name.",
-)
-@click.option(
-    "--collection",
-    metavar="NAME",
-    shell_complete=complete_collection,
-    help="Select the tensors of a collection.",
-)
+@tensor_options
 @click.option("--nan-differs", is_flag=True, help="Treat NaN as different from NaN.")
 @output_options
 def command(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.choice_options import rule_file_option, rule_option, rules_option, set_option
 from smdebug.cli.colours import bad, faint
-from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.completers import complete_place
 from smdebug.cli.diagnosis_output import print_issues, print_others
 from smdebug.cli.inputs import attempt_option, open_path, read_file
 from smdebug.cli.output import output_options, print_json, print_line
@@ -29,35 +30,15 @@ _MOST_STEPS = 10
 
 @click.command("evaluate")
 @click.argument("path", shell_complete=complete_place)
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_rule_or_all,
-    help="A built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; can be "
-    "repeated.",
+@rule_option(
+    "A built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; can be "
+    "repeated."
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="[RULE.]NAME=VALUE",
-    help="Set a parameter; with several rules, prefix the rule's name.",
-)
-@click.option(
-    "--rule-file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="A Python file that defines rules.",
-)
-@click.option(
-    "--rules",
-    "rules_file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="A rules.json, ours or SageMaker's. Default without --rule: the one beside the run, or else the "
-    "default set.",
+@set_option("Set a parameter; with several rules, prefix the rule's name.")
+@rule_file_option
+@rules_option(
+    "A rules.json, ours or SageMaker's. Default without --rule: the one beside the run, or else the "
+    "default set."
 )
 @click.option(
     "--other-run",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.choice_options import tensor_options
 from smdebug.cli.completers import (
-    complete_collection,
     complete_place,
-    complete_tensor,
     complete_worker,
 )
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
@@ -30,20 +29,7 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
     metavar="PLACE",
     help="The output file; for TensorBoard, the folder.",
 )
-@click.option(
-    "--tensors",
-    "regexes",
-    multiple=True,
-    metavar="REGEX",
-    shell_complete=complete_tensor,
-    help="Select tensors by name.",
-)
-@click.option(
-    "--collection",
-    metavar="NAME",
-    shell_complete=complete_collection,
-    help="Select the tensors of a collection.",
-)
+@tensor_options
 @click.option(
     "--step", "steps", type=int, multiple=True, metavar="N", help="Select a step; can be repeated."
 )

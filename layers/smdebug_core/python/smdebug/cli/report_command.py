@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.choice_options import rule_file_option, rule_option, rules_option, set_option
 from smdebug.cli.colours import bad, faint, good, strong
-from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.completers import complete_place
 from smdebug.cli.diagnosis_output import print_in_short, print_issues
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
@@ -34,34 +35,10 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Output file (default: NAME-report.html).",
 )
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_rule_or_all,
-    help="A rule to evaluate, as for `smdebug evaluate`; can be repeated.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="[RULE.]NAME=VALUE",
-    help="Set a parameter of a rule.",
-)
-@click.option(
-    "--rule-file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="A Python file that defines rules.",
-)
-@click.option(
-    "--rules",
-    "rules_file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="A rules.json.",
-)
+@rule_option("A rule to evaluate, as for `smdebug evaluate`; can be repeated.")
+@set_option("Set a parameter of a rule.")
+@rule_file_option
+@rules_option("A rules.json.")
 @click.option("--no-rules", is_flag=True, help="Evaluate no rules: only curves and tensors.")
 @click.option(
     "--compare",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from smdebug.cli import exit_codes
+from smdebug.cli.choice_options import rule_file_option, rule_option
 from smdebug.cli.colours import bad, faint, good, strong
-from smdebug.cli.completers import complete_place, complete_rule_or_all
+from smdebug.cli.completers import complete_place
 from smdebug.cli.diagnosis_output import issue_lines
 from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
@@ -31,20 +32,10 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
 
 @click.command("watch")
 @click.argument("paths", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_place)
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_rule_or_all,
-    help="A built-in rule; can be repeated. Default: the rules beside the run, or else the default set.",
+@rule_option(
+    "A built-in rule; can be repeated. Default: the rules beside the run, or else the default set."
 )
-@click.option(
-    "--rule-file",
-    shell_complete=complete_place,
-    metavar="FILE",
-    help="A Python file that defines rules.",
-)
+@rule_file_option
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1),
