@@ -10,6 +10,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.settings import Settings
+from infra.subscriptions import subscribe
 
 
 class AlarmsTopic(Construct):
@@ -36,18 +37,7 @@ class AlarmsTopic(Construct):
                 },
             )
         )
-        for protocol, endpoints in (
-            ("email", settings.alert_emails),
-            ("sms", settings.alert_phone_numbers),
-        ):
-            for number, endpoint in enumerate(endpoints, 1):
-                sns.CfnSubscription(
-                    self,
-                    f"{protocol.capitalize()}{number}",
-                    topic_arn=self._topic.topic_arn,
-                    protocol=protocol,
-                    endpoint=endpoint,
-                )
+        subscribe(self, self._topic, settings)
 
     @property
     def arn(self) -> str:

@@ -9,6 +9,7 @@ from constructs import Construct
 from infra.names import ALERT_EMAILS, ALERT_PHONE_NUMBERS, ALERTS_TOPIC
 from infra.python_function import PythonFunction
 from infra.settings import Settings
+from infra.subscriptions import subscribe
 
 
 class Alerts(Construct):
@@ -25,20 +26,8 @@ class Alerts(Construct):
         assert isinstance(resource, sns.CfnTopic)
         # AWS's own key is free. With it only functions can publish, services cannot.
         resource.kms_master_key_id = key.key_arn if key else "alias/aws/sns"
-        for protocol, endpoints in (
-            ("email", settings.alert_emails),
-            ("sms", settings.alert_phone_numbers),
-        ):
-            for number, endpoint in enumerate(endpoints, 1):
-                sns.CfnSubscription(
-                    self,
-                    f"{protocol.capitalize()}{number}",
-                    topic_arn=self._topic.topic_arn,
-                    protocol=protocol,
-                    endpoint=endpoint,
-                    # Every message names its recipients: single endpoints, or all of them.
-                    filter_policy={"to": [endpoint, "everybody"]},
-                )
+        # Every message names its recipients: single endpoints, or all of them.
+        subscribe(self, self._topic, settings, filter_policy=lambda to: {"to": [to, "everybody"]})
 
     @property
     def arn(self) -> str:
