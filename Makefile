@@ -32,11 +32,9 @@ TORCH := torch==2.13.0
 TORCH_FROM ?=# if pip is not configured to find the CPU build: --index-url https://download.pytorch.org/whl/cpu
 SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench examples book tools
 PIP_FLAGS := -q --disable-pip-version-check
-# Install pinned packages with checked hashes: $(call install,ENVIRONMENT,PACKAGES). uv needs seconds where pip needs
-# minutes, and shows its progress on a terminal; pip is asked where uv finds nothing, since a mirror may be configured for pip alone.
-install = $(BIN)/uv pip install $$([ -t 2 ] || echo -q) --python $(1)/bin/python --require-hashes $(2) || { \
-	echo "uv could not install these packages; trying pip ..."; \
-	$(1)/bin/python -m pip install $(PIP_FLAGS) --require-hashes $(2); }
+# Install pinned packages with checked hashes: $(call install,ENVIRONMENT,PACKAGES). It shows how far it is, and logs to
+# ENVIRONMENT/setup.log.
+install = $(BIN)/python tools/install_packages.py $(1) --uv $(BIN)/uv -- $(2)
 ARGS ?=
 # Keep bytecode: the tests and the local stack start many hundred processes, and compiling takes each 0.1 s and more.
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,14 +54,13 @@ $(READY): requirements/dev.txt pyproject.toml
 		echo "Give another: make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create virtual environments. Install its venv package (Debian: python3-venv)."; exit 1; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about 150 packages, a few hundred MB if none is cached."
-	@echo "That takes half a minute to a few minutes, as fast as the network is."
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about 400 MB, ten seconds to a few minutes."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c '$(IS_SUPPORTED)' || { \
 		echo "$(VENV) has $$($(BIN)/python --version 2>&1), which is not supported. Remove it and try again."; exit 1; }
 	@date +%s > $(VENV)/.setup-began
 	@awk '/^[^ ]/ {ours = /^uv==/} ours' requirements/dev.txt > $(VENV)/uv.txt
-	@$(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r $(VENV)/uv.txt
+	@$(BIN)/python tools/install_packages.py $(VENV) -- -r $(VENV)/uv.txt
 	@$(call install,$(VENV),-r requirements/dev.txt)
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation --no-deps --no-index -e .
 	@echo "$(VENV) is ready after $$(( $$(date +%s) - $$(cat $(VENV)/.setup-began) )) s."
@@ -86,7 +83,7 @@ $(FRAMEWORKS_READY): requirements/frameworks.txt | $(READY)
 	@echo "Setting up $(FRAMEWORKS_VENV); once, a minute ..."
 	@test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv $(FRAMEWORKS_VENV)
 	@$(call install,$(FRAMEWORKS_VENV),--no-deps -r requirements/frameworks.txt)
-	@$(FRAMEWORKS)/python -m pip install $(PIP_FLAGS) $(TORCH_FROM) $(TORCH)
+	@$(BIN)/python tools/install_packages.py $(FRAMEWORKS_VENV) -- $(TORCH_FROM) $(TORCH)
 	@touch $@
 
 $(MXNET_READY): requirements/mxnet.txt | $(READY)
