@@ -1,5 +1,10 @@
 """The command without a subcommand."""
 
+import subprocess
+import sys
+
+import pytest
+
 from smdebug.cli.commands import COMMANDS
 from tests.cli.processes import in_a_shell
 
@@ -16,3 +21,11 @@ def test_without_arguments_it_prints_a_short_help():
     ]
     assert named
     assert set(named) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("module", ["smdebug", "smdebug.cli"])
+def test_the_command_runs_as_a_module(module: str):
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("smdebug ")
