@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,7 +22,9 @@ from smdebug.cli.progress import Progress, progress
 from smdebug.cli.service_options import stack_option
 
 if TYPE_CHECKING:
+    from smdebug.diagnosis import Issue
     from smdebug.reports import Verdict
+    from smdebug.reports.gathering import Gathered
     from smdebug.runs.left_out import LeftOut
     from smdebug.trials import Trial
 
@@ -86,113 +90,108 @@ def command(
 
     Exits with 0 if nothing was found, with 1 if something was, and with 3 if part could not be read.
     """
-    from smdebug.reports import gather, page_of
-    from smdebug.reports.curves import curves_of
-    from smdebug.reports.gathering import work_of
-    from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth, write_page
-    from smdebug.rules.rule_sets import default_rules
-    from smdebug.runs.comparing import compare
+    from smdebug.reports.writing import write_page
 
+    choice = _RuleChoice(rules, settings, rule_file, rules_file)
     if deployed and attempt is not None:
         raise click.UsageError("--deployed shows the newest attempt: leave out --attempt")
-    has_rules = bool(rules or settings or rule_file or rules_file is not None)
-    if deployed and (has_rules or no_rules):
+    if deployed and (choice.is_any or no_rules):
         raise click.UsageError(
             "--deployed shows existing findings, and cannot be combined with rule options"
         )
-    if no_rules and has_rules:
+    if no_rules and choice.is_any:
         raise click.UsageError("--no-rules cannot be combined with other rule options")
-    bars: list[Progress] = []
-
-    def bar(label: str, total: int | None) -> Progress:
-        for before in bars:
-            before.clear()
-        bars.append(Progress(label, total))
-        return bars[-1]
-
-    latency: dict[str, tuple[float, float]] = {}
-    verdicts: tuple[Verdict, ...] = ()
-    notes: list[str] = []
-    gaps: list[LeftOut] = []
     against = None if other is None else open_path(other)  # fail before the rules are evaluated
-    try:
+    with _Bars() as bars:
         if deployed:
-            trial, verdicts, latency = _deployed(stack, run)
+            judged = _deployed(stack, run)
+        elif no_rules:
+            judged = _Judged(open_path(run, attempt))
         else:
-            trial = open_path(run, attempt)
-            if not no_rules:
-                wanted = (
-                    wanted_rules(trial, rules, settings, rule_file, rules_file, ())
-                    if has_rules
-                    else None
-                )
-                most = None if every_step else steps_worth(trial)
-                evaluating = bar("evaluating", looks_of(trial, wanted, most))
-                verdicts = evaluated(
-                    trial,
-                    wanted,
-                    file=rule_file,
-                    jobs=jobs,
-                    most_steps=most,
-                    progress=evaluating.advance,
-                )
-                notes = notes_on(trial, verdicts, most)
-        for item in (trial, *(() if against is None else (against,))):
-            gaps_of_one = warn_of_unread_files(item)
-            gaps += gaps_of_one
-            notes += unread_file_warnings(gaps_of_one, item.path)
-        comparison = (
-            None if against is None else compare(trial, against, progress=progress("comparing"))
-        )
-        found = gather(
-            trial,
-            verdicts,
-            latency=latency,
-            deployed=deployed,
-            notes=notes,
-            progress=bar("gathering", work_of(trial, verdicts)).advance,
-        )
-        others = () if against is None else curves_of(against, bar("comparing", None).advance)
-        page = page_of(found, comparison=comparison, others=others)
-    finally:
-        for shown in bars:
-            shown.clear()
-    place = Path(output or f"{trial.name}-report.html").expanduser()
+            judged = _evaluated(open_path(run, attempt), choice, every_step, jobs, bars)
+        gaps = {
+            each.path: warn_of_unread_files(each)
+            for each in (judged.trial, against)
+            if each is not None
+        }
+        found, page = _page(judged, against, deployed, gaps, bars)
+    place = Path(output or f"{judged.trial.name}-report.html").expanduser()
     write_page(place, page)
-    has_found = any(verdict.is_bad or verdict.has_failed for verdict in verdicts)
+    left_out = [gap for known in gaps.values() for gap in known]
     if as_json:
-        summaries = [
-            {
-                "name": verdict.name,
-                "status": verdict.status,
-                "steps_found": list(verdict.steps_found),
-            }
-            for verdict in verdicts
-        ]
-        written = {"output": str(place), "bytes": place.stat().st_size}
-        issues = [issue.to_dict() for issue in found.issues]
-        print_json({**written, "issues": issues, "verdicts": summaries, "left_out": gaps})
+        _print_json(place, found.issues, judged.verdicts, left_out)
     else:
-        print_issues(found.issues)
-        in_short = bool(verdicts) and {verdict.rule for verdict in verdicts} <= set(default_rules())
-        marks = {"bad": bad("✗"), "failed": strong("!"), "good": good("✓"), "none": faint("–")}
-        for verdict in verdicts:
-            if not in_short or verdict.has_failed:
-                print_line(f"{marks[verdict.kind]} {verdict.sentence}")
-        if in_short:
-            print_in_short(
-                [verdict.name for verdict in verdicts if verdict.kind == "good"],
-                {item.name: item.not_checked for item in verdicts if item.kind == "none"},
-            )
-        print_line(f"{size(place.stat().st_size)} written to {place}")
+        _print(place, found.issues, judged.verdicts)
     if open_it:
         click.launch(place.resolve().as_uri())
-    return code_despite(gaps, exit_codes.FOUND if has_found else exit_codes.PASSED)
+    has_found = any(verdict.is_bad or verdict.has_failed for verdict in judged.verdicts)
+    return code_despite(left_out, exit_codes.FOUND if has_found else exit_codes.PASSED)
 
 
-def _deployed(
-    stack: str | None, name: str
-) -> tuple[Trial, tuple[Verdict, ...], dict[str, tuple[float, float]]]:
+class _RuleChoice(NamedTuple):
+    """Which rules to evaluate; none are named for those beside the run, or the default set."""
+
+    rules: tuple[str, ...]
+    settings: tuple[str, ...]
+    rule_file: str | None
+    rules_file: str | None
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.rules or self.settings or self.rule_file or self.rules_file is not None)
+
+
+class _Judged(NamedTuple):
+    """A run with what its rules have found."""
+
+    trial: Trial
+    verdicts: tuple[Verdict, ...] = ()
+    latency: Mapping[str, tuple[float, float]] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
+
+
+class _Bars:
+    """The progress bars of a command, of which the last one is shown."""
+
+    def __init__(self) -> None:
+        self._shown: Progress | None = None
+
+    def next(self, label: str, total: int | None) -> Callable[[int], None]:
+        """Show a bar in place of the one before; return what advances it."""
+        self._clear()
+        self._shown = Progress(label, total)
+        return self._shown.advance
+
+    def _clear(self) -> None:
+        if self._shown is not None:
+            self._shown.clear()
+
+    def __enter__(self) -> _Bars:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+
+
+def _evaluated(
+    trial: Trial, choice: _RuleChoice, every_step: bool, jobs: int | None, bars: _Bars
+) -> _Judged:
+    from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth
+
+    wanted = wanted_rules(trial, *choice, ()) if choice.is_any else None
+    most = None if every_step else steps_worth(trial)
+    verdicts = evaluated(
+        trial,
+        wanted,
+        file=choice.rule_file,
+        jobs=jobs,
+        most_steps=most,
+        progress=bars.next("evaluating", looks_of(trial, wanted, most)),
+    )
+    return _Judged(trial, verdicts, notes=tuple(notes_on(trial, verdicts, most)))
+
+
+def _deployed(stack: str | None, name: str) -> _Judged:
     from smdebug.cli.service_options import watched_run
     from smdebug.reports.verdicts import latency_of, of_service
     from smdebug.runs.opening import IMPATIENT
@@ -200,8 +199,76 @@ def _deployed(
     run = watched_run(stack, name)
     findings = run.findings()
     verdicts = of_service(run.statuses(), findings)
-    return (
-        run.trial(name=name.rstrip("/").rpartition("/")[2], wait_limits=IMPATIENT),
-        verdicts,
-        latency_of(findings),
+    trial = run.trial(name=name.rstrip("/").rpartition("/")[2], wait_limits=IMPATIENT)
+    return _Judged(trial, verdicts, latency_of(findings))
+
+
+def _page(
+    judged: _Judged,
+    against: Trial | None,
+    deployed: bool,
+    gaps: Mapping[str, Sequence[LeftOut]],
+    bars: _Bars,
+) -> tuple[Gathered, str]:
+    """Return what the page shows, and the page."""
+    from smdebug.reports import gather, page_of
+    from smdebug.reports.curves import curves_of
+    from smdebug.reports.gathering import work_of
+    from smdebug.runs.comparing import compare
+
+    trial = judged.trial
+    unread = [text for path, known in gaps.items() for text in unread_file_warnings(known, path)]
+    comparison = (
+        None if against is None else compare(trial, against, progress=progress("comparing"))
     )
+    found = gather(
+        trial,
+        judged.verdicts,
+        latency=judged.latency,
+        deployed=deployed,
+        notes=[*judged.notes, *unread],
+        progress=bars.next("gathering", work_of(trial, judged.verdicts)),
+    )
+    others = () if against is None else curves_of(against, bars.next("comparing", None))
+    return found, page_of(found, comparison=comparison, others=others)
+
+
+def _print_json(
+    place: Path,
+    issues: Sequence[Issue],
+    verdicts: Sequence[Verdict],
+    left_out: Sequence[LeftOut],
+) -> None:
+    print_json(
+        {
+            "output": str(place),
+            "bytes": place.stat().st_size,
+            "issues": [issue.to_dict() for issue in issues],
+            "verdicts": [
+                {
+                    "name": verdict.name,
+                    "status": verdict.status,
+                    "steps_found": list(verdict.steps_found),
+                }
+                for verdict in verdicts
+            ],
+            "left_out": left_out,
+        }
+    )
+
+
+def _print(place: Path, issues: Sequence[Issue], verdicts: Sequence[Verdict]) -> None:
+    from smdebug.rules.rule_sets import default_rules
+
+    print_issues(issues)
+    in_short = bool(verdicts) and {verdict.rule for verdict in verdicts} <= set(default_rules())
+    marks = {"bad": bad("✗"), "failed": strong("!"), "good": good("✓"), "none": faint("–")}
+    for verdict in verdicts:
+        if not in_short or verdict.has_failed:
+            print_line(f"{marks[verdict.kind]} {verdict.sentence}")
+    if in_short:
+        print_in_short(
+            [verdict.name for verdict in verdicts if verdict.kind == "good"],
+            {verdict.name: verdict.not_checked for verdict in verdicts if verdict.kind == "none"},
+        )
+    print_line(f"{size(place.stat().st_size)} written to {place}")
