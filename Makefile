@@ -143,7 +143,7 @@ fuzz: $(FUZZ_READY) ## fuzz the readers of files and messages (ARGS="--seconds 6
 simulate: $(READY) ## run a million fault schedules of the handlers (ARGS=20000 for fewer, ARGS="--seed 7" to trace one)
 	@$(BIN)/python -m tests.simulation.many $(or $(ARGS),1000000)
 
-mutants: $(READY) ## check that the simulation detects every deliberate defect
+mutants: $(READY) ## check that simulation and tests detect every deliberate defect
 	@$(BIN)/python -m tests.simulation.many --mutants $(ARGS)
 
 bench-core: $(READY) ## compare writing, reading and opening with NumPy and the old library

@@ -64,6 +64,15 @@ def test_a_closing_note_of_an_attempt_that_cannot_be_is_none(attempt, is_noted):
     assert world.index.closing_notes(RUN, attempt) == ({"worker_0": 7} if is_noted else {})
 
 
+@pytest.mark.parametrize("run_id", ["another", None])
+def test_a_closing_note_of_another_training_is_none(run_id):
+    meta = {"run_id": run_id, "training_run": 0, "closed": True, "last_step": 7}
+    note = json.dumps({"collections": {}, "_meta": meta}).encode()
+    world = replace(SmallWorld().world, objects=Storage(note))
+    assert not record_closing_notes(world, RunRecord(RUN, run_id="r"), [ARRIVAL])
+    assert world.index.closing_notes(RUN, 0) == {}
+
+
 def test_a_rules_file_that_is_too_large_is_reported():
     world = replace(SmallWorld().world, objects=Storage(too_large("s3://runs/rules.json", 99)))
     rules, problem = requested_rules(world, RUN)

@@ -129,6 +129,18 @@ def test_a_step_is_aborted_after_either_half_failed_and_never_after_a_success():
     assert aborted.empty()
 
 
+def test_a_step_that_was_given_up_is_aborted_when_its_storage_answers_at_last():
+    answer = threading.Event()
+    aborted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    writer = BackgroundWriter(MemoryStorage(), patience=QUICKLY)
+    job = StepJob(1, 0, partial(answer.wait, 60), lambda: None, partial(aborted.put, 1))
+    assert writer.submit(job)
+    assert writer.close().lost == (1,)
+    assert aborted.empty()
+    answer.set()
+    assert aborted.get(timeout=60) == 1
+
+
 def test_a_failing_callback_does_not_stop_the_writer():
     def complain(outcome):
         raise RuntimeError

@@ -3,6 +3,7 @@
 python -m tests.simulation.many 1000000          so many schedules, from seed 0 on, on all cores
 python -m tests.simulation.many --seed 4711      one of them, call by call
 python -m tests.simulation.many --mutants        each deliberate breakage, until it is caught
+                                                 by a schedule, or by its plain test
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from datetime import date
 from functools import partial
 
+from tests.simulation.edits import EDITS, is_noticed
 from tests.simulation.invariants import Broken, remember_straight_runs, simulate, story_of
 from tests.simulation.mutants import MUTANTS
 
@@ -72,19 +74,29 @@ def simulate_many(count: int, first: int, cores: int) -> int:
 def try_mutants(within: int, cores: int, *, a_third: bool = False) -> int:
     """Try each, or a third of them by the day, and say when it was caught; the exit code."""
     survived = 0
-    chosen = [
-        n for n in range(len(MUTANTS)) if not a_third or (n + date.today().toordinal()) % 3 == 0
-    ]
+    chosen = _chosen(len(MUTANTS), a_third=a_third)
+    edits = _chosen(len(EDITS), a_third=a_third)
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
         results: Iterator[int | None] = pool.imap(partial(caught_at, within=within), chosen)
         for number, seeds in zip(chosen, results, strict=True):
             survived += seeds is None
             words = "SURVIVED" if seeds is None else f"caught after {seeds}"
             print(f"{words:>20}  {MUTANTS[number].name}", flush=True)
-    print(
-        f"{len(chosen) - survived} of {len(chosen)} breakages were caught within {within} schedules."
-    )
-    return 1 if survived else 0
+        print(
+            f"{len(chosen) - survived} of {len(chosen)} breakages were caught within {within} schedules."
+        )
+        unnoticed = 0
+        for number, is_seen in zip(edits, pool.imap(is_noticed, edits), strict=True):
+            unnoticed += not is_seen
+            words = f"a test fails: {EDITS[number].test}" if is_seen else "NO TEST FAILS"
+            print(f"{EDITS[number].name}\n{'':8}{words}", flush=True)
+    print(f"{len(edits) - unnoticed} of {len(edits)} edits were noticed by their plain test.")
+    return 1 if survived or unnoticed else 0
+
+
+def _chosen(count: int, *, a_third: bool) -> list[int]:
+    """Return all numbers, or a third of them by the day."""
+    return [n for n in range(count) if not a_third or (n + date.today().toordinal()) % 3 == 0]
 
 
 def main() -> int:

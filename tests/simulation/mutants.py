@@ -53,9 +53,9 @@ class Mutant:
             setattr(self.place, self.attribute, original)
 
 
-# Plain tests hold what the simulation hides by trying again: fencing (test_index_guards.py), a storage that
-# is unavailable for a moment (test_unreadable_collections.py), and checks that are left for later, for which
-# the sweeper makes up (promises/test_recovery.py).
+# Plain tests hold what the simulation hides by trying again: fencing (`edits.py`, test_index_guards.py), a
+# storage that is unavailable for a moment (test_unreadable_collections.py), and checks that are left for
+# later, for which the sweeper makes up (promises/test_recovery.py).
 MUTANTS: list[Mutant] = []
 
 

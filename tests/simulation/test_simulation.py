@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.edits import EDITS, is_noticed
 from tests.simulation.invariants import simulate, story_of
 from tests.simulation.many import CAUGHT_WITHIN, caught_at
 from tests.simulation.mutants import MUTANTS
@@ -144,3 +145,14 @@ QUICKLY_CAUGHT = (
 def test_a_deliberate_breakage_is_caught(name):
     (number,) = (n for n, known in enumerate(MUTANTS) if known.name == name)
     assert caught_at(number, CAUGHT_WITHIN) is not None
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
+def test_a_deliberate_edit_still_fits_its_source_and_its_test_exists(edit):
+    compile(edit.applied(), edit.file, "exec")
+    file, *_, test = edit.test.split("::")
+    assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_a_deliberate_edit_is_noticed_by_its_plain_test():
+    assert is_noticed(0)

@@ -18,6 +18,7 @@ from smdebug.storage import ByteSpan
 from smdebug.storage.memory import MemoryStorage
 from smdebug.trials.as_of import AsOfTrial
 from smdebug.trials.history import MemoryHistory, StepSummary
+from smdebug.trials.index_files import IndexFiles
 from smdebug_rules.catalog import CATALOG
 from tests.rules.made_runs import STANDARD_COLLECTIONS
 from tests.trials.viewing import FarStorage, collections_of, view_of
@@ -303,3 +304,14 @@ def test_only_so_much_of_earlier_steps_is_kept(
     assert far.gets() == []
     view.tensor("loss").workers(100)
     assert bool(far.gets()) is read_again
+
+
+def test_files_of_workers_that_were_not_asked_for_before_are_read_once():
+    """First the file of one worker is read, to see which step it saved before; then those of all."""
+    storage = FarStorage(EndlessRun())
+    problems: list[str] = []
+    files = IndexFiles(storage, lambda key, error: problems.append(key))
+    for workers in (WORKERS[:1], WORKERS, WORKERS[1:], WORKERS[:1], WORKERS):
+        assert tuple(files.of(3, workers)) == workers
+    assert sorted(storage.asked) == [("get", index_key(3, worker)) for worker in WORKERS]
+    assert not problems

@@ -103,6 +103,16 @@ class TestTensor:
         with pytest.raises(InvalidWorker, match="worker_0"):
             w.value(0, worker="worker_0")
 
+    def test_a_worker_that_has_not_saved_a_step_yet_is_looked_for_again(self):
+        storage = begin(MemoryStorage(), workers=2)
+        write_step(storage, 0, {"w": 1.0}, worker=0)
+        w = open_trial(storage).tensor("w")
+        assert w.value(0) == 1.0
+        with pytest.raises(InvalidWorker, match="worker_1"):
+            w.value(0, worker="worker_1")
+        write_step(storage, 0, {"w": 2.0}, worker=1)
+        assert w.value(0, worker="worker_1") == 2.0
+
     def test_what_is_not_there_says_whether_it_may_come(self, storage):
         trial = open_trial(storage)
         w = trial.tensor("w")

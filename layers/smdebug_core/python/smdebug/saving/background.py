@@ -255,7 +255,7 @@ class BackgroundWriter:
             if me in self._threads:
                 self._threads[me] = None
             self._settle(entry, failure)
-        if failure is not None or entry.given_up:
+        if entry.given_up:
             _attempt(entry.job.abort)
         return True
 
