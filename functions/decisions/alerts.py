@@ -30,6 +30,7 @@ _VERDICTS: Mapping[str, str] = {
     RunVerdict.ISSUES_FOUND: "issues found",
     RunVerdict.ERROR: "rules failed",
     RunVerdict.INCOMPLETE: "not fully evaluated",
+    RunVerdict.NOT_CHECKED: "nothing checked",
 }
 
 
@@ -256,6 +257,10 @@ def _run_letter(detail: Detail) -> Iterator[str]:
             yield f"            {summary['partly_evaluated']} evaluated without the values of some workers"
         if summary.get("not_evaluated"):
             yield f"            {summary['not_evaluated']} not evaluated: files of workers did not arrive"
+        if verdict == RunVerdict.NOT_CHECKED:
+            yield ""
+            yield "No step held anything that a rule could check, so nothing is known of the training."
+            yield "What to do: save what the rules need, or attach others in rules.json beside the run."
         yield ""
         for rule in summary.get("rules") or ():
             yield _line_of_rule(rule)

@@ -89,9 +89,8 @@ def finish(
     elif rule.reason.startswith(NOT_CHECKED):
         reason = f"The run ended. {rule.reason}"
     else:
-        reason = (
-            "The run ended, and no step held anything for this rule: check which tensors are saved."
-        )
+        lacks = "no step held anything for this rule, so check which tensors are saved."
+        reason = f"The run ended. {NOT_CHECKED}: {lacks}"
     return _with_status(rule, configuration, RuleStatus.NO_ISSUES_FOUND, reason, moment)
 
 

@@ -18,8 +18,9 @@ from smdebug.service.records import (
     RunVerdict,
 )
 
-SUMMARY_VERSION = 2
-"""Of the summary's fields. Since 2 it has a verdict, and counts steps that were evaluated in part."""
+SUMMARY_VERSION = 3
+"""Of the summary's fields. Since 2 it has a verdict, and counts steps that were evaluated in part. Since 3
+it counts rules that had nothing to check, and the verdict may be that none had."""
 
 
 def run_entry(
@@ -90,20 +91,29 @@ def summary_of(
         "last_step": last_step,
         "not_evaluated": not_evaluated,
         "partly_evaluated": partly_evaluated,
+        "not_checked": sum(
+            rule.status is RuleStatus.NO_ISSUES_FOUND and not rule.has_checked for rule in judging
+        ),
         "statuses": {status: count for status, count in counts.items() if count},
         "rules": summaries,
     }
 
 
 def verdict_of(rules: Iterable[RuleRecord], *, steps: int, unseen: int) -> RunVerdict:
-    """Return the verdict on a run: a good one only if all rules have evaluated all of its due steps."""
+    """Return the verdict on a run.
+
+    A good one only if all rules have evaluated all of its due steps, and not all without data for them.
+    """
+    rules = list(rules)
     statuses = {rule.status for rule in rules}
     if RuleStatus.ISSUES_FOUND in statuses:
         return RunVerdict.ISSUES_FOUND
     if RuleStatus.ERROR in statuses:
         return RunVerdict.ERROR
-    if unseen or not steps or statuses != {RuleStatus.NO_ISSUES_FOUND}:
+    if unseen or not steps or statuses - {RuleStatus.NO_ISSUES_FOUND}:
         return RunVerdict.INCOMPLETE
+    if not any(rule.has_checked for rule in rules):
+        return RunVerdict.NOT_CHECKED
     return RunVerdict.NO_ISSUES_FOUND
 
 

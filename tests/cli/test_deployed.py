@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,19 @@ def test_a_run_whose_rules_are_content_ends_with_0(ask, stock):
     assert ask("status", RUN).code == 0
     stock.group(rule(VANISHING, status=RuleStatus.ERROR, reason="it failed"), rule(LOSS), cursor=3)
     assert ask("status", RUN).code == 3
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [("NoIssuesFound", 0), ("Incomplete", 3), ("NotChecked", 3)]
+)
+def test_a_finished_run_without_evidence_has_not_passed(ask, stock, verdict, code):
+    stock.group(rule(VANISHING, status=RuleStatus.NO_ISSUES_FOUND), rule(LOSS), cursor=3)
+    record = stock.index.run(RUN)
+    stock.index.change_run(record, replace(record, state=RunState.FINISHED, verdict=verdict))
+    answer = ask("status", RUN)
+    assert (answer.code, f"Finished ({verdict})" in answer.out) == (code, True)
+    (run,) = ask("runs", "--watched", "--json").json
+    assert run["verdict"] == verdict
 
 
 def test_watching_prints_news_line_by_line_until_the_end(ask, stock):

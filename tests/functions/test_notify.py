@@ -103,7 +103,7 @@ def test_an_action_that_was_not_done_and_a_run_that_went_well():
         return is_worth_a_message(finished.detail_type, detail)
 
     assert not is_reported("NoIssuesFound")
-    assert all(map(is_reported, ("IssuesFound", "Error", "Incomplete")))
+    assert all(map(is_reported, ("IssuesFound", "Error", "Incomplete", "NotChecked")))
 
 
 def test_a_finding_becomes_an_e_mail_with_its_evidence(inbox):

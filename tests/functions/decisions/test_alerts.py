@@ -103,7 +103,8 @@ def test_a_rule_that_had_nothing_to_check_has_not_passed_in_the_letter_about_the
     text = alerts.email(RUN_STATE_CHANGE, {"state": "Finished", "summary": summary})
     assert text.splitlines()[-3:] == [
         "  not checked    fc-gradients: the run has a single worker",
-        "  not checked    fc-gradients",
+        "  not checked    fc-gradients: no step held anything for this rule, so check which tensors are "
+        "saved.",
         "  NoIssuesFound  fc-gradients",
     ]
 

@@ -6,9 +6,12 @@ from contextlib import suppress
 
 import pytest
 
+from functions.decisions.alerts import email
+from functions.decisions.detail_types import RUN_STATE_CHANGE
 from functions.lifecycle.upkeep import tend
 from smdebug.exceptions import StorageUnavailable
 from smdebug.files.names import END_MARKER
+from smdebug.service.client import WatchedRun
 from tests.functions.deployed_settings import settings as stack_settings
 from tests.functions.promises.runs import RUN, cursor, found_steps, report_every_step, summaries
 from tests.functions.saver import FAILING, HEALTHY, Saver
@@ -222,3 +225,49 @@ def test_the_end_of_a_run_is_listed_in_as_many_invocations_as_it_takes(monkeypat
         "IssuesFound",
     )
     assert small.index.run(RUN).listed_through == ""
+
+
+def test_a_run_on_which_no_rule_had_anything_to_check_has_not_passed(small):
+    small.place().write("rules.json", b'{"version": 1, "rules": ["VanishingGradient"]}')
+    worker = Saver(small.place()).begin()
+    for step in (0, 10):
+        worker.save(step, {"w": 1.0})
+    worker.end()
+    small.settle()
+    small.pass_time(2000)
+    (finished,) = summaries(small)
+    assert (finished["verdict"], finished["not_checked"]) == ("NotChecked", 1)
+    assert (finished["steps"], finished["not_evaluated"]) == (2, 0)
+    assert finished["statuses"] == {"NoIssuesFound": 1}
+    assert "Not checked: " in finished["rules"][0]["reason"]
+    assert finished["rules"][0]["last_good_step"] is None
+    details = small.details(RUN_STATE_CHANGE)
+    (letter,) = (email(RUN_STATE_CHANGE, detail) for detail in details if detail["summary"])
+    assert "Verdict:    nothing checked" in letter
+    assert "not checked    VanishingGradient: no step held anything" in letter
+    seen = WatchedRun(RUN, small.items, lambda _: small.place()).look()
+    assert str(seen.summary.verdict) == "NotChecked"
+    assert "Finished (NotChecked)" in repr(seen)
+
+
+def test_a_run_that_one_rule_has_checked_has_passed(small):
+    rules = b'{"version": 1, "rules": ["ExplodingTensor", "VanishingGradient"]}'
+    small.place().write("rules.json", rules)
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"w": 1.0})
+    worker.end()
+    small.settle()
+    small.pass_time(2000)
+    (finished,) = summaries(small)
+    assert (finished["verdict"], finished["not_checked"]) == ("NoIssuesFound", 1)
+
+
+def test_a_run_without_rules_was_not_checked(small):
+    small.place().write("rules.json", b'{"version": 1, "rules": []}')
+    worker = Saver(small.place()).begin()
+    worker.save(0, {"w": 1.0})
+    worker.end()
+    small.settle()
+    small.pass_time(2000)
+    (finished,) = summaries(small)
+    assert (finished["verdict"], finished["rules"]) == ("NotChecked", [])

@@ -50,7 +50,8 @@ def command(
       smdebug status s3://bucket/resnet-50 --watch
       smdebug status resnet-50 --watch --until found && echo "nothing was found"
 
-    Exits with 0 if no rule has findings, with 1 if one has, and with 3 if one has failed.
+    Exits with 0 if no rule has findings, with 1 if one has, and with 3 if one has failed or a finished
+    run was not evaluated as a whole or held nothing that a rule could check.
     """
     if not watch and until != "finished":
         raise click.UsageError("--until requires --watch")
@@ -74,7 +75,7 @@ def _code(seen: RunSnapshot) -> int:
 
     if seen.has_found_something:
         return exit_codes.FOUND
-    if seen.summary.verdict is RunVerdict.INCOMPLETE or any(
+    if seen.summary.verdict in (RunVerdict.INCOMPLETE, RunVerdict.NOT_CHECKED) or any(
         status.status is RuleStatus.ERROR for status in seen.statuses
     ):
         return exit_codes.FAILED
@@ -110,7 +111,8 @@ def _status_text(rule: RuleStatusOf) -> str:
     text = rule.status.value
     if text in ("IssuesFound", "Error"):
         return Styled(bad(text))
-    return Styled(good(text)) if text == "NoIssuesFound" else text
+    has_passed = text == "NoIssuesFound" and rule.last_good is not None
+    return Styled(good(text)) if has_passed else text
 
 
 def _print_news(news: News) -> None:

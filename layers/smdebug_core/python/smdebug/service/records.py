@@ -48,10 +48,13 @@ class RuleStatus(StrEnum):
 class RunVerdict(StrEnum):
     """The result of a finished run. Without evidence for every due step there is no good one."""
 
-    NO_ISSUES_FOUND = "NoIssuesFound"  # every rule has evaluated every due step and found nothing
+    NO_ISSUES_FOUND = (
+        "NoIssuesFound"  # every rule has evaluated every due step, and some checked it
+    )
     ISSUES_FOUND = "IssuesFound"
     ERROR = "Error"  # a rule failed, and no other found an issue
     INCOMPLETE = "Incomplete"  # nothing was found, and some due step was not evaluated as a whole
+    NOT_CHECKED = "NotChecked"  # every due step was evaluated, and no rule had anything to check
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,11 @@ class RuleRecord:
     @property
     def has_open_issue(self) -> bool:
         return self.issue_since is not None
+
+    @property
+    def has_checked(self) -> bool:
+        """Whether any step of this attempt held something that the rule could check."""
+        return self.last_good is not None or self.last_found is not None
 
 
 @dataclass(frozen=True)
