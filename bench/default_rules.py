@@ -71,8 +71,9 @@ def write_run(place: str, steps: int, tensors: int) -> None:
     with smdebug.Hook(place, include_regex=["^smdebug/"], save_config=every_step) as hook:
         for step in range(steps):
             clock = StepClock.resumed(step, {modes.TRAIN: step}, untouched=-1).in_mode(modes.TRAIN)
-            for extra in range(10):
-                observations.carry("loss", 2.3 * 0.999**step + 0.01 * (extra % 3), clock)
+            for extra, chance in enumerate(rng.normal(0, 0.05, 10)):
+                loss = 0.3 + 2 * 0.997 ** (10 * step + extra) + chance
+                observations.carry("loss", float(np.float32(loss)), clock)
             observations.carry("learning_rate/0/0", 1e-3, clock)
             observations.note(
                 training=True,
@@ -86,11 +87,11 @@ def write_run(place: str, steps: int, tensors: int) -> None:
                 loss={"factor": 1.0, "broadcast": None, "terms": [_TERM]},
             )
             for n, weight in enumerate(weights):
-                noise = rng.normal(0, 1e-3, weight.shape).astype(np.float32)
+                gradient, update = rng.normal(0, 1e-3, (2, *weight.shape)).astype(np.float32)
                 for kind, prefix, array in (
                     ("parameters", "", weight),
-                    ("gradients", "gradient/", noise),
-                    ("updates", "update/", noise),
+                    ("gradients", "gradient/", gradient),
+                    ("updates", "update/", update),
                 ):
                     for name, values in (("weight", array), ("bias", array[0])):
                         tensor = ObservedTensor(f"{prefix}Net_{n}.{name}", values.shape, "float32")

@@ -19,6 +19,13 @@ BOTH = (*TRAINING, *EVALUATION)
 MOST_FINDINGS = 20
 
 
+class Retired:
+    """An attribute of earlier versions: it is dropped where a state that has it is restored."""
+
+    def __set__(self, rule: Any, value: Any) -> None:
+        """Keep nothing."""
+
+
 class DefaultRule(Rule):
     """A rule of the default set: implement `look`, which yields the findings of one observed step."""
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from smdebug.numbers.rows import COLUMN
 from smdebug.rules import Finding
-from smdebug.rules.robust import Past
 from smdebug.trials.observed_step import ObservedStep
+from smdebug.trials.statistics_matrix import StatisticsMatrix
 from smdebug_default_rules.arrays import where
-from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.base import Advice, DefaultRule, Retired
+from smdebug_default_rules.peaks import Peaks
 from smdebug_default_rules.tensors import Floats, Mask
 
 LEAST_STEPS = 8
@@ -21,8 +22,8 @@ DOMINATES = 0.7
 """A single value with at least this share of the tensor's norm is an outlier."""
 JUMP = 20.0
 """Largest over typical magnitude, against the largest such ratio of the tensor's own past."""
-RISEN = 5.0
-"""The value itself against the usual largest one: if only the spread shrinks, it has not changed."""
+RISEN = 3.0
+"""The value itself against the largest of its past: if only the spread shrinks, it has not changed."""
 
 
 class ElementCorruption(DefaultRule):
@@ -39,10 +40,11 @@ class ElementCorruption(DefaultRule):
         )
     }
 
+    past, magnitudes = Retired(), Retired()
+
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
-        self.past: dict[str, dict[str, Any]] = {}
-        self.magnitudes: dict[str, dict[str, Any]] = {}
+        self.peaks: dict[str, dict[str, Any]] = {}
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         named: set[str] = set()
@@ -53,27 +55,25 @@ class ElementCorruption(DefaultRule):
                 continue
             self.looked = True
             magnitude, ratio, dominates = _measured(matrix.values)
-            past = Past(self.past.setdefault(kind, {}), matrix.names)
-            magnitudes = Past(self.magnitudes.setdefault(kind, {}), matrix.names)
+            past = Peaks(self.peaks.setdefault(kind, {}), _short_names(seen, kind, matrix), 2)
+            values = np.stack((ratio, magnitude))
             if not dominates.any():  # the usual case, short
-                past.add(ratio)
-                magnitudes.add(magnitude)
+                past.add(values)
                 continue
-            before = past.largest()
+            before, usual = past.largest()
             found = (
                 dominates
                 & (ratio > JUMP * before)
-                & (magnitude > RISEN * magnitudes.median())
-                & (past.count() >= LEAST_STEPS)
+                & (magnitude > RISEN * usual)
+                & (past.count()[0] >= LEAST_STEPS)
             )
-            past.add(np.where(found, np.nan, ratio))
-            magnitudes.add(np.where(found, np.nan, magnitude))
+            past.add(np.where(found, np.nan, values))
             for place in where(found):
                 name = matrix.names[place]
-                short = name.partition("/")[2] if kind != "parameters" else name
-                if short in named:
+                parameter = past.names[place]
+                if parameter in named:
                     continue
-                named.add(short)
+                named.add(parameter)
                 yield self.finding(
                     f"One value of {name} is {magnitude[place]:.4g}, {ratio[place]:.3g} times the "
                     "spread of the others; "
@@ -84,6 +84,18 @@ class ElementCorruption(DefaultRule):
                     value=float(ratio[place]),
                     limit=float(JUMP * before[place]),
                 )
+
+
+def _short_names(seen: ObservedStep, kind: str, matrix: StatisticsMatrix) -> list[str]:
+    """The parameter that each gradient or update is of, so that the names of all kinds are equal."""
+    known = seen.shared_by_layout.setdefault("short names", {})
+    if kind not in known:
+        is_parameter = kind == "parameters"
+        known[kind] = [
+            name if is_parameter else name.partition("/")[2] or name for name in matrix.names
+        ]
+    found: list[str] = known[kind]
+    return found
 
 
 def _measured(values: Floats) -> tuple[Floats, Floats, Mask]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules import Finding
-from smdebug.rules.robust import best_so_far, remember
+from smdebug.rules.robust import best_so_far, median, remember
 from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import BOTH, Advice, DefaultRule
 
 PATIENCE = 3
@@ -21,6 +22,8 @@ NEVER_BETTER = 0.05
 UNTRAINED = 3
 """The first losses of the training, at which the model knows nothing."""
 MOST_KEPT = 200
+RECENT = 64
+"""The level of the training at a validation is that of so many losses before it."""
 
 LEAST_OF_FALL = 0.03
 """Validation must lose this share of its improvement since the first losses."""
@@ -67,7 +70,8 @@ class Generalisation(DefaultRule):
         rows = seen.series("loss")
         if self.first_step is None:
             self.first_step = seen.step
-        for step, mode, _, value in rows.tolist():
+        values = rounded(rows[:, 3].tolist())
+        for (step, mode, *_), value in zip(rows.tolist(), values, strict=True):
             if mode == ModeKeys.EVAL.value:
                 self._validated(int(step), value)
             elif mode != ModeKeys.PREDICT.value:
@@ -87,12 +91,12 @@ class Generalisation(DefaultRule):
     def _trained(self, value: float) -> None:
         if self.number:  # the validation has ended
             self.steps = [*self.steps, self.began][-MOST_KEPT:]
-            self.validation = [*self.validation, self.sum / self.number][-MOST_KEPT:]
-            level = float(np.median(self.recent)) if self.recent else float("nan")
+            mean, level = rounded((self.sum / self.number, median(self.recent)))
+            self.validation = [*self.validation, mean][-MOST_KEPT:]
             self.training = [*self.training, level][-MOST_KEPT:]
             self.sum, self.number, self.recent = 0.0, 0, []
         if math.isfinite(value):
-            remember(self.recent, (value,), 256)
+            remember(self.recent, (value,), RECENT)
             if len(self.first_training) < 10:
                 self.first_training.append(value)
 

@@ -11,6 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
+from smdebug_default_rules.arrays import rounded
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.rates import PREFIX
@@ -212,7 +213,7 @@ class LearningRate(DefaultRule):
         ratio = table.update("rms") / weights
         chosen = table.is_weight & ~table.is_frozen & np.isfinite(ratio) & (weights > 0)
         if chosen.any():
-            self.ratios.append(float(np.max(ratio[chosen])))
+            self.ratios += rounded((float(np.max(ratio[chosen])),), 3)
         usual_size = chosen & (weights > usual_sizes(table))
         if usual_size.any() and len(self.ratios) <= FIRST_RATIOS:
             self.overshot = max(self.overshot, float(np.median(ratio[usual_size])))

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.observed_step import ObservedStep
+from smdebug_default_rules.arrays import rounded
 
 Floats = NDArray[np.float64]
 FIRST, LAST = 20, 64
 
 
 def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Floats, Floats]:
-    """The steps and values of the loss since the saved step before, of one mode."""
+    """The steps and values of the loss since the saved step before, of one mode, to five digits."""
     key = f"losses of {mode.name}"
     if key not in seen.shared:
         rows = seen.series("loss")
@@ -27,7 +28,7 @@ def new_losses(seen: ObservedStep, mode: ModeKeys = ModeKeys.TRAIN) -> tuple[Flo
             if mode is ModeKeys.TRAIN
             else rows[rows[:, 1] == mode.value]
         )
-        seen.shared[key] = (chosen[:, 0], chosen[:, 3])
+        seen.shared[key] = (chosen[:, 0], np.array(rounded(chosen[:, 3].tolist()), np.float64))
     found: tuple[Floats, Floats] = seen.shared[key]
     return found
 
@@ -53,11 +54,13 @@ def level(values: Sequence[float]) -> float:
 
 def empty() -> dict[str, Any]:
     """What is kept of a loss of which nothing was seen yet."""
-    return {"count": 0, "first": [], "last": [], "steps": [], "since": None}
+    return {"count": 0, "first": [], "last": [], "step": None, "since": None}
 
 
 def extend(kept: MutableMapping[str, Any], steps: Floats, values: Floats) -> None:
     """Add losses to what is kept."""
+    if "steps" in kept:  # a state of an earlier version has all of them
+        kept["step"] = next(iter(kept.pop("steps")[-1:]), None)
     if not len(values):
         return
     if kept["since"] is None:
@@ -67,4 +70,4 @@ def extend(kept: MutableMapping[str, Any], steps: Floats, values: Floats) -> Non
     if missing > 0:
         kept["first"] += values[:missing].tolist()
     kept["last"] = [*kept["last"], *values.tolist()][-LAST:]
-    kept["steps"] = [*kept["steps"], *steps.astype(int).tolist()][-LAST:]
+    kept["step"] = int(steps[-1])

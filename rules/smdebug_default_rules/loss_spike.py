@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
-from smdebug_default_rules.arrays import where
+from smdebug_default_rules.arrays import rounded, where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, new_losses
 
@@ -88,4 +88,4 @@ class LossSpike(DefaultRule):
                 limit=INPUT_TIMES,
             )
         else:
-            self.scales = [*self.scales, scale][-16:]
+            self.scales = [*self.scales, *rounded((scale,), 3)][-16:]

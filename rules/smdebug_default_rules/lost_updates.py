@@ -212,7 +212,7 @@ class LostUpdates(DefaultRule):
         counts = _aligned(self.regular, table.names)
         kept = np.array([name in still for name in table.names], bool) if still else False
         counts = np.where(has_gradient, np.minimum(counts + 1, 1000), np.where(kept, counts, 0))
-        self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0)}
+        self.regular = {"names": list(table.names), "counts": np.where(owned, counts, 0).tolist()}
 
 
 def _between_moving(table: Parameters, lost: Any, moving: Any) -> Any:
@@ -245,6 +245,6 @@ def _rates_are_known(rates: dict[int, float]) -> bool:
 def _aligned(regular: dict[str, Any], names: Sequence[str]) -> Any:
     """At how many saved steps in a row each parameter had a gradient."""
     if regular and regular["names"] == names:
-        return regular["counts"]
+        return np.array(regular["counts"], np.int64)
     known = dict(zip(regular["names"], regular["counts"], strict=True)) if regular else {}
     return np.array([known.get(name, 0) for name in names], np.int64)

@@ -13,7 +13,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import level, new_losses
-from smdebug_default_rules.tensors import Parameters, usual_sizes
+from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 GROWTH = 100.0
 """Outputs of new weights that are so many times their input grow out of bounds. Later, they may have to."""
@@ -147,7 +147,7 @@ class NonFiniteValues(DefaultRule):
         rms = table.column("rms")
         if not self.first_weights:
             usual = table.is_weight & table.present & (rms > usual_sizes(table))
-            self.first_weights = {table.names[at]: float(rms[at]) for at in where(usual)}
+            self.first_weights = first_sizes(table, usual)
             return {}
         found: dict[str, Any] = {}
         if not np.fmax.reduce(rms) > RISEN * min(self.first_weights.values()):

@@ -13,7 +13,7 @@ from smdebug_default_rules import loss_history
 from smdebug_default_rules.arrays import where
 from smdebug_default_rules.base import Advice, DefaultRule
 from smdebug_default_rules.loss_history import finite_losses, level
-from smdebug_default_rules.tensors import Parameters, usual_sizes
+from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 SHRUNK = 0.05
 """A weight below this share of what it was at the first saved step has shrunk."""
@@ -58,7 +58,7 @@ class ShrunkWeights(DefaultRule):
         rms = table.column("rms")
         if not self.first:
             usual = table.is_weight & table.present & ~table.is_frozen & (rms > usual_sizes(table))
-            self.first = {table.names[place]: float(rms[place]) for place in where(usual)}
+            self.first = first_sizes(table, usual)
             self.first_step = seen.step
             return
         first = seen.shared_by_layout.get("first sizes of weights")

@@ -11,8 +11,8 @@ import numpy as np
 from smdebug.rules import Finding
 from smdebug.trials.observed_step import ObservedStep
 from smdebug_default_rules import loss_history
-from smdebug_default_rules.arrays import where
-from smdebug_default_rules.base import Advice, DefaultRule
+from smdebug_default_rules.arrays import rounded, where
+from smdebug_default_rules.base import Advice, DefaultRule, Retired
 from smdebug_default_rules.loss_history import finite_losses, level
 from smdebug_default_rules.tensors import Modules
 
@@ -51,13 +51,16 @@ class StuckLoss(DefaultRule):
         )
     }
 
+    rest = Retired()
+
     def __init__(self, base_trial: Any, *, action_str: Any = None):
         super().__init__(base_trial, action_str)
         self.losses = loss_history.empty()
         self.blocks: list[float] = []
         self.block_size = 4
         self.block_steps: list[int] = []
-        self.rest: list[tuple[int, float]] = []
+        self.open_block = [0, 0.0, 0]
+        """The number of losses in the block that is being filled, their sum, and the step of the first."""
         self.classes = 0
         self.rows = 0
 
@@ -120,10 +123,9 @@ class StuckLoss(DefaultRule):
             return None
         window = np.array(self.blocks[low[-1] : low[-1] + WINDOW])
         after = low[-1] + where(window < LEARNT * untrained)[-1] + 1
-        steps = (len(self.blocks) - after) * self.block_size + len(self.rest)
-        since = [*self.block_steps, *(step for step, _ in self.rest), self.losses["steps"][-1]][
-            after
-        ]
+        steps = (len(self.blocks) - after) * self.block_size + int(self.open_block[0])
+        began = self.open_block[2] if self.open_block[0] else self.losses["step"]
+        since = [*self.block_steps, int(began)][after]
         return since, steps, float(means.min())
 
     def _noise(self) -> float:
@@ -132,16 +134,20 @@ class StuckLoss(DefaultRule):
 
     def _add_to_blocks(self, steps: list[int], values: list[float]) -> None:
         """Keep the means of all losses so far, in at most `MOST_BLOCKS` blocks of equal size."""
-        self.rest += zip(steps, values, strict=True)
-        while len(self.rest) >= self.block_size:
-            block = self.rest[: self.block_size]
-            self.block_steps.append(block[0][0])
-            self.blocks.append(sum(value for _, value in block) / self.block_size)
-            del self.rest[: self.block_size]
+        count, total, began = self.open_block
+        for step, value in zip(steps, values, strict=True):
+            began = began if count else step
+            count, total = count + 1, total + value
+            if count < self.block_size:
+                continue
+            self.block_steps.append(int(began))
+            self.blocks += rounded((total / count,))
+            count, total = 0, 0.0
             if len(self.blocks) == MOST_BLOCKS:
-                pairs = np.array(self.blocks).reshape(-1, 2)
-                self.blocks, self.block_steps = pairs.mean(1).tolist(), self.block_steps[::2]
+                pairs = np.array(self.blocks).reshape(-1, 2).mean(1)
+                self.blocks, self.block_steps = rounded(pairs.tolist()), self.block_steps[::2]
                 self.block_size *= 2
+        self.open_block = [count, total, began]
 
 
 def robust_spread(values: Sequence[float]) -> float:

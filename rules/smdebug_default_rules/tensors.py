@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from smdebug.numbers.rows import COLUMN, COLUMNS
 from smdebug.trials.observed_step import ObservedStep
 from smdebug.trials.statistics_matrix import StatisticsMatrix
+from smdebug_default_rules.arrays import rounded, where
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
 _LAST_AXIS = re.compile(r"(^|/)([a-z]+_)*(kernel|w)(:\d+)?$")
@@ -169,6 +170,13 @@ def usual_sizes(table: Parameters) -> Floats:
     root = np.sqrt(np.maximum(table.units, 1) / np.maximum(table.sizes, 1))
     sizes: Floats = (0.1 * root).astype(np.float32)
     return sizes
+
+
+def first_sizes(table: Parameters, chosen: Mask) -> dict[str, float]:
+    """The root mean square of each chosen parameter, to keep for later steps."""
+    places = where(chosen)
+    sizes = rounded(table.column("rms")[places].tolist())
+    return dict(zip([table.names[place] for place in places], sizes, strict=True))
 
 
 def _parameters(seen: ObservedStep) -> Parameters | None:

@@ -47,9 +47,9 @@ class UnreachedParameters(DefaultRule):
         reached = set(self.reached)
         # Gradients of sparse layout are not measured, but what they change is.
         moved = table.has_gradient | (table.update("mean_abs") > 0)
-        reached.update([table.names[place] for place in where(moved)])
-        if len(reached) > len(self.reached):
-            self.reached = sorted(reached)
+        new = [table.names[place] for place in where(moved) if table.names[place] not in reached]
+        self.reached += new
+        reached.update(new)
         modules = Modules.of(seen)
         scales = self._only_scales(table)
         if scales:

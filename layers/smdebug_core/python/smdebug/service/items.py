@@ -383,7 +383,7 @@ def finding_of(item: Item) -> dict[str, Any]:
 
 def packed(value: Any) -> bytes:
     """Plain data in few bytes."""
-    return zlib.compress(json.dumps(value, separators=(",", ":"), default=list).encode(), 6)
+    return zlib.compress(json.dumps(value, separators=(",", ":"), default=list).encode(), 9)
 
 
 def unpacked(data: bytes) -> Any:
