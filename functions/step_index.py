@@ -130,9 +130,13 @@ class StepIndex:
             with suppress(Refused):
                 self._store.update(pk, sk, remove=["expires"], only=_PRESENT)
 
-    def may_lack_steps(self, record: RunRecord) -> bool:
-        """Whether the run is so old that its first steps may have expired."""
-        return self._now() - record.first_seen >= self._kept_for
+    def may_lack_steps(self, record: RunRecord, *, since: float = 0.0) -> bool:
+        """Whether the run, or its part `since` then, is so old that its first steps may have expired."""
+        return self._now() - max(record.first_seen, since) >= self._kept_for
+
+    def has_expired(self, step: StepRecord) -> bool:
+        """Whether the table may delete the step's items, and has perhaps deleted those of its neighbours."""
+        return self._now() - step.indexed >= self._kept_for
 
     def is_abandoned(self, record: RunRecord) -> bool:
         """Whether nothing has arrived for as long as steps are kept."""

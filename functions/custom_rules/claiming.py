@@ -252,12 +252,9 @@ def _view(world: World, record: RunRecord, last: int, steps: int, *, whole: bool
     recent = MemoryHistory.recent(history, last, steps).to_dict()
     if not whole:
         recent["layouts"] = [{**layout, "names": []} for layout in recent["layouts"]]
-    first = None
-    if record.training_run:
-        first = next(iter(world.index.steps(record.run, record.training_run, limit=1)), None)
     return {
         "num_workers": record.num_workers or 1,
-        "attempts": attempts_of(record, None if first is None else first.step),
+        "attempts": attempts_of(world.index, record),
         "collections": world.index.collections(record.run) if whole else None,
         "history": recent,
     }

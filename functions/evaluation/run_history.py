@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
+from functions.evaluation.shown_listing import ShownListing, attempts_of, may_have_saved
 from functions.step_index import StepIndex
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord, StepRecord
 from smdebug.storage import Storage
-from smdebug.trials.history import StepSummary
+from smdebug.trials.history import History, StepSummary
 from smdebug.trials.listed_history import ListedHistory
 
 _PAGE = 50
@@ -19,14 +21,16 @@ class IndexedHistory:
     """A `History` (see `smdebug.trials.history`) over the step index.
 
     A resumed training overwrites the steps from its checkpoint on: steps of an earlier attempt count up
-    to the first step of the later one, as for trials (`smdebug.trials.attempts`). Steps
-    that have expired in the index are listed.
+    to the first step of the later one, as for trials (`smdebug.trials.attempts`).
+
+    The table deletes expired steps in any order, so from the first step on that is as old, the files are
+    listed: those of all attempts, as their index files say who wrote them.
     """
 
     def __init__(self, index: StepIndex, record: RunRecord, storage: Storage):
         self._index = index
         self._record = record
-        self._listed = ListedHistory(storage, _LAST_STEP)
+        self._storage = storage
         self._run = record.run
         self._training_run = record.training_run
         self._starts = record.attempt_starts
@@ -58,26 +62,46 @@ class IndexedHistory:
             self._layouts[layout.digest] = layout
 
     def _newest_first(self, below: int, page: int) -> Iterator[StepSummary]:
-        for training_run in range(self._training_run, -1, -1):
-            # The current attempt has saved a step: the one that is evaluated.
-            has_saved = training_run == self._training_run
+        for attempt in range(self._training_run, -1, -1):
             last = below - 1
             while last >= 0:
                 found = self._index.steps(
-                    self._run, training_run, last=last, limit=page, newest_first=True
+                    self._run, attempt, last=last, limit=page, newest_first=True
                 )
                 if not found:
                     break
                 for record in found:
-                    has_saved, below = True, min(below, record.step)
+                    if self._index.has_expired(record):
+                        yield from self._listed.before(below)
+                        return
+                    below = min(below, record.step)
                     if record.with_index:
                         yield summary_of(record)
                 last = found[-1].step - 1
                 page = _PAGE
-            if has_saved:
-                below = min(below, self._starts.get(str(training_run), below))
-        if below > 0 and self._index.may_lack_steps(self._record):
-            yield from self._listed.before(below)
+            if self._may_lack_steps_of(attempt):
+                yield from self._listed.before(below)
+                return
+            start = self._starts.get(str(attempt), below)
+            if start < below and self._has_saved(attempt):
+                below = start
+
+    def _has_saved(self, attempt: int) -> bool:
+        # The current attempt has saved a step: the one that is evaluated.
+        return attempt == self._training_run or may_have_saved(self._index, self._record, attempt)
+
+    def _may_lack_steps_of(self, attempt: int) -> bool:
+        """Whether the attempt's first steps may have expired; when earlier ones began is not known."""
+        is_current = attempt == self._training_run
+        began = self._record.attempt_noted if is_current and attempt else 0.0
+        return self._index.may_lack_steps(self._record, since=began)
+
+    @cached_property
+    def _listed(self) -> History:
+        attempts = attempts_of(self._index, self._record)
+        if attempts is None:
+            return ListedHistory(self._storage, _LAST_STEP)
+        return ShownListing(self._storage, _LAST_STEP, attempts)
 
 
 _PAGE_OF_ONE = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from functions.step_index import StepIndex
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord
@@ -14,18 +15,29 @@ from smdebug.trials.index_files import IndexFiles
 from smdebug.trials.listed_history import ListedHistory
 
 
-def attempts_of(record: RunRecord, first_step: int | None) -> dict[str, Any] | None:
-    """Return what has to be known of a run's attempts, as plain data; None if there is only one.
-
-    `first_step` is the first known step of the last attempt, for files that do not say where it resumed.
-    """
+def attempts_of(index: StepIndex, record: RunRecord) -> dict[str, Any] | None:
+    """Return what has to be known of a run's attempts, as plain data; None if there is only one."""
     if not record.training_run:
         return None
-    starts = dict(record.attempt_starts)
-    if first_step is not None:
-        last = str(record.training_run)
-        starts[last] = min(first_step, starts.get(last, first_step))
+    last = str(record.training_run)
+    starts = {
+        attempt: start
+        for attempt, start in record.attempt_starts.items()
+        if attempt == last or may_have_saved(index, record, int(attempt))
+    }
+    first = next(iter(index.steps(record.run, record.training_run, limit=1)), None)
+    if first is not None:  # its files may not say where it resumed
+        starts[last] = min(first.step, starts.get(last, first.step))
     return {"run_id": record.run_id, "base": record.training_base, "starts": starts}
+
+
+def may_have_saved(index: StepIndex, record: RunRecord, attempt: int) -> bool:
+    """Whether an attempt has saved a step: otherwise it hides nothing.
+
+    Of a run that is older than its steps are kept, this is not known of attempts without any: they count as
+    having saved.
+    """
+    return bool(index.steps(record.run, attempt, limit=1)) or index.may_lack_steps(record)
 
 
 class ShownListing:

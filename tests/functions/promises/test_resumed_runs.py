@@ -6,6 +6,7 @@ import pytest
 
 from functions.evaluation.leased_group import LeasedGroup
 from functions.evaluation.run_history import IndexedHistory
+from functions.evaluation.shown_listing import ShownListing, attempts_of
 from smdebug.files.names import END_MARKER
 from smdebug.runs.opening import IMPATIENT
 from smdebug.service.records import GroupRecord
@@ -166,3 +167,72 @@ def test_a_rule_and_a_reader_see_the_same_steps_of_earlier_attempts(small, resum
     assert history.at(16) is None or 16 in earlier
     trial = Trial("mnist", small.place(), wait_limits=IMPATIENT)
     assert trial.steps(show_incomplete_steps=True) == [*earlier[::-1], 20]
+
+
+def attempts_at(small, attempts, *, age=0, days=0):
+    """Save attempts, each from its first step on.
+
+    `age` days pass before the last step of each, and `days` more before the last step of all.
+    """
+    for number, (start, steps) in enumerate(attempts):
+        worker = Saver(small.place(), training_run=number)
+        worker._attempt |= {"resumed_at": start} if number else {}
+        small.clock.time += 30
+        worker.begin()
+        small.settle()
+        for step in steps:
+            if step == steps[-1]:
+                is_last = number == len(attempts) - 1
+                small.clock.time += (age + (days if is_last else 0)) * 86_400
+            worker.save(step, HEALTHY)
+            small.settle()
+
+
+def test_an_attempt_that_saved_nothing_hides_nothing(small):
+    attempts_at(small, [(0, [0, 10, 16]), (5, []), (12, [20])])
+    trial = Trial("mnist", small.place(), wait_limits=IMPATIENT)
+    assert trial.steps(show_incomplete_steps=True) == [0, 10, 20]
+    record = small.index.run(RUN)
+    history = IndexedHistory(small.index, record, small.place())
+    assert [summary.step for summary in history.before(21)] == [20, 10, 0]
+    listing = ShownListing(small.place(), 20, attempts_of(small.index, record))
+    assert [summary.step for summary in listing.before(21)] == [20, 10, 0]
+
+
+def test_a_view_below_the_steps_of_a_later_attempt_hides_what_that_replaced(small):
+    attempts_at(small, [(0, [0, 10, 16]), (15, [17]), (25, [27])])
+    history = IndexedHistory(small.index, small.index.run(RUN), small.place())
+    assert history.at(16) is None
+    assert [summary.step for summary in history.before(17)] == [10, 0]
+
+
+@pytest.mark.parametrize("deletes", ["nothing", "all", "even", "odd"])
+@pytest.mark.parametrize("days", [0, 100])
+@pytest.mark.parametrize("age", [0, 100])
+@pytest.mark.parametrize(
+    ("attempts", "seen"),
+    [
+        ([(0, [0, 10, 16])], [0, 10, 16]),
+        ([(0, [0, 10, 16]), (15, [20, 30])], [0, 10, 20, 30]),
+        ([(0, [0, 10, 16, 18]), (15, [17, 19]), (25, [27, 30])], [0, 10, 17, 19, 27, 30]),
+        ([(0, [0, 10, 30]), (20, []), (15, [25])], [0, 10, 25]),
+        ([(0, [0, 10, 30]), (0, [5, 40])], [5, 40]),
+    ],
+)
+def test_expired_steps_of_earlier_attempts_are_as_hidden_as_a_reader_finds_them(
+    small, attempts, seen, age, days, deletes
+):
+    attempts_at(small, attempts, age=age, days=days)
+    expired = [
+        item
+        for item in small.items.query(f"RUN#{RUN}")
+        if item.get("expires", small.clock.now()) < small.clock.now()
+    ]
+    chosen = {"nothing": [], "all": expired, "even": expired[::2], "odd": expired[1::2]}[deletes]
+    for item in chosen:
+        small.items.delete(item["pk"], item["sk"])
+    trial = Trial("mnist", small.place(), wait_limits=IMPATIENT)
+    assert trial.steps(show_incomplete_steps=True) == seen
+    history = IndexedHistory(small.index, small.index.run(RUN), small.place())
+    assert [summary.step for summary in history.before(100)] == seen[::-1]
+    assert [step for step in range(50) if history.at(step)] == seen
