@@ -93,6 +93,21 @@ def test_a_heat_map_keeps_the_extremes_of_each_tensor(steps, room, most, spike):
     assert window.last[-1] == 10 * (steps - 1)
 
 
+@given(st.integers(8, 60), st.integers(1, 400))
+def test_a_heat_map_goes_on_when_its_memory_is_used_up(room, steps):
+    names = ["a", "b", "c"]
+    budget = room * len(names) * len(COLUMNS) * 4
+    statistics = Statistics(budget)
+    for step in range(steps):
+        values = np.full((3, len(COLUMNS)), 1000.0 if step == steps // 2 else step, np.float32)
+        statistics.append(step, names, values)
+        assert statistics.nbytes <= max(room + 1, 16) * len(names) * len(COLUMNS) * 4
+    window = statistics.window("rms")
+    assert window.first[0] == 0
+    assert window.last[-1] == steps - 1
+    assert window.high.max() == 1000.0
+
+
 def test_tensors_that_come_later_get_rows_and_the_budget_holds():
     statistics = Statistics(budget=1 << 20)
     for step in range(500):

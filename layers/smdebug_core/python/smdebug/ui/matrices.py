@@ -117,7 +117,8 @@ class Statistics:
         values = top if high is None else self._arranged(names, values)
         if high is not None and self._high is None:
             self._high = self._low.copy()
-        if self._in_last >= self._per_stretch and self._count >= self._room():
+        # Twice if need be: once stretches have two extremes, half as many fit.
+        while self._in_last >= self._per_stretch and self._count >= self._room():
             self._join_neighbours()
         if 0 < self._in_last < self._per_stretch:
             at = self._count - 1
