@@ -23,6 +23,9 @@ OLDEST_READY := $(OLDEST_VENV)/.ready
 FUZZ_VENV ?= .venv-fuzz
 FUZZ := $(FUZZ_VENV)/bin
 FUZZ_READY := $(FUZZ_VENV)/.ready
+TENSORBOARD_VENV ?= .venv-tensorboard
+TENSORBOARD := $(TENSORBOARD_VENV)/bin
+TENSORBOARD_READY := $(TENSORBOARD_VENV)/.ready
 PYTHON_3_11 ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
@@ -152,8 +155,13 @@ bench-core: $(READY) ## compare writing, reading and opening with NumPy and the 
 bench-hooks: $(FRAMEWORKS_READY) ## measure the hook's overhead in training, and the old library's
 	@$(FRAMEWORKS)/python -m bench.hooks $(ARGS)
 
-bench-ui: $(READY) ## measure the page of smdebug ui in headless Chromium
-	@$(BIN)/python -m bench.ui $(ARGS)
+$(TENSORBOARD_READY): requirements/bench-ui.txt | $(READY)
+	@test -x $(TENSORBOARD)/python || $(PYTHON) -m venv $(TENSORBOARD_VENV)
+	@$(call install,$(TENSORBOARD_VENV),-r requirements/bench-ui.txt)
+	@touch $@
+
+bench-ui: $(READY) $(TENSORBOARD_READY) ## measure the page of smdebug ui in Chromium, beside TensorBoard (4 GB; ARGS="--saved-steps 5000" for less)
+	@$(BIN)/python -m bench.ui --tensorboard $(TENSORBOARD)/tensorboard $(ARGS)
 
 bench-cost: $(READY) ## compute the cost of a saved step from the handlers' AWS calls
 	@$(BIN)/python -m bench.cost $(ARGS)
@@ -240,6 +248,8 @@ lock: $(READY) ## pin the packages of requirements/*.in, with hashes
 		requirements/oldest.in -o requirements/oldest.txt
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 		requirements/fuzz.in -o requirements/fuzz.txt
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+		requirements/bench-ui.in -o requirements/bench-ui.txt
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) .venv-* dist build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo

@@ -1,138 +1,183 @@
-"""`make bench-ui`: the page of `smdebug ui` in headless Chromium, on a long run and on many runs."""
+"""`make bench-ui`: the page of `smdebug ui` in headless Chromium, beside TensorBoard on the same values."""
 
 from __future__ import annotations
 
 import argparse
 import logging
-import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
+from bench.ui import data, pages
+from bench.ui.data import Size
+from bench.ui.servers import Smdebug, TensorBoard
+from bench.ui.table import Line, as_text, in_words
 from smdebug.logger import get_logger
-from smdebug.ui.cache import Cache
-from smdebug.ui.serving import UiServer
-from tests.reports.browser import Tab
+from smdebug.trials import create_trial
 from tests.ui.written_runs import WrittenRun
 
-DRAWN = (
-    "document.querySelector('.u-wrap canvas') && document.querySelector('.heat canvas')?.width > 50"
-)
-FRAMES = """
-(async () => {
-  const pass = () => new Promise(requestAnimationFrame);
-  const event = (from, to) =>
-    document.dispatchEvent(new CustomEvent('show-steps', {detail: [from, to]}));
-  const begun = performance.now();
-  let frames = 0;
-  while (performance.now() - begun < 4000) {
-    const width = 60000 - 400 * (frames % 100);
-    event(200 * (frames % 150), 200 * (frames % 150) + width);
-    await pass();
-    frames++;
-  }
-  return frames / ((performance.now() - begun) / 1000);
-})()
-"""
+
+def plan_lines(folder: Path, size: Size, tensorboard: Path | None) -> Iterator[Line]:
+    """Measure the page of a run under the default plan: paints and frames."""
+    run = data.long_run(folder, size)
+    peer = peer_paints(folder, size, tensorboard)
+    last = size.steps - 1
+    name = f"{size.saved:,} saved steps"
+    with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as cache:
+        with Smdebug([run], Path(cache)) as server, pages.blank_tab(server.origin) as tab:
+            run_id = server.run(run.name)
+            ours = pages.paints(server, tab, run_id)
+            pages.seconds_until(tab, "document.documentElement.dataset.ready === 'yes'")
+            rate = pages.frames(tab, last)
+            charts = pages.frames_of_line_charts(server, tab, run_id, last)
+            memory = server.peak
+        yield Line(f"{name}: first paint", ours.first, "s", 3, peer=peer.first)
+        yield Line(f"{name}: all read", ours.complete, "s", peer=peer.complete)
+        yield Line(f"{name}: first paint, second time", ours.again, "s", 1, peer=peer.again)
+        with Smdebug([run], Path(cache)) as server, pages.blank_tab(server.origin) as tab:
+            again = pages.first_paint(server, tab, server.run(run.name))
+        yield Line(f"{name}: first paint, server restarted", again, "s", 1)
+    yield Line(f"{name}: memory of the server", memory, "MB", 500, peer=peer.memory)
+    yield Line(
+        "pan and zoom of the whole page",
+        rate,
+        "frames/s",
+        30,
+        at_least=True,
+        peer=f"{size.tensors} line charts: {in_words(charts, 'frames/s')}",
+        or_holds=rate >= 10 * charts,
+    )
+    yield Line(
+        "the same, times that of the line charts", rate / charts, "×", 10, True, or_holds=rate >= 30
+    )
 
 
-class Line(NamedTuple):
-    """One measurement and its limit."""
-
-    what: str
-    value: float
-    unit: str
-    limit: float
-    at_least: bool = False
-
-    @property
-    def holds(self) -> bool:
-        return self.value >= self.limit if self.at_least else self.value <= self.limit
-
-
-def saved_steps(steps: int, number: int) -> list[int]:
-    """Return steps as the default plan spaces them: dense at the beginning, then regular."""
-    dense = range(min(100, steps))
-    return sorted({*dense, *np.linspace(0, steps - 1, number - 100).astype(int).tolist()})
-
-
-def write_many(folder: Path, number: int) -> None:
-    """Write runs of a few steps each."""
-    for at in range(number):
-        WrittenRun(folder / f"run-{at:04}", tensors=2, seed=at).write(3, end=True)
+def every_step_lines(
+    folder: Path, size: Size, peer_size: Size, tensorboard: Path | None
+) -> Iterator[Line]:
+    """Measure the page of a run that saved every step."""
+    run = data.long_run(folder, size)
+    peer = peer_paints(folder, peer_size, tensorboard)
+    name = f"{size.saved:,} of {size.steps:,} steps saved"
+    once = seconds_to_read(run)
+    with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as cache:
+        with Smdebug([run], Path(cache)) as server, pages.blank_tab(server.origin) as tab:
+            ours = pages.paints(server, tab, server.run(run.name))
+            memory = server.peak
+        yield Line(f"{name}: first paint", ours.first, "s", 3, peer=peer.first)
+        yield Line(f"{name}: all read", ours.complete, "s", once, peer=peer.complete)
+        yield Line(f"{name}: first paint, second time", ours.again, "s", 1, peer=peer.again)
+        with Smdebug([run], Path(cache)) as server, pages.blank_tab(server.origin) as tab:
+            again = pages.first_paint(server, tab, server.run(run.name))
+        yield Line(f"{name}: first paint, server restarted", again, "s", 1)
+    yield Line(f"{name}: memory of the server", memory, "MB", 500, peer=peer.memory)
 
 
-def seconds_until(tab: Tab, condition: str) -> float:
-    """Return how long the page takes to reach a state."""
+def many_lines(folder: Path, size: Size, number: int) -> Iterator[Line]:
+    """Measure the list of many runs, and the memory with a long one open."""
+    many, run = data.many_runs(folder, number), data.long_run(folder, size)
+    with (
+        tempfile.TemporaryDirectory(prefix="smdebug-bench-") as cache,
+        Smdebug([many, run], Path(cache)) as server,
+        pages.blank_tab(server.origin) as tab,
+    ):
+        listed = pages.list_paint(server, tab, number + 1)
+        begun = time.perf_counter()
+        while any(row["state"] in ("unknown", "reading") for row in server.ask("runs")["runs"]):
+            time.sleep(0.2)
+        summarised = time.perf_counter() - begun
+        pages.paints(server, tab, server.run(run.name))
+        memory, others = server.peak, server.peak_of_others
+    yield Line(f"{number:,} runs in the list", listed, "s", 1)
+    yield Line(f"{number:,} runs summarised", summarised, "s")
+    yield Line(f"memory of the server, {number:,} runs and a long one open", memory, "MB", 500)
+    yield Line("memory of the process that checks runs in the background", others, "MB")
+
+
+def live_lines(size: Size) -> Iterator[Line]:
+    """Measure how soon a new step is on the page."""
+    with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as name:
+        folder = Path(name)
+        saved = [*data.saved_steps(size), *range(size.steps, size.steps + 1000)]
+        run = WrittenRun(folder / "live", tensors=size.tensors, saved=saved).write(size.steps)
+        with (
+            Smdebug([folder / "live"], folder / "cache") as server,
+            pages.blank_tab(server.origin) as tab,
+        ):
+            found = pages.seconds_to_new_steps(server, tab, "live", run)
+        run.hook.close()
+    yield Line(f"a new step on the page, slowest of {len(found)}", max(found), "s", 1)
+    yield Line("a new step on the page, median", sorted(found)[len(found) // 2], "s")
+
+
+class Peer:
+    """What TensorBoard needs, as the cells of a column; empty without it."""
+
+    first = complete = again = memory = ""
+
+
+def peer_paints(folder: Path, size: Size, tensorboard: Path | None) -> Peer:
+    """Measure TensorBoard on the scalars of a run."""
+    cells = Peer()
+    if tensorboard is None:
+        return cells
+    events = data.event_files(folder, size, data.long_run(folder, size))
+    with TensorBoard(tensorboard, events) as server:
+        found = pages.paints_of_tensorboard(server, size)
+        memory = server.peak + server.peak_of_others
+    saved = f" ({size.saved:,} steps)"
+    cells.first = f"TensorBoard {in_words(found.first, 's')}{saved}"
+    cells.complete = f"TensorBoard {in_words(found.complete, 's')}{saved}"
+    cells.again = f"TensorBoard {in_words(found.again, 's')}{saved}"
+    cells.memory = f"TensorBoard {in_words(memory, 'MB')}{saved}"
+    return cells
+
+
+def seconds_to_read(run: Path) -> float:
+    """Return how long the library takes to read the observations of every step once."""
     begun = time.perf_counter()
-    while not tab.value(condition):
-        time.sleep(0.01)
+    trial = create_trial(str(run))
+    with trial.no_refresh():
+        for step in trial.steps():
+            seen = trial.observations.at(step)
+            for series in seen.series_names:
+                seen.series(series)
+            seen.statistics("gradients")
     return time.perf_counter() - begun
 
 
-def measure_run(place: Path) -> list[Line]:
-    """Measure the page of one long run: the first time, a second time, and while it is panned."""
-    server = UiServer([str(place)], cache=Cache(None))
-    server.start()
-    server.board.find_runs()
-    run = server.board.rows[0].id
-    lines = []
-    try:
-        # A page of the server that shows no run, so that Chromium's own start is not measured.
-        origin = f"http://127.0.0.1:{server.port}/page/icon.svg"
-        with Tab(origin, ready="true") as tab:
-            address = f"{server.address}#/run/{run}"
-            tab.ask("Page.navigate", url=address)
-            lines.append(Line("first paint, first time", seconds_until(tab, DRAWN), "s", 3))
-            seconds_until(tab, "document.documentElement?.dataset.ready === 'yes'")
-            tab.ask("Page.navigate", url="about:blank")
-            tab.ask("Page.navigate", url=address)
-            lines.append(Line("first paint, afterwards", seconds_until(tab, DRAWN), "s", 1))
-            seconds_until(tab, "document.documentElement?.dataset.ready === 'yes'")
-            rate = tab.value(FRAMES)
-            lines.append(Line("pan and zoom, all charts", rate, "frames/s", 30, at_least=True))
-    finally:
-        server.stop()
-    return lines
-
-
-def measure_list(folder: Path) -> list[Line]:
-    """Measure how long many runs take to be listed by a new server."""
-    server = UiServer([str(folder)], cache=Cache(None))
-    begun = time.perf_counter()
-    server.board.find_runs()
-    count = len(server.board.rows)
-    seconds = time.perf_counter() - begun
-    return [Line(f"{count:,} runs listed", seconds, "s", 1)]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; return 1 if a limit does not hold."""
+    """Print the table; return 1 if a budget does not hold."""
     parser = argparse.ArgumentParser(prog="python -m bench.ui", description=__doc__)
-    parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--saved", type=int, default=1_100)
+    parser.add_argument("--steps", type=int, default=100_000, help="steps of the long runs")
+    parser.add_argument("--saved", type=int, default=1_100, help="saved under the default plan")
+    parser.add_argument("--saved-steps", type=int, default=100_000, metavar="N")
+    parser.add_argument("--peer-saved-steps", type=int, default=5_000, metavar="N")
     parser.add_argument("--tensors", type=int, default=500)
     parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--tensorboard", type=Path, help="the program; left out without it")
+    parser.add_argument("--data", type=Path, default=data.default_folder())
+    parser.add_argument("--only", choices=("plan", "every-step", "many", "live"), action="append")
     options = parser.parse_args(argv)
     get_logger().setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as name:
-        folder = Path(name)
-        saved = saved_steps(options.steps, options.saved)
-        run = WrittenRun(folder / "long", tensors=options.tensors, saved=saved)
-        run.write(options.steps, end=True)
-        write_many(folder / "many", options.runs)
-        lines = measure_list(folder / "many") + measure_run(folder / "long")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    lines.append(Line("memory, with all of the above", memory, "MB", 500))
-    for line in lines:
-        sign = "at least" if line.at_least else "at most"
-        verdict = "ok" if line.holds else "MISSED"
-        print(f"{line.what:<34} {line.value:8.2f} {line.unit:<9} {sign} {line.limit:g}  {verdict}")
+    plan = Size(options.steps, options.saved, options.tensors)
+    every = Size(options.saved_steps, options.saved_steps, options.tensors)
+    peer_steps = min(options.saved_steps, options.peer_saved_steps)
+    peer = Size(peer_steps, peer_steps, options.tensors)
+    parts = {
+        "plan": lambda: plan_lines(options.data, plan, options.tensorboard),
+        "every-step": lambda: every_step_lines(options.data, every, peer, options.tensorboard),
+        "many": lambda: many_lines(options.data, plan, options.runs),
+        "live": lambda: live_lines(Size(10_000, options.saved, options.tensors)),
+    }
+    lines: list[Line] = []
+    for name, part in parts.items():
+        if name in (options.only or parts) and (name != "every-step" or options.saved_steps):
+            print(f"Measuring: {name} …", file=sys.stderr, flush=True)
+            lines += part()
+    print(as_text(lines))
     return 0 if all(line.holds for line in lines) else 1
 
 
