@@ -7,7 +7,7 @@ import logging
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.ui import data, pages
@@ -139,7 +139,7 @@ def seconds_to_read(run: Path) -> float:
     """Return how long the library takes to read the observations of every step once."""
     begun = time.perf_counter()
     trial = create_trial(str(run))
-    with trial.no_refresh():
+    with trial.refreshing(False):
         for step in trial.steps():
             seen = trial.observations.at(step)
             for series in seen.series_names:
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     every = Size(options.saved_steps, options.saved_steps, options.tensors)
     peer_steps = min(options.saved_steps, options.peer_saved_steps)
     peer = Size(peer_steps, peer_steps, options.tensors)
-    parts = {
+    parts: dict[str, Callable[[], Iterator[Line]]] = {
         "plan": lambda: plan_lines(options.data, plan, options.tensorboard),
         "every-step": lambda: every_step_lines(options.data, every, peer, options.tensorboard),
         "many": lambda: many_lines(options.data, plan, options.runs),

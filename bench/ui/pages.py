@@ -61,7 +61,8 @@ def seconds_until(tab: Tab, condition: str, begun: float | None = None) -> float
     while not tab.value(condition):
         if time.perf_counter() - begun > _PATIENCE:
             raise SystemExit(f"The page has not reached this state: {condition}")
-        time.sleep(_LOOK_EVERY)
+        # Rarely in the end: looking takes time from the page.
+        time.sleep(_LOOK_EVERY if time.perf_counter() - begun < 5 else 20 * _LOOK_EVERY)
     return time.perf_counter() - begun
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from smdebug.numbers.rows import COLUMN, COLUMNS
+from smdebug.ui.charts import Charts
 from smdebug.ui.exports import differences
 from smdebug.ui.matrices import Statistics
 from tests.ui.written_runs import WrittenRun
@@ -59,3 +60,18 @@ def test_workers_are_compared_by_their_parameters_and_not_by_their_inputs():
     found = differences(SimpleNamespace(observations=observed, steps=lambda: [0, 1]))
     assert found["workers"] == ["worker_0", "worker_1", "worker_2", "worker_3", "worker_9"]
     assert found["state"] == [[0, 0], [0, 0], [0, 1], [0, 0], [2, 2]]
+
+
+def test_values_that_a_resumed_training_repeats_are_replaced_although_they_were_read_together():
+    charts = Charts()
+
+    def rows(*values):
+        return np.array([[step, 0, step, value] for step, value in values], float)
+
+    charts._append_series("loss", rows((0, 1.0), (1, 1.0), (2, 1.0)))
+    charts._append_series("loss", rows((3, 1.0), (4, 1.0)))
+    charts._append_series("loss", rows((2, 5.0), (3, 6.0), (3, 7.0)))
+    charts._append_series("loss", rows((4, 8.0)))
+    charts.settle()
+    assert charts.series["loss"].steps.tolist() == [0, 1, 2, 3, 4]
+    assert charts.series["loss"].values.tolist() == [1.0, 1.0, 5.0, 7.0, 8.0]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
@@ -15,6 +16,8 @@ from smdebug.ui.folded_rows import MOST_TENSORS, FoldedRows
 from smdebug.ui.matrices import BUDGET, Statistics
 from smdebug.ui.pyramid import Pyramid
 from smdebug.ui.saved_values import SavedValues
+
+Rows = NDArray[np.float64]
 
 MOST_FACTS = 2000  # changes of facts that are kept
 _LONGEST_FACT = 200
@@ -41,6 +44,8 @@ class Charts:
         """The rows of kinds with very many tensors."""
         self._last_facts: dict[str, Any] = {}
         self._saved: SavedValues | None = None
+        self._waiting: dict[str, list[Rows]] = {}
+        self._waits_through: dict[str, float] = {}
 
     @property
     def nbytes(self) -> int:
@@ -49,7 +54,7 @@ class Charts:
         return series + sum(each.nbytes for each in self.kinds.values())
 
     def read(self, trial: Trial, step: int) -> None:
-        """Add a step of the run."""
+        """Add a step of the run. Its values are in `series` after `settle`."""
         self._note_mode(step, trial.mode(step) or ModeKeys.GLOBAL)
         try:
             if trial.observations.exist:
@@ -59,6 +64,14 @@ class Charts:
                 self._read_saved(self._saved, step)
         except SMDebugError as error:
             self.damaged[f"step {step}"] = str(error)
+
+    def settle(self) -> None:
+        """Add the values of the steps read since the last time to their series.
+
+        Many steps at once, as growing the pyramid costs more than reading a value.
+        """
+        for name in list(self._waiting):
+            self._settle(name)
 
     def order(self, kind: str, trial: Trial | None, step: int) -> list[int]:
         """Return the places of a kind's tensors in the order of the network, as of that step."""
@@ -83,7 +96,7 @@ class Charts:
 
     def _read_saved(self, saved: SavedValues, step: int) -> None:
         for name, value in saved.scalars(step).items():
-            self._pyramid(name).append(np.array([step]), np.array([value], np.float64))
+            self._append_value(name, step, value)
         for kind, (names, values) in saved.statistics(step).items():
             self._append_rows(kind, step, names, values)
 
@@ -98,9 +111,21 @@ class Charts:
         low, high = folded.extremes(values)
         self._kind(kind).append(step, folded.names, low, high)
 
-    def _append_series(self, name: str, rows: Any) -> None:
+    def _append_series(self, name: str, rows: Rows) -> None:
+        """Note the values of a series: a row has a step, a mode, the step in it, and the value."""
         if not len(rows):
             return
+        if rows[:, 0].min() <= self._waits_through.get(name, -1):  # the training was resumed
+            self._settle(name)
+        self._waiting.setdefault(name, []).append(rows)
+        self._waits_through[name] = float(rows[:, 0].max())
+
+    def _settle(self, name: str) -> None:
+        parts = self._waiting.pop(name, None)
+        self._waits_through.pop(name, None)
+        if not parts:
+            return
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         # A step may have several values, such as after gradients were accumulated: the last one counts.
         steps = rows[:, 0].astype(np.int64)
         order = np.argsort(steps, kind="stable")
@@ -131,12 +156,14 @@ class Charts:
                 if len(self.facts) < MOST_FACTS:
                     self.facts.append((step, name, _shortened(value)))
 
+    def _append_value(self, name: str, step: int, value: float) -> None:
+        self._append_series(name, np.array([[step, 0, step, value]], np.float64))
+
     def _append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
         """Add what the machine did at a step: the fact of each step becomes series."""
         for name, value in metrics.items():
             if isinstance(value, int | float):
-                series = self._pyramid(f"{SYSTEM}/{name}")
-                series.append(np.array([step]), np.array([value], np.float64))
+                self._append_value(f"{SYSTEM}/{name}", step, value)
 
 
 def _order_of(names: Sequence[str], trial: Trial | None, step: int) -> list[int]:

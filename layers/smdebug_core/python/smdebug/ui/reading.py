@@ -286,6 +286,7 @@ class RunReader:
             for step in self.steps[at : at + _STEPS_AT_A_TIME]:
                 self.charts.read(trial, step)
                 self._read_through = step
+            self.charts.settle()
             at += _STEPS_AT_A_TIME
             self.version += 1
             if self._clock() >= until:

@@ -257,11 +257,12 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     // One refresh at a time; whatever changes meanwhile is shown by one more.
     refresh() {
       if (busy) return (busy.again = true), busy;
+      const begun = performance.now();
       const mine = refresh().finally(() => {
         busy = null;
         if (!mine.again) return null;
-        // While a long run is read, most of the time belongs to the reading.
-        const pause = run && run.steps_read < run.steps ? 600 : 0;
+        // While a long run is read, most of the time belongs to the reading, also on a slow machine.
+        const pause = run && run.steps_read < run.steps ? Math.min(5000, Math.max(600, 4 * (performance.now() - begun))) : 0;
         return new Promise((resolve) => setTimeout(resolve, pause)).then(() => closed ? null : this.refresh());
       });
       busy = mine;
