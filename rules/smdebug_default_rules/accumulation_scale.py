@@ -17,7 +17,7 @@ class AccumulationScale(DefaultRule):
     """Fires when several backward passes make one step, and the loss is not divided by their number."""
 
     cause = "accumulation scale"
-    needs = "no step of an optimizer with its backward passes and its loss was seen"
+    needs = "no optimizer step with its backward passes and its loss was saved"
     advice: ClassVar[Advice] = {
         "accumulation scale": (
             "Divide the loss by the number of micro-batches before backward().",

@@ -18,7 +18,7 @@ class BatchShape(DefaultRule):
     """Fires when a batch of many rows becomes a single one between the model's input and its loss."""
 
     cause = "batch shape"
-    needs = "the model's input, its output and the rows that the loss compares were not all seen"
+    needs = "the model's input, its output, or the rows that the loss compares were not saved"
     advice: ClassVar[Advice] = {
         "batch shape": (
             "Compare the first axis of inputs, outputs and labels, and look for an index, a mean "

@@ -28,7 +28,7 @@ class BoostingBalance(DefaultRule):
     """
 
     cause = "imbalance"
-    needs = "this is no training of XGBoost that the hook saw as a whole"
+    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "imbalance": (
             "Set scale_pos_weight to the number of negative labels over that of positive ones, or give the "
@@ -49,7 +49,7 @@ class BoostingBalance(DefaultRule):
             self.data = dict(seen.facts.get("data") or {})
             self.weight = float(seen.facts["arguments"].get("scale_pos_weight") or 1)
             if not self.data:
-                self.lacks("the training data is not known: give the hook train_data")
+                self.lacks("the training data is not known: give the hook `train_data`")
                 return
         labels = self.data.get("labels") or {}
         if labels.get("classes_seen") != 2:

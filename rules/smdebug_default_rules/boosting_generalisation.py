@@ -29,7 +29,7 @@ class BoostingGeneralisation(DefaultRule):
     """
 
     cause = "overfitting"
-    needs = "this is no training of XGBoost that the hook saw as a whole"
+    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "overfitting": (
             "Stop at the best round: early_stopping_rounds, or predict with iteration_range.",
@@ -64,7 +64,7 @@ class BoostingGeneralisation(DefaultRule):
             self.score = float(predicted["score"])
         validation = losses.of(VALIDATION)
         if not validation:
-            self.lacks("no loss of validation data was seen: give xgboost.train evals")
+            self.lacks("no validation loss was saved: give xgboost.train `evals`")
             return
         for name, known in validation.items():
             yield from self._judged(name, known, losses.of(TRAINING))

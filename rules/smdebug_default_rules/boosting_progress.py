@@ -29,7 +29,7 @@ class BoostingProgress(DefaultRule):
     """
 
     cause = "not learning"
-    needs = "this is no training of XGBoost that the hook saw as a whole"
+    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "not learning": (
             "Lower min_child_weight, gamma and reg_alpha, or max_depth may be 0: no split was worth it.",

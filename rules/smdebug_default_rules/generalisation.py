@@ -78,7 +78,7 @@ class Generalisation(DefaultRule):
                 self._trained(value)
         if not self.validation:
             if not self.number and seen.mode is not ModeKeys.EVAL:
-                self.lacks("no loss of a validation was seen")
+                self.lacks("no validation loss was saved")
             return
         yield from self._judged()
 

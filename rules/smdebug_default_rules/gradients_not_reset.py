@@ -14,7 +14,7 @@ class GradientsNotReset(DefaultRule):
     """Fires when an optimizer steps although its gradients were never seen empty since its last step."""
 
     cause = "gradients not reset"
-    needs = "no step of an optimizer with its backward passes was seen"
+    needs = "no optimizer step with its backward passes was saved"
     advice: ClassVar[Advice] = {
         "gradients not reset": (
             "Call optimizer.zero_grad() once per optimizer step, before backward().",

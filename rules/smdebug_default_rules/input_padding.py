@@ -37,7 +37,7 @@ class InputPadding(DefaultRule):
         inputs = seen.statistics("inputs")
         tokens = None if inputs is None else inputs.tensors[0]
         if tokens is None or "int" not in tokens.dtype or len(tokens.shape) != 2:
-            self.lacks("no rows of tokens, whole numbers in two dimensions, were an input")
+            self.lacks("the model has no input of token ids")
             return
         assert inputs is not None
         has_mask = any(other.shape == tokens.shape for other in inputs.tensors[1:])

@@ -28,7 +28,7 @@ class InputScale(DefaultRule):
     """Fires when the inputs of the first steps are in the hundreds or more, and nothing scales them."""
 
     cause = "unscaled input"
-    needs = "no rows of floats were an input of the model"
+    needs = "the model has no input of floating-point rows"
     advice: ClassVar[Advice] = {
         "unscaled input": (
             "Standardise the inputs: subtract the mean and divide by the standard deviation of "

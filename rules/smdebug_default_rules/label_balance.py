@@ -24,7 +24,7 @@ class LabelBalance(DefaultRule):
     """Fires when one class has 97 % of the labels and the loss is that of always guessing it."""
 
     cause = "imbalance"
-    needs = "no single loss over labels of classes was seen"
+    needs = "no single loss over class labels was saved"
     advice: ClassVar[Advice] = {
         "imbalance": (
             "Weight the classes in the loss, or sample the rare ones more often.",

@@ -23,7 +23,7 @@ class LeakedLabel(DefaultRule):
     """
 
     cause = "leaked label"
-    needs = "this is no training of XGBoost that the hook saw as a whole"
+    needs = "the run is not an XGBoost training saved from its first round"
     advice: ClassVar[Advice] = {
         "leaked label": (
             "Find out when the value of this feature becomes known: if that is with the label or after it, "
@@ -42,7 +42,7 @@ class LeakedLabel(DefaultRule):
             return
         data = seen.facts.get("data")
         if not data:
-            self.lacks("the training data is not known: give the hook train_data")
+            self.lacks("the training data is not known: give the hook `train_data`")
             return
         top = seen.facts.get("top_feature") or {}
         features = int(data["shapes"][0][1])

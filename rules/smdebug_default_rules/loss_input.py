@@ -39,7 +39,7 @@ class LossInput(DefaultRule):
     """Fires when a criterion gets probabilities in place of logits, a single class, or broadcast targets."""
 
     cause = "loss input"
-    needs = "nothing is known of what the loss was computed from"
+    needs = "the run does not show what the loss was computed from"
     advice: ClassVar[Advice] = {
         "loss input": (
             "Give cross entropy and binary cross entropy with logits the raw outputs of the last layer, "

@@ -26,7 +26,7 @@ class LossSpike(DefaultRule):
     """Fires when the loss is ten times the largest one before, or the input fifty times its usual scale."""
 
     cause = "spike"
-    needs = "neither a loss nor an input of floats was seen"
+    needs = "neither a loss nor a floating-point input was saved"
     advice: ClassVar[Advice] = {
         "spike": (
             "Look at the batch of this step for rows out of range, and clip or drop them.",

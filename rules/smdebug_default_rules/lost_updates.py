@@ -36,7 +36,7 @@ class LostUpdates(DefaultRule):
     """
 
     cause = "lost update"
-    needs = "no step of an optimizer with statistics of its parameters was seen"
+    needs = "no optimizer step with statistics of its parameters was saved"
     advice: ClassVar[Advice] = {
         "lost update": (
             "Check that the optimizer was given the parameters of the model that is trained: make "

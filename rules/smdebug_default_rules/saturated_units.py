@@ -59,7 +59,7 @@ class SaturatedUnits(DefaultRule):
         if watched is None:
             watched = seen.shared_by_layout["bounded"] = _bounded(modules, outputs.names)
         if not watched:
-            self.lacks("no hidden layer has bounds, such as tanh and sigmoid")
+            self.lacks("no hidden layer is bounded, as tanh and sigmoid are")
             return
         still: dict[str, list[int]] = {}
         samples = seen.samples("outputs")

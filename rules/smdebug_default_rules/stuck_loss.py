@@ -42,7 +42,7 @@ class StuckLoss(DefaultRule):
     """
 
     cause = "not learning"
-    needs = "no single loss of a known criterion, with one optimizer, was seen"
+    needs = "the run does not have one optimizer and one loss of a known criterion"
     advice: ClassVar[Advice] = {
         "not learning": (
             "Check that inputs and labels belong together: look at some pairs of a batch.",

@@ -22,7 +22,7 @@ class UnreachedParameters(DefaultRule):
     """Fires when the first layers get no gradient, an optimizer lacks a layer, or only scales are trained."""
 
     cause = "no gradient"
-    needs = "no step of an optimizer with statistics of its parameters was seen"
+    needs = "no optimizer step with statistics of its parameters was saved"
     advice: ClassVar[Advice] = {
         "no gradient": (
             "Look for .detach(), .item(), torch.no_grad() or a conversion to numpy between these "

@@ -354,6 +354,33 @@ def test_the_default_set_checks_nothing_of_a_run_without_observations(ask, faili
     assert ask("evaluate", failing, "--rule", "default").out == answer.out
 
 
+def test_many_reasons_for_unchecked_rules_are_shown_on_request(ask, observed, tmp_path):
+    file = tmp_path / "needy.py"
+    file.write_text(
+        "from smdebug.rules import Rule\n"
+        + "".join(
+            f"class Needs{part}(Rule):\n"
+            f"    def invoke_at_step(self, step):\n"
+            f"        self.not_checked = 'no {part} were saved'\n"
+            f"        return False\n"
+            for part in ("Labels", "Inputs", "Outputs", "Gradients")
+        )
+    )
+    short = ask("evaluate", observed, "--rule-file", file, "--short").out
+    assert (
+        short.split()
+        == (
+            "– 4 rules not checked: NeedsLabels, NeedsInputs, NeedsOutputs, NeedsGradients. The run lacks what "
+            "they read; --reasons shows what."
+        ).split()
+    )
+    whole = ask("evaluate", observed, "--rule-file", file, "--short", "--reasons").out
+    assert whole.splitlines() == [
+        f"– Not checked: Needs{part}: no {part} were saved."
+        for part in ("Labels", "Inputs", "Outputs", "Gradients")
+    ]
+
+
 def test_a_default_rule_is_also_evaluated_alone(ask, observed, default_set):
     answer = ask("evaluate", observed, "--rule", "lossspike", "--rule", "ExplodingTensor")
     assert answer.code == 1

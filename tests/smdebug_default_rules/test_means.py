@@ -132,7 +132,7 @@ def test_a_rule_that_looked_at_nothing_has_not_passed(run):
     ]
     assert not [why for why in found.not_checked.values() if "had data for it" in why]
     assert found.not_checked["DeadUnits"] == "no outputs of layers were saved"
-    assert found.not_checked["LeakedLabel"].startswith("this is no training of XGBoost")
+    assert found.not_checked["LeakedLabel"].startswith("the run is not an XGBoost training")
 
 
 def test_a_first_step_that_was_not_saved_is_named_to_the_end(trial):

@@ -46,7 +46,7 @@ class Watched:
         hook = hook_class(place, rules=self._rules, **self._options)
         self._hooks.append(hook)
         self.runs.append(place)
-        get_logger().info("Watching a training of %s in %s", framework_of(hook_class), place)
+        get_logger().info("Watching a %s training in %s", framework_of(hook_class), place)
         return hook
 
     def stop(self) -> None:

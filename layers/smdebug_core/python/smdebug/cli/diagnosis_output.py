@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _LABEL = 10  # columns of "Symptoms  "
 _INDENT = 2
+_MOST_REASONS = 3  # why rules were not checked; more of them are folded into one line
 
 
 def print_issues(issues: Sequence[Issue]) -> None:
@@ -38,8 +39,11 @@ def issue_lines(issue: Issue, *, run: str = "") -> list[str]:
     return lines
 
 
-def print_others(found: Diagnosis, *, in_short: bool) -> None:
-    """Print the rules without findings; `in_short` those that passed in one line."""
+def print_others(found: Diagnosis, *, in_short: bool, reasons: bool = False) -> None:
+    """Print the rules without findings; `in_short` those that passed in one line.
+
+    With `reasons`, say why each rule was not checked, however many there are.
+    """
     for result in found.results:
         if result.error:
             print_line(f"{strong('!')} {result.summary()}")
@@ -48,16 +52,27 @@ def print_others(found: Diagnosis, *, in_short: bool) -> None:
         elif result.not_checked and not in_short:
             print_line(f"{faint('–')} {result.summary()}")
     if in_short:
-        print_in_short(found.passed, found.not_checked)
+        shown_by = None if reasons else "--reasons shows what."
+        print_in_short(found.passed, found.not_checked, shown_by=shown_by)
 
 
-def print_in_short(passed: Sequence[str], not_checked: dict[str, str]) -> None:
-    """Print the rules that passed in a line, and those that were not checked in one for each reason."""
+def print_in_short(
+    passed: Sequence[str], not_checked: dict[str, str], *, shown_by: str | None = None
+) -> None:
+    """Print the rules that passed in a line, and those that were not checked in one for each reason.
+
+    Many reasons become one line if `shown_by` says where they are shown.
+    """
     from smdebug.runs.diagnosing import not_checked_in_words, passed_in_words
 
     if passed:
         _print_marked(good("✓"), passed_in_words(passed))
-    for text in not_checked_in_words(not_checked):
+    reasons = not_checked_in_words(not_checked)
+    if shown_by and len(reasons) > _MOST_REASONS:
+        text = f"{len(not_checked)} rules not checked: {', '.join(not_checked)}."
+        _print_marked(faint("–"), f"{text} The run lacks what they read; {shown_by}")
+        return
+    for text in reasons:
         _print_marked(faint("–"), text)
 
 

@@ -58,6 +58,7 @@ _MOST_STEPS = 10
 @click.option(
     "--all-steps", is_flag=True, help=f"Show every step, not only the first {_MOST_STEPS}."
 )
+@click.option("--reasons", is_flag=True, help="Show why each rule was not checked.")
 @attempt_option
 @click.option(
     "--short", is_flag=True, help="Show only problems, found by all rules that suit the run."
@@ -74,6 +75,7 @@ def command(
     end_step: int | None,
     jobs: int | None,
     all_steps: bool,
+    reasons: bool,
     attempt: int | None,
     short: bool,
     as_json: bool,
@@ -130,7 +132,7 @@ def command(
         for result in found.results:
             if result.has_found and (all_steps or not in_short):
                 _print(result, None if all_steps else _MOST_STEPS)
-        print_others(found, in_short=in_short)
+        print_others(found, in_short=in_short, reasons=reasons or all_steps)
     if found.failed or (are_default and len(found.not_checked) == len(found.results)):
         return exit_codes.FAILED
     has_found = any(result.has_found for result in found.results)

@@ -270,5 +270,6 @@ def _print(place: Path, issues: Sequence[Issue], verdicts: Sequence[Verdict]) ->
         print_in_short(
             [verdict.name for verdict in verdicts if verdict.kind == "good"],
             {verdict.name: verdict.not_checked for verdict in verdicts if verdict.kind == "none"},
+            shown_by="the page shows what.",
         )
     print_line(f"{size(place.stat().st_size)} written to {place}")
