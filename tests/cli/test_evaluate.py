@@ -145,7 +145,7 @@ def test_all_means_every_rule_without_required_parameters(ask, failing):
         ),
         (["--set", "threshold=1"], "--set requires --rule"),
         (["--rule", "SimilarAcrossRuns"], "compares with another run"),
-        (["--rule", "VanishingGradient", "--end-step", "x"], "not a valid"),
+        (["--rule", "VanishingGradient", "--end-step", "x"], "not a whole number"),
     ],
 )
 def test_a_usage_error_is_one_sentence(ask, failing, options, complaint):

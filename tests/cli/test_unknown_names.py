@@ -119,3 +119,19 @@ def test_every_known_name_is_accepted():
     }
     assert unknown_names(described) == []
     assert unknown_names({"HookParameters": 3, "CollectionConfigurations": "x"}) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nothing-here"], "There is neither a run nor a command 'nothing-here'."),
+        (["runs", ".", "--where", "lr<"], "'lr<' lacks a value"),
+        (["watch", ".", "--interval", "abc"], "'abc' is not a number"),
+        (["local", "--port", "x"], "'x' is not a whole number"),
+        (["evaluate", ".", "--start-step", "9", "--end-step", "9"], "No step is left to evaluate"),
+    ],
+)
+def test_wrong_words_are_refused_in_a_sentence(ask, words, sentence):
+    answer = ask(*words)
+    assert answer.code == 2
+    assert sentence in answer.err

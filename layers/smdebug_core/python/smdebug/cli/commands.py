@@ -121,8 +121,9 @@ class Commands(click.Group):
             from difflib import get_close_matches
 
             close = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-            hint = f"Did you mean {close[0]}?" if close else "smdebug --help lists the commands."
-            raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+            if not close:
+                raise click.UsageError(f"There is neither a run nor a command {name!r}.", ctx)
+            raise click.UsageError(f"There is no command {name!r}. Did you mean {close[0]}?", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -11,7 +11,7 @@ from smdebug.cli.output import output_options, print_json
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @output_options
 def command(shell: str, as_json: bool) -> None:
-    """Print the script that makes SHELL complete commands, options and the names of rules.
+    """Print the script that makes SHELL complete commands, options, paths, rules and tensors.
 
     \b
     Examples:

@@ -88,6 +88,10 @@ def message_for(error: BaseException) -> ErrorMessage:
 def message_for_usage(error: click.ClickException) -> ErrorMessage:
     """Return the message for a command line that cannot be parsed."""
     text = " ".join(error.format_message().split())
+    text = text.replace("is not a valid integer range", "is not a whole number")
+    text = text.replace("is not a valid integer", "is not a whole number")
+    text = text.replace("is not a valid float range", "is not a number")
+    text = text.replace("is not a valid float", "is not a number")
     ctx = getattr(error, "ctx", None)
     hint = f"`{ctx.command_path} --help` shows its usage." if ctx else ""
     text = text if text.endswith((".", "?")) else f"{text}."

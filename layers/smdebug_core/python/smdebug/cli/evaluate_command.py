@@ -104,6 +104,10 @@ def command(
     from smdebug.runs.diagnosing import diagnose
     from smdebug.runs.evaluating import suitable_rules
 
+    if end_step is not None and end_step <= start_step:
+        raise click.UsageError(
+            f"No step is left to evaluate: --end-step {end_step} is not above --start-step {start_step}"
+        )
     trial = open_path(path, attempt)
     with redirect_stdout(sys.stderr):  # keep what a rule prints out of the answer
         is_chosen = (

@@ -49,7 +49,7 @@ def command(
     attempt: int | None,
     as_json: bool,
 ) -> int:
-    """Write tensors of the run at PATH in the format FORM.
+    """Write tensors of the run at PATH in the named format.
 
     \b
     Examples:

@@ -12,6 +12,7 @@ from smdebug.cli.output import output_options
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=0,
     help="The port of the local AWS (default: any free port).",
 )

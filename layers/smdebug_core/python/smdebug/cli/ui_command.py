@@ -37,6 +37,7 @@ from smdebug.cli.service_options import debugger_at, stack_option
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=0,
     help="Listen on this port (default: a free one).",
 )

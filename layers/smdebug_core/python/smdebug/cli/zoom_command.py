@@ -51,9 +51,9 @@ def command(
 ) -> None:
     """Have the training of RUN save tensors whole for its next steps.
 
-    RUN is the place of a run that is in progress; with --stack, a run of that deployed debugger. The
-    training reads the request at its next step at which anything is due, at most every 10 seconds. It
-    saves at most 64 MB a step, and logs what it leaves out.
+    RUN is a run in progress: a folder or S3 prefix, or with --stack a run of that deployed debugger. The
+    training looks for requests at saved steps, at most every 10 seconds. It saves at most 64 MB a step,
+    and logs what it leaves out.
 
     \b
     Examples:

@@ -54,7 +54,10 @@ def values_of(
             if over_steps:
                 found[f"{label}: {name}" if label else name] = over_steps
     if not found:
-        raise SMDebugValueError(f"No tensor with values matches {regex!r}")
+        patterns = " or ".join(map(repr, [regex] if isinstance(regex, str) else regex))
+        raise SMDebugValueError(
+            f"No tensor with values matches {patterns}; `smdebug inspect RUN --tensors` lists them"
+        )
     if len(named(runs)) > 1:  # tensors of the same name side by side
         found = dict(sorted(found.items(), key=lambda item: item[0].split(": ", 1)[1]))
     return found

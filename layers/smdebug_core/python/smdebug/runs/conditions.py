@@ -61,6 +61,8 @@ def parse_condition(text: str) -> Condition:
         )
     name, comparison, value = match.groups()
     if comparison in _OPERATORS and _number(value) is None:
+        if not value.strip():
+            raise SMDebugValueError(f'{text[:100]!r} lacks a value; write for example "lr<1e-3"')
         raise SMDebugValueError(
             f"{text[:100]!r} compares with {value!r}, which is not a number. Use = or != for text"
         )
@@ -93,7 +95,7 @@ def refuse_unknown_names(
             hint = f" It may be one of {', '.join(several[:5])}: give the full name."
         else:
             near = nearest_of(condition.name, known)
-            hint = f" Did you mean {near}?" if near else f" There are {', '.join(known[:20])}."
+            hint = f" Did you mean {near}?" if near else f" Known names: {', '.join(known[:20])}."
         raise SMDebugValueError(f"No run has a value named {condition.name}.{hint}")
 
 

@@ -58,7 +58,7 @@ class ShownSteps:
         numbers = attempts.numbers
         if attempt not in numbers:
             known = "; ".join(map(str, attempts.all())) or "none of them has saved a step"
-            raise SMDebugValueError(f"There is no attempt {attempt} in the run at {path}: {known}")
+            raise SMDebugValueError(f"The run at {path} has no attempt {attempt}. It has: {known}")
         self._attempt = attempt
         self._show(attempts.shown(self.all.at, attempt))
         return attempt != numbers[-1]
