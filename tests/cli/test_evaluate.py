@@ -367,12 +367,9 @@ def test_many_reasons_for_unchecked_rules_are_shown_on_request(ask, observed, tm
         )
     )
     short = ask("evaluate", observed, "--rule-file", file, "--short").out
-    assert (
-        short.split()
-        == (
-            "– 4 rules not checked: NeedsLabels, NeedsInputs, NeedsOutputs, NeedsGradients. The run lacks what "
-            "they read; --reasons shows what."
-        ).split()
+    assert " ".join(short.split()) == (
+        "– 4 rules not checked: NeedsLabels, NeedsInputs, NeedsOutputs, NeedsGradients. "
+        "The run lacks what they read; --reasons shows what."
     )
     whole = ask("evaluate", observed, "--rule-file", file, "--short", "--reasons").out
     assert whole.splitlines() == [

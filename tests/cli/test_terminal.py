@@ -7,11 +7,13 @@ import re
 import sys
 
 import numpy as np
+import pytest
 
 import smdebug
 from smdebug.cli import commands, output, progress
 from smdebug.cli.output import print_table
 from smdebug.cli.progress import Progress
+from smdebug.plain_text import escaped
 from tests.cli.processes import in_a_shell
 
 
@@ -75,6 +77,84 @@ def test_every_command_shows_escape_sequences_in_a_name_as_text(tmp_path):
         assert r"evil\x1b]0;title\x07\x1b[31mred\x1b[2J\u202e" in output, words
         rest = re.sub(r"\x1b\[(0|1|2|31|32)m", "", output)
         assert not set("\x1b\x07\u202e") & set(rest), words
+
+
+EVIL = "\x1b]0;title\x07\x1b[31mred\x9b2J\u202e\r\nFAKE"
+HOSTILE_RULE = f"""
+from smdebug.rules import Finding, Rule
+
+class Hostile(Rule):
+    def invoke_at_step(self, step):
+        self.findings = [Finding("x" + {EVIL!r}, "mean", 1.0, 2.0, message="found" + {EVIL!r})]
+        return True
+
+class Failing(Rule):
+    def invoke_at_step(self, step):
+        raise ValueError("failed" + {EVIL!r})
+"""
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A folder with two runs whose names, configuration, tags and notes would write to a terminal."""
+    place = tmp_path_factory.mktemp("hostile")
+    for run, rate in (("a", 0.1), ("b", 0.2)):
+        with smdebug.Hook(
+            str(place / run), config={"lr" + EVIL: rate}, tags=["t" + EVIL], note="n" + EVIL
+        ) as hook:
+            for step in range(12):
+                with hook.step():
+                    hook.record("loss", 10.0**step * rate)
+                    weights = np.full(3, np.nan if step > 6 else rate)
+                    hook.record_all({"weight" + EVIL: weights, "gradient/weight" + EVIL: weights})
+    (place / "hostile.py").write_text(HOSTILE_RULE)
+    return place
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{}/a --rule NonFiniteValues",
+        "evaluate {}/a --all-steps --rule NonFiniteValues",
+        "evaluate {}/a --rule NonFiniteValues --json",
+        "evaluate {}/a --rule-file {}/hostile.py",
+        "watch {}/a --once --rule-file {}/hostile.py",
+        "watch {}/a --once --rule NonFiniteValues --json",
+        "report {}/a -o {}/report.html --rule-file {}/hostile.py",
+        "inspect {}/a --tensors",
+        "runs {}",
+        "compare {}/a {}/b",
+        "compare {}/a {}/b --json",
+        "plot {}/a --tensor loss --with {}/b -o {}/plot.svg",
+        "export npz {}/a -o {}/a.npz",
+        "verify {}/a",
+        "zoom {}/a --tensor EVIL",
+        "tensor {}/a EVIL",
+        "evaluate {}/a --rule EVIL",
+        "evaluate {}/a --set EVIL=1 --rule AllZero",
+        "runs {} --where EVIL=1",
+        "migrate EVIL",
+        "EVIL",
+    ],
+)
+def test_no_command_lets_a_run_or_a_rule_write_to_the_terminal(words, hostile, ask):
+    given = [word.replace("{}", str(hostile)).replace("EVIL", EVIL) for word in words.split()]
+    answer = ask(*given)
+    check_harmless(answer.out + answer.err)
+    assert answer.code != 4
+
+
+@pytest.mark.parametrize("words", [("EVIL",), ("--EVIL", "x")])
+def test_smdebug_run_does_not_either(words):
+    result = in_a_shell("run", *(word.replace("EVIL", EVIL) for word in words))
+    check_harmless(result.stderr)
+    assert result.returncode == 2
+
+
+def check_harmless(printed: str) -> None:
+    assert printed
+    assert not {char for char in printed if char != "\n" and escaped(char) != char}
+    assert not [line for line in printed.splitlines() if line.startswith("FAKE")]
 
 
 def test_wide_letters_keep_the_columns(capsys):

@@ -11,7 +11,7 @@ from typing import Final
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-
+_UNSAFE_IN_JSON: Final = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", ""))
 
 _LONGEST_NAME = 256
 
@@ -22,6 +22,11 @@ def escaped(text: str, keep: str = "") -> str:
     Characters in `keep` stay as they are.
     """
     return _UNSAFE.sub(lambda found: _escape(found.group(), keep), text)
+
+
+def escaped_in_json(text: str) -> str:
+    """Return JSON text with the characters that JSON does not escape itself, but a terminal obeys."""
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def nearest_of(given: str, known: Iterable[str]) -> str | None:

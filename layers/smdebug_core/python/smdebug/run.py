@@ -33,6 +33,7 @@ from smdebug.config.environment import config_file_path
 from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
+from smdebug.plain_text import escaped
 from smdebug.run_checks import check_configuration
 from smdebug.saving.places import place_for_a_run, unused
 
@@ -132,7 +133,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = message.replace("required: script, arguments", "required: SCRIPT")
-        print(f"error: {message}\nhint: `smdebug run --help` shows its usage.", file=sys.stderr)
+        print(
+            f"error: {escaped(message)}\nhint: `smdebug run --help` shows its usage.",
+            file=sys.stderr,
+        )
         sys.exit(2)
 
     def format_help(self) -> str:
@@ -246,7 +250,7 @@ class HookMaker:
     def report_missing_training(self, script: str) -> None:
         """Say on stderr that nothing was watched, if so; of several ranks the first one says it."""
         if not self._made_hooks and os.environ.get("RANK", "0") == "0":
-            print(f"smdebug run: {no_training_in(script)}", file=sys.stderr)
+            print(f"smdebug run: {escaped(no_training_in(script))}", file=sys.stderr)
 
     def _made(self, hook_class: Any, described: Mapping[str, Any]) -> Any:
         if not self._chooses:
@@ -299,7 +303,7 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
         with io.open_code(file) as opened:
             source = opened.read()
     except OSError as error:
-        print(f"smdebug run: {path} cannot be read: {error.strerror}", file=sys.stderr)
+        print(f"smdebug run: {escaped(path)} cannot be read: {error.strerror}", file=sys.stderr)
         sys.exit(NO_SCRIPT)
     # Forked and spawned processes, and pickle, find the script as `__main__`.
     sys.modules["__main__"] = script

@@ -49,5 +49,8 @@ def without_markers(text: str) -> str:
 
 
 def with_colours(text: str) -> str:
-    """Return the text with control characters escaped and markers replaced by colours."""
-    return _MARKERS.sub(lambda found: _SEQUENCES[found.group()], escaped(text, keep="\n"))
+    """Return the line with control characters escaped and markers replaced by colours.
+
+    A line break in a name or message is escaped, too: it could begin a line that looks like ours.
+    """
+    return _MARKERS.sub(lambda found: _SEQUENCES[found.group()], escaped(text))

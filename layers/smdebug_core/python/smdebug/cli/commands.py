@@ -16,7 +16,7 @@ except ImportError:  # a layer, or a copy of the sources: the library without it
 
 from smdebug.cli import exit_codes
 from smdebug.cli.error_messages import ErrorMessage, message_for, message_for_usage
-from smdebug.plain_text import escaped
+from smdebug.plain_text import escaped, escaped_in_json
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -266,7 +266,7 @@ def _print_error(message: ErrorMessage, options: CommonOptions, error: BaseExcep
         import json
 
         payload = {"error": message.sentence, "hint": message.hint, "exit_code": message.code}
-        click.echo(json.dumps(payload, ensure_ascii=False), err=True)
+        click.echo(escaped_in_json(json.dumps(payload, ensure_ascii=False)), err=True)
         return
     click.echo(
         click.style("error: ", fg="red", bold=True) + escaped(message.sentence),

@@ -61,6 +61,7 @@ def command(
         )
         for check in checks:
             if check.hint:
-                print_line(f"\n{check.what}: {check.hint}")
+                print_line()
+                print_line(f"{check.what}: {check.hint}")
     wrong = any(check.state == "wrong" for check in checks)
     return exit_codes.FOUND if wrong else exit_codes.PASSED

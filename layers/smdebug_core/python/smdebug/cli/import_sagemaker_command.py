@@ -71,6 +71,7 @@ def command(job: str, output: str, force: bool, as_json: bool) -> None:
     for place in places.values():
         print_line(f"wrote {place}")
     if HOOK_FILE in places:
-        print_line(f"\nexport SMDEBUG_CONFIG_FILE_PATH={places[HOOK_FILE]}   # before the training")
+        print_line()
+        print_line(f"export SMDEBUG_CONFIG_FILE_PATH={places[HOOK_FILE]}   # before the training")
     if imported.rules:
         print_line(f"smdebug attach RUN {folder / 'rules.json'}   # or copy it beside the run")

@@ -37,10 +37,11 @@ class LiveScreen:
         click.echo(f"{self._erasing()}{text}\n", nl=False, color=None)
         self._height, self._shown = len(kept), list(lines)
 
-    def print_above(self, line: str) -> None:
-        """Print a line that stays, above the lines that are replaced."""
+    def print_above(self, *lines: str) -> None:
+        """Print lines that stay, above the lines that are replaced."""
         erasing = self._erasing() if self.is_live else ""
-        click.echo(f"{erasing}{with_colours(line)}", color=None)
+        text = "\n".join(map(with_colours, lines))
+        click.echo(f"{erasing}{text}", color=None)
         self._height, shown, self._shown = 0, self._shown, []
         if self.is_live:
             self.show(shown)

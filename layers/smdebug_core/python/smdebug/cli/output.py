@@ -15,6 +15,7 @@ import click
 
 from smdebug.cli.colours import faint, strong, with_colours
 from smdebug.cli.table_layout import GAP, lay_out, width_of
+from smdebug.plain_text import escaped_in_json
 from smdebug.service.tables import cell, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,7 +51,7 @@ def _json_text(value: Any, indent: int | None = None) -> str:
     value = _json_value(value)
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     if _can_be_encoded(text):
-        return text
+        return escaped_in_json(text)
     return json.dumps(value, ensure_ascii=True, indent=indent, allow_nan=False)
 
 
@@ -105,7 +106,8 @@ def print_table(
     shown = [[cell_text(value) for value in row] for row in rows]
     left_out = 0 if limit is None else max(0, len(shown) - limit)
     shown = shown[: len(shown) - left_out]
-    head, lines = lay_out(columns, shown, _terminal_width(), mark=_printable("…"))
+    heads = [cell_text(name) for name in columns]
+    head, lines = lay_out(heads, shown, _terminal_width(), mark=_printable("…"))
     if head is not None:
         print_line(faint(head))
     for line in lines:
@@ -121,7 +123,8 @@ def print_curves(
     from smdebug.runs.sparkline import sparkline
 
     shown = [[cell_text(value) for value in cells] for cells, _ in rows]
-    widths = [max(map(width_of, column)) for column in zip(columns[:-1], *shown, strict=True)]
+    heads = [cell_text(name) for name in columns[:-1]]
+    widths = [max(map(width_of, column)) for column in zip(heads, *shown, strict=True)]
     room = (_terminal_width() or _WIDEST) - sum(width + len(GAP) for width in widths)
     width = max(_MIN_CURVE, min(_MAX_CURVE, room))
     curves = [sparkline(values, width) for _, values in rows]

@@ -38,7 +38,8 @@ def command(name: str | None, as_json: bool) -> None:
             print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in default])
             print_heading("The rules of the original's names")
         print_table(("rule", "detects"), [(entry.name, entry.sentence) for entry in entries])
-        print_line(faint("\nsmdebug rules NAME lists the parameters of a rule."))
+        print_line()
+        print_line(faint("smdebug rules NAME lists the parameters of a rule."))
         return
     rule = find_rule(name)
     if as_json:

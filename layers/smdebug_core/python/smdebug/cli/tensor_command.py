@@ -170,7 +170,8 @@ def _print_value(
         return
     print_line(f"{strong(tensor.name)} at step {step}, {seen.dtype} {value.shape}")
     with np.printoptions(linewidth=100, threshold=200, edgeitems=4):
-        print_line(str(value))
+        for line in str(value).splitlines():
+            print_line(line)
 
 
 def _unknown_tensor(name: str, known: list[str]) -> str:

@@ -156,14 +156,14 @@ class _Screen:
 
         for change in changes:
             if change.kind is Kind.OPENED:
-                self._screen.print_above("\n".join(issue_lines(change.issue, run=run.path)))
+                self._screen.print_above(*issue_lines(change.issue, run=run.path))
             else:
                 title = _title(change)
                 text = f"{good('✓')} {run.path}: {title} was resolved at step {change.step:,}"
                 self._screen.print_above(text)
         if run.has_ended and run.path not in self._ended:
             self._ended.add(run.path)
-            self._screen.print_above(_ending(run))
+            self._screen.print_above(*_ending(run))
 
     def state(self, runs: Sequence[LiveRun]) -> None:
         self._screen.show([line for run in runs for line in _lines(run)])
@@ -230,19 +230,19 @@ def _title(change: Change) -> str:
     return title_of(change.issue)
 
 
-def _ending(run: LiveRun) -> str:
-    """Return how the run ended; without a check, nothing is said of its health."""
+def _ending(run: LiveRun) -> list[str]:
+    """Return in lines how the run ended; without a check, nothing is said of its health."""
     from smdebug.runs.diagnosing import not_checked_in_words
 
     end = f"{run.path} ended at step {run.last_step or 0:,}: {run.outcome}"
     following = run.following
     if following is not None and following.issues:
-        return f"{bad('✗')} {end}"
+        return [f"{bad('✗')} {end}"]
     if not _checked_nothing(run):
-        return f"{good('✓')} {end}"
+        return [f"{good('✓')} {end}"]
     results = following.results if following is not None else []
     missing = {result.name: result.not_checked for result in results if result.not_checked}
-    return "\n    ".join([f"{faint('–')} {end}", *not_checked_in_words(missing)])
+    return [f"{faint('–')} {end}", *(f"    {text}" for text in not_checked_in_words(missing))]
 
 
 def _lines(run: LiveRun) -> list[str]:

@@ -52,7 +52,7 @@ class Companion:
 
     def _report(self, change: Change) -> None:
         lines = as_text(change.issue)
-        report("\n".join([f"smdebug: {self._run.path}: {lines[0]}", *lines[1:]]))
+        report(f"smdebug: {self._run.path}: {lines[0]}", *lines[1:])
         self._alerts.send(f"{self._run.path}: {lines[0]}", "\n".join(lines[1:]))
         if self._wants_stop(change) and not self._is_stop_requested:
             self._is_stop_requested = True
@@ -72,7 +72,7 @@ class Companion:
             self._storage.write(STOP_KEY, json.dumps({"reason": reason}).encode())
             report(f"smdebug: stop requested: {reason}")
         except SMDebugError as error:
-            report(f"smdebug: the training could not be asked to stop: {error}")
+            report(f"smdebug: the stop could not be requested: {error}")
 
     def _summarise(self) -> None:
         following = self._run.following
@@ -95,6 +95,6 @@ def rules_beside(trial: Trial) -> list[RuleConfiguration]:
     return [*own, *(rule for rule in configurations(trial, [DEFAULT]) if rule.name not in known)]
 
 
-def report(text: str) -> None:
-    """Print on stderr, where the training's own output stays readable."""
-    print(escaped(text, keep="\n"), file=sys.stderr, flush=True)
+def report(*lines: str) -> None:
+    """Print lines on stderr, where the training's own output stays readable."""
+    print("\n".join(map(escaped, lines)), file=sys.stderr, flush=True)
