@@ -127,7 +127,9 @@ def test_an_attempt_is_shown_with_what_it_kept_of_those_before():
 
 def test_an_attempt_that_does_not_exist_is_refused_with_those_that_do():
     training = Training().start().save(0, 10)
-    with pytest.raises(SMDebugValueError, match=r"no attempt 3\. It has: attempt 0: 2 steps \(0 to 10\)"):
+    with pytest.raises(
+        SMDebugValueError, match=r"no attempt 3\. It has: attempt 0: 2 steps \(0 to 10\)"
+    ):
         training.open(attempt=3)
     with pytest.raises(SMDebugValueError, match="0 for the first, not -1"):
         training.open(attempt=-1)
