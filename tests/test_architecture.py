@@ -78,6 +78,7 @@ ARROWS = {
         "saving",
         "config",
         "logger",
+        "plain_text",
         "run_checks",
     },  # it looks for the frameworks by name, when they are there
     "run_checks": {"saving", "config", "rules.generic", "service.rules_file"},
