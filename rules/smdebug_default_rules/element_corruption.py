@@ -9,6 +9,7 @@ import numpy as np
 
 from smdebug.numbers.rows import COLUMN
 from smdebug.rules import Finding
+from smdebug.rules.robust import median
 from smdebug.trials.observed_step import ObservedStep
 from smdebug.trials.statistics_matrix import StatisticsMatrix
 from smdebug_default_rules.arrays import where
@@ -22,8 +23,11 @@ DOMINATES = 0.7
 """A single value with at least this share of the tensor's norm is an outlier."""
 JUMP = 20.0
 """Largest over typical magnitude, against the largest such ratio of the tensor's own past."""
-RISEN = 3.0
-"""The value itself against the largest of its past: if only the spread shrinks, it has not changed."""
+RISEN = 8.0
+"""The value itself against the largest of its past: if only the spread shrinks, it has not changed.
+
+Against what the other tensors have risen, too: if all have, the training explodes.
+"""
 
 
 class ElementCorruption(DefaultRule):
@@ -64,7 +68,7 @@ class ElementCorruption(DefaultRule):
             found = (
                 dominates
                 & (ratio > JUMP * before)
-                & (magnitude > RISEN * usual)
+                & (magnitude > RISEN * usual * max(1.0, median(magnitude / usual)))
                 & (past.count()[0] >= LEAST_STEPS)
             )
             past.add(np.where(found, np.nan, values))

@@ -29,7 +29,10 @@ OVERSHOT = 0.5
 LEAST_PATH, LONG = 0.01, 150
 """After `LONG` steps that together cannot have moved the weights by this share, they were too small."""
 LEARNT = 0.8
-"""A cross entropy below this share of guessing has been learnt: its steps may be small."""
+"""A cross entropy below this share of guessing has been learnt: its steps may be small.
+
+A loss that was below this share of its first value has been learnt with the steps of the start.
+"""
 FIRST_RATIOS, FIRST_STEPS = 10, 30
 RISEN = 2.0
 NO_BETTER, NO_BETTER_AT_ALL = 0.9, 0.97
@@ -66,11 +69,13 @@ class LearningRate(DefaultRule):
         self.classes = 0
         self.first: int | None = None
         self.losses = loss_history.empty()
+        self.lowest: float | None = None
 
     def look(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
         loss_history.extend(self.losses, *new_losses(seen))
+        self._note_lowest()
         for name in seen.series_names:
             if name.startswith(PREFIX):
                 yield from self._followed(name, seen)
@@ -182,6 +187,8 @@ class LearningRate(DefaultRule):
                 largest,
                 LEAST_PATH / self.losses["count"],
             )
+        elif self.lowest is not None and self.lowest < LEARNT * untrained:
+            return  # whatever became of the loss later, it is not for the first steps
         elif usual > TOO_LARGE and last > RISEN * abs(first):
             yield self._out_of_proportion(
                 f"is {usual:.2g}: at this learning rate the loss rose from {first:.4g} to "
@@ -196,6 +203,13 @@ class LearningRate(DefaultRule):
                 self.overshot,
                 OVERSHOT,
             )
+
+    def _note_lowest(self) -> None:
+        """Note the lowest level of the loss so far."""
+        last = self.losses["last"][-FIRST_RATIOS:]
+        if len(last) == FIRST_RATIOS:
+            now = level(last)
+            self.lowest = now if self.lowest is None else min(now, self.lowest)
 
     def _cannot_have_moved(self, seen: ObservedStep, largest: float, first: float) -> bool:
         """Whether many steps have been too small together to change the weights, and the loss."""

@@ -117,7 +117,9 @@ class StuckLoss(DefaultRule):
         if len(self.blocks) < WINDOW:
             return None
         means = np.convolve(self.blocks, np.full(WINDOW, 1 / WINDOW), "valid")
-        noise = robust_spread(self.losses["last"]) / (WINDOW * self.block_size) ** 0.5
+        # A loss that exploded varies by more than it did while it was low.
+        spread = min(map(robust_spread, (self.losses["first"], self.losses["last"])))
+        noise = spread / (WINDOW * self.block_size) ** 0.5
         low = where(means < LEARNT * untrained - 2 * noise)
         if not low:
             return None

@@ -68,6 +68,17 @@ def test_a_trend_is_explained_by_what_was_there_for_half_of_it(vanished, causes)
     assert [issue.cause for issue in issues] == causes
 
 
+def test_a_spike_between_two_saved_steps_is_explained_by_what_the_next_one_shows():
+    spike = Finding("loss", cause="spike", message="The loss jumped", since=357).to_dict()
+    found = evidence_of("LossSpike", [(360, [spike])])
+    (issue,) = fold([*found, *evidence("exploding", 360)])
+    assert (issue.cause, [symptom.cause for symptom in issue.symptoms]) == ("exploding", ["spike"])
+    assert [each.cause for each in fold([*found, *evidence("exploding", 370)])] == [
+        "spike",
+        "exploding",
+    ]
+
+
 def test_a_chain_of_explanations_ends_at_its_root():
     order = ("fc1", "fc2", "head")
     (issue,) = fold(

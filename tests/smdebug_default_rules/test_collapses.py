@@ -43,6 +43,14 @@ def test_large_first_steps_after_which_the_loss_falls_pass(run):
     assert run.evaluate("LearningRate") == []
 
 
+def test_large_first_steps_are_not_to_blame_for_a_loss_that_fell_and_rose_later(run):
+    for step in range(60):
+        for update in run.kinds["updates"].values():
+            update *= 200.0 if step == 0 else 10.0
+        run.losses(2.3 * 0.9**step if step < 40 else 1e4)
+    assert run.evaluate("LearningRate") == []
+
+
 def test_weights_that_shrink_to_nothing_are_found(run):
     for step in range(20):
         for name, values in run.kinds["parameters"].items():
@@ -67,6 +75,17 @@ def test_a_row_a_step_needs_more_steps(run):
     run.facts["loss"]["terms"] = [{**TERM, "rows": 1}]
     run.losses(*(2.31 + run.random.normal(0, 0.03, 160)))
     assert run.evaluate("StuckLoss") == []
+
+
+@pytest.mark.parametrize("exploded", [1e-1, 1e2, 1e6])
+def test_a_loss_that_fell_and_exploded_had_learnt_before(run, exploded):
+    """Its losses vary by far more than they did while it was low, which says nothing about that time."""
+    rising = 2.4 + np.abs(run.random.normal(0, exploded, 170)) * np.linspace(0.1, 2, 170)
+    run.losses(*np.linspace(2.3, 0.5, 60), *np.full(60, 0.5), *rising)
+    found = run.evaluate("StuckLoss")
+    assert found, "there are enough losses since it rose"
+    assert all(115 <= finding.since <= 125 for _, finding in found)
+    assert "had fallen to 0.5" in found[0][1].message
 
 
 def test_a_loss_that_was_lower_in_between_is_stuck_since_it_rose(run):

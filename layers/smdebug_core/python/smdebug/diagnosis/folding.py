@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from smdebug.diagnosis.evidence import MOST_ADVICE, MOST_REASONS, Evidence
 from smdebug.diagnosis.issues import Issue, Symptom
-from smdebug.diagnosis.patterns import BY_PAIR, PATTERNS, TRENDS, Pattern, Reach
+from smdebug.diagnosis.patterns import BY_PAIR, MOMENTS, PATTERNS, TRENDS, Pattern, Reach
 from smdebug.diagnosis.places import comes_first, is_same, layer_of
 
 _RANK = {cause: at for at, cause in enumerate(dict.fromkeys(pattern.cause for pattern in PATTERNS))}
@@ -61,9 +61,11 @@ class _Problem:
     def latest_onset(self) -> int:
         """The last step at which a cause of this problem can have begun."""
         found = self.evidence[0].found
-        if self.cause not in TRENDS or found is None:
+        if found is None:
             return self.since
-        return (self.since + found) // 2
+        if self.cause in MOMENTS:
+            return max(self.since, found)
+        return (self.since + found) // 2 if self.cause in TRENDS else self.since
 
     @property
     def places(self) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ A pattern holds if the cause was visible no later than the symptom, and at a pla
 table has no cycles: of two problems with the same onset, at most one explains the other.
 
 A trend (TRENDS) is found over a stretch of steps, which may begin before its cause: the cause explains it if
-it was there for at least half of the stretch.
+it was there for at least half of the stretch. A moment (MOMENTS) is found in the loss of every step, and most
+of its causes only at the next saved one.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Pattern(NamedTuple):
 
 
 TRENDS = frozenset({"not learning"})
+MOMENTS = frozenset({"spike"})
 
 _A, _H, _L, _E = Reach.ANYWHERE, Reach.HERE, Reach.LATER, Reach.EARLIER
 
