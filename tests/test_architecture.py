@@ -98,7 +98,7 @@ PURE = [
     *("service/attributes.py", "service/items.py", "service/findings.py"),
     *("service/item_reader.py", "service/log_lines.py", "service/news.py", "service/records.py"),
     *("service/rules_file", "service/run_status.py", "service/sagemaker_statuses.py"),
-    *("service/step_status.py", "service/tables.py"),
+    *("service/step_status.py", "service/tables.py", "service/webhook_secrets.py"),
 ]
 IMPURE_MODULES = {"os", "time", "logging", "socket", "threading", "pathlib", "random", "boto3"}
 

@@ -12,8 +12,8 @@ from typing import Any
 from functions.adapters.asking import Client, ask
 from functions.decisions.webhooks import Answer
 from functions.ports import NotDone
+from smdebug.service.webhook_secrets import IN_SSM
 
-IN_SSM = "ssm:"  # before the name of a parameter; other names are of Secrets Manager
 _KEPT_FOR = 300.0  # seconds: a replaced secret is used after that, or at the first refusal
 _SECONDS = 10.0  # for an answer
 

@@ -1,18 +1,14 @@
-"""What is posted to a webhook, where to, and what its answer asks for."""
+"""What is posted to a webhook, and what its answer asks for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
-
-from smdebug.exceptions import SMDebugValueError
 
 LONGEST_WAIT = 10.0  # seconds between two attempts of one invocation
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Form(StrEnum):
@@ -22,18 +18,6 @@ class Form(StrEnum):
     SLACK = "slack"
 
 
-class BadSecret(SMDebugValueError):
-    """The secret holds no endpoint: write `{"url": "https://…", "token": "…"}` into it."""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where to post to. Neither value appears in a text, so that no log or error has them."""
-
-    url: str = field(repr=False)
-    token: str = field(default="", repr=False)
-
-
 @dataclass(frozen=True)
 class Answer:
     """The answer to a post, or the kind of error that prevented one."""
@@ -41,26 +25,6 @@ class Answer:
     status: int = 0
     retry_after: str = ""
     problem: str = ""
-
-
-def endpoint_in(secret: str, name: str) -> Endpoint:
-    """Return the endpoint in a secret; `BadSecret` names the secret and nothing of its content."""
-    try:
-        payload = json.loads(secret)
-        endpoint = Endpoint(str(payload["url"]), str(payload.get("token") or ""))
-        parts = urlsplit(endpoint.url)
-        host, _ = parts.hostname or "", parts.port
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise BadSecret(
-            f'The secret {name} is not of the form {{"url": "https://…", "token": "…"}}.'
-        ) from None
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _THIS_MACHINE)
-    if not host or not is_safe:
-        raise BadSecret(f"The url in the secret {name} does not begin with https://.")
-    texts = (endpoint.url, endpoint.token)
-    if not all(text.isascii() and text.isprintable() and " " not in text for text in texts):
-        raise BadSecret(f"The url or token in the secret {name} has characters that HTTP refuses.")
-    return endpoint
 
 
 def body_of(form: Form, event: Mapping[str, Any]) -> bytes:

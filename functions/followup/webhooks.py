@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from functions.decisions.webhooks import Form, body_of, endpoint_in, wait_before_next
+from functions.decisions.webhooks import Form, body_of, wait_before_next
 from functions.ports import Secrets, Web
 from smdebug.exceptions import SMDebugError
+from smdebug.service.webhook_secrets import endpoint_in
 
 ATTEMPTS = 3  # of one invocation; Lambda invokes twice more, and then the event is a dead letter
 

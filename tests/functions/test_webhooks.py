@@ -11,10 +11,11 @@ from moto import mock_aws
 
 from functions import wiring
 from functions.adapters.webhook import Posts, SecretsOfAws
-from functions.decisions.webhooks import Answer, BadSecret, Form, body_of, endpoint_in
+from functions.decisions.webhooks import Answer, Form, body_of
 from functions.followup.webhooks import ATTEMPTS, NotDelivered, WebhookPorts, post
 from functions.handlers import post_webhook
 from functions.ports import NotDone
+from smdebug.service.webhook_secrets import BadSecret, endpoint_in
 from tests.functions.decisions.sample_events import every_kind
 
 URL = "https://hooks.example.org/services/T0/B0/verysecret"

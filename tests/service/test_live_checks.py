@@ -169,12 +169,13 @@ def test_the_resources_that_the_checks_look_for_exist_in_the_template():
     from tests.infra.conftest import Settings, synthesized
 
     with tempfile.TemporaryDirectory() as folder:
-        resources = synthesized(Settings(), Path(folder)).resources
+        resources = synthesized(Settings(slack_secret="pager"), Path(folder)).resources
     for kind, part in (
         ("AWS::SQS::Queue", "ArrivalsQueue"),
         ("AWS::SQS::Queue", "DeadLetters"),
         ("AWS::SQS::Queue", "Undelivered"),
         ("AWS::Lambda::Function", "SweepFunction"),
+        ("AWS::Lambda::Function", "PostTo"),
         ("AWS::Lambda::EventSourceMapping", ""),
         ("AWS::SNS::Topic", "Alarms"),
         ("AWS::CloudWatch::Alarm", ""),

@@ -27,7 +27,8 @@ def command(
     """Show what is installed and what is missing, and whether the AWS account can be reached.
 
     With --deployed it reads from AWS whether the stack's bucket notifies, its queue is read, no message is a
-    dead letter, the sweeper runs, and no alarm is raised, and changes nothing.
+    dead letter, the sweeper runs, no alarm is raised, and webhooks can read their secrets. Nothing is
+    changed.
 
     \b
     Examples:

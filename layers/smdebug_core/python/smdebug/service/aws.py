@@ -35,7 +35,7 @@ _TABLE = ("StepIndex", "Table")
 _BUCKET = ("Bucket",)
 _LOG = ("Log", "Logs", "LogGroup", "LogGroups")  # at the end of the name
 _LONGEST_PATTERN = 1024
-_GONE = frozenset(("ResourceNotFoundException", "ResourceNotFound"))
+_GONE = frozenset(("ResourceNotFoundException", "ResourceNotFound", "ParameterNotFound"))
 _DENIED = frozenset(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"))
 _BAD_CREDENTIALS = frozenset(
     (

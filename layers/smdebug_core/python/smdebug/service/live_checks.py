@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from smdebug.exceptions import SMDebugError
 from smdebug.service.aws import Clients, Deployment, aws_errors, default_clients, find_deployment
+from smdebug.service.webhook_checks import check_webhook
 
 State = Literal["well", "absent", "wrong"]
 RUNBOOK = "docs/operations.md, Runbook"
@@ -47,6 +48,7 @@ def check_deployment(stack: str, clients: Clients | None = None) -> list[LiveChe
         ("sweeper", live.sweeper),
         ("alarms", live.alarms),
         ("recipients", live.recipients),
+        ("webhooks", live.webhooks),
         ("concurrency", live.concurrency),
     ):
         try:
@@ -181,6 +183,14 @@ class _Live:
                 yield "absent", f"the {what} have no recipient", hint
             elif not pending:
                 yield "well", f"{len(subscriptions)} get the {what}", ""
+
+    def webhooks(self) -> Iterator[Found]:
+        functions = self._resources["AWS::Lambda::Function"].items()
+        posting = [function for logical, function in functions if "PostTo" in logical]
+        for function in posting:
+            yield from check_webhook(self._call, function)
+        if not posting:
+            yield "absent", "none gets the events", ""
 
     def concurrency(self) -> Iterator[Found]:
         limit = self._call("lambda", "get_account_settings")["AccountLimit"]
