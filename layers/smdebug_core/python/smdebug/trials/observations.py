@@ -37,7 +37,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.damaged_values import note_damage
 from smdebug.trials.observed_step import ObservedStep, ObservedSteps
-from smdebug.trials.replicas import Difference, absent, differences
+from smdebug.trials.replicas import Difference, Digests, absent, differences
 from smdebug.trials.statistics_matrix import Floats, StatisticsMatrix
 
 if TYPE_CHECKING:
@@ -228,13 +228,18 @@ class Observations:
         self, kind: str, step: int, mode: ModeKeys = GLOBAL, worker: str | None = None
     ) -> Mapping[str, tuple[int, int]]:
         """The content digest of each tensor of that kind."""
-        rows = self.layout(step, mode, worker).tensors.get(kind, ())
-        halves = self._tensor(f"{DIGESTS}{kind}").value(step, mode, worker)
-        halves = matrix(halves, len(rows), 2, np.int64, f"{DIGESTS}{kind}")
+        rows, halves = self._halves(kind, step, mode, worker)
         return {
             tensor.name: (first, second)
             for tensor, (first, second) in zip(rows, halves.tolist(), strict=True)
         }
+
+    def _halves(
+        self, kind: str, step: int, mode: ModeKeys, worker: str | None
+    ) -> tuple[tuple[ObservedTensor, ...], NDArray[np.int64]]:
+        rows = self.layout(step, mode, worker).tensors.get(kind, ())
+        halves = self._tensor(f"{DIGESTS}{kind}").value(step, mode, worker)
+        return rows, matrix(halves, len(rows), 2, np.int64, f"{DIGESTS}{kind}")
 
     @property
     def expected_workers(self) -> int:
@@ -281,11 +286,9 @@ class Observations:
         present = self.roots(step, mode)
         return absent(present, self.expected_workers) if len(present) >= least_present else []
 
-    def _present_digests(
-        self, kind: str, step: int, mode: ModeKeys, worker: str
-    ) -> Mapping[str, tuple[int, int]]:
-        digests = self.digests(kind, step, mode, worker)
-        return {name: digest for name, digest in digests.items() if any(digest)}
+    def _present_digests(self, kind: str, step: int, mode: ModeKeys, worker: str) -> Digests:
+        rows, halves = self._halves(kind, step, mode, worker)
+        return Digests([tensor.name for tensor in rows], halves)
 
     def series(self, name: str, worker: str | None = None) -> Series:
         """The scalar at every step so far, in the order of steps."""

@@ -6,11 +6,24 @@ the roots differ, and once for all workers that have the same root.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
-#: What a worker's tensors contain: a digest by name.
-Digests = Mapping[str, tuple[int, int]]
+import numpy as np
+from numpy.typing import NDArray
+
+#: Odd numbers that make one number of the two halves of a digest. That two digests of 128 bits give the same
+#: has a chance of 1 in 2**64.
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+_Keys = NDArray[np.uint64]
+
+
+class Digests(NamedTuple):
+    """What a worker's tensors contain: a row of two halves for each name, zeros where it has none."""
+
+    names: Sequence[str]
+    halves: NDArray[np.int64]
 
 
 class Difference(NamedTuple):
@@ -25,28 +38,53 @@ class Difference(NamedTuple):
 
 def differences(roots: Mapping[str, str], digests_of: Callable[[str], Digests]) -> list[Difference]:
     """Return the tensors that differ, by name; `digests_of` is called for one worker of each root."""
-    groups: dict[str, list[str]] = {}
-    for worker, root in roots.items():
-        groups.setdefault(root, []).append(worker)
+    groups: dict[str, str] = {}
+    workers = sorted(roots, key=_place)
+    for worker in workers:
+        groups.setdefault(roots[worker], worker)
     if len(groups) < 2:
         return []
-    contents = [(workers, digests_of(workers[0])) for workers in groups.values()]
-    names: set[str] = set().union(*(digests for _, digests in contents))
+    names, keys = _keys_by_name([digests_of(worker) for worker in groups.values()])
+    numbers = {root: number for number, root in enumerate(groups)}
+    keys = keys[:, [numbers[roots[worker]] for worker in workers]]
+    known: dict[bytes, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     found = []
-    for name in sorted(names):
-        by_content: dict[tuple[int, int] | None, list[str]] = {}
-        for workers, digests in contents:
-            by_content.setdefault(digests.get(name), []).extend(workers)
-        if len(by_content) > 1:
-            found.append(_difference(name, by_content.values()))
+    for place in np.flatnonzero((keys != keys[:, :1]).any(axis=1)).tolist():
+        most = _most_frequent(keys[place])
+        parts = known.get(most.tobytes())
+        if parts is None:  # few different ones: most names differ between the same workers
+            different, same = (compress(workers, mask.tolist()) for mask in (~most, most))
+            parts = known[most.tobytes()] = (tuple(different), tuple(same))
+        found.append(Difference(names[place], *parts))
+    return sorted(found)
+
+
+def _keys_by_name(digests: Sequence[Digests]) -> tuple[list[str], _Keys]:
+    """All names, and a row for each: what its tensor contains, by worker; 0 where there is none."""
+    names = list(digests[0].names)
+    if all(list(each.names) == names for each in digests):
+        halves = np.stack([each.halves for each in digests], axis=1)
+    else:
+        names = list(dict.fromkeys(name for each in digests for name in each.names))
+        places = {name: place for place, name in enumerate(names)}
+        halves = np.zeros((len(names), len(digests), 2), np.int64)
+        for number, each in enumerate(digests):
+            halves[[places[name] for name in each.names], number] = each.halves
+    keys: _Keys = (halves.view(np.uint64) * _FACTORS).sum(axis=2, dtype=np.uint64)
+    return names, keys
+
+
+def _most_frequent(keys: _Keys) -> NDArray[np.bool_]:
+    """Which have the most frequent value; if several are, the one that comes first."""
+    ordered = np.sort(keys)
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    counts = np.diff(starts, append=len(keys))
+    if len(starts) == len(keys):  # all are different
+        most = keys[0]
+    else:
+        most = keys[np.isin(keys, ordered[starts[counts == counts.max()]]).argmax()]
+    found: NDArray[np.bool_] = keys == most
     return found
-
-
-def _difference(name: str, groups: Iterable[list[str]]) -> Difference:
-    ordered = sorted(groups, key=lambda workers: (-len(workers), _place(min(workers, key=_place))))
-    most, *rest = ordered
-    different = [worker for workers in rest for worker in workers]
-    return Difference(name, tuple(sorted(different, key=_place)), tuple(sorted(most, key=_place)))
 
 
 def absent(present: Iterable[str], expected: int) -> list[str]:
