@@ -128,3 +128,14 @@ def test_the_script_for_a_shell_is_one_of_that_shell(shell, tmp_path):
         pytest.skip(f"there is no {shell} here")
     result = subprocess.run([shell, "-n", place], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_run_in_the_current_folder_is_offered_as_the_first_word(tmp_path, monkeypatch):
+    (tmp_path / "evening-run" / "collections").mkdir(parents=True)
+    (tmp_path / "evidence").mkdir()
+    monkeypatch.chdir(tmp_path)
+    ctx = command_line.make_context("smdebug", [], resilient_parsing=True)
+    assert [item.value for item in command_line.shell_complete(ctx, "ev")] == [
+        "evaluate",
+        "evening-run",
+    ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import smdebug
 from smdebug.cli.commands import COMMANDS
 from smdebug.files.names import event_key, index_key
 from tests.cli.conftest import failing_run, flip_a_bit
@@ -42,6 +46,18 @@ FIND_ANYWAY = {"RUN": 1, "verify": 1}  # the gradients vanish; the damage itself
 def truncate_an_index_file(run: Path) -> None:
     file = run / index_key(20, "worker_0")
     file.write_bytes(file.read_bytes()[:40])
+
+
+def flip_the_bits_of_a_curve(run: Path) -> None:
+    (entry,) = (
+        entry
+        for entry in json.loads((run / index_key(20, "worker_0")).read_bytes())["tensor_payload"]
+        if entry["tensorname"].endswith("series/loss")
+    )
+    file = run / event_key(20, "worker_0")
+    content = bytearray(file.read_bytes())
+    content[entry["start_idx"] + entry["length"] // 2] ^= 0xFF
+    file.write_bytes(bytes(content))
 
 
 def remove_an_event_file(run: Path) -> None:
@@ -152,3 +168,21 @@ def test_a_run_of_which_nothing_can_be_read_has_no_values_to_export_or_show(ask,
     answer = call(ask, "tensor", run.parent)
     assert "10 index files cannot be read" in answer.err
     assert "It has no tensors that can be read." in answer.err
+
+
+@pytest.mark.parametrize(
+    "damage", [remove_an_event_file, flip_the_bits_of_a_curve], ids=["missing", "damaged"]
+)
+def test_a_curve_of_every_step_goes_on_beside_a_damaged_file(damage, tmp_path, ask):
+    with smdebug.Hook(str(tmp_path / "run")) as hook:
+        for step in range(50):
+            with hook.step():
+                hook.record_all({"loss": 1 / (step + 1), "weight": np.ones(3)})
+    damage(tmp_path / "run")
+    place = str(tmp_path / "run")
+    seen = ask("inspect", place).out
+    assert re.search(r"loss +40 +1 +0.02 ", seen), seen
+    assert re.search(r"run +ended +\d+ +0.02 ", ask("runs", str(tmp_path)).out)
+    drawn = ask("plot", place, "--tensor", "loss", "-o", str(tmp_path / "loss.svg"))
+    assert (drawn.code, "step 20" in drawn.err) == (3, True)
+    assert (tmp_path / "loss.svg").exists()

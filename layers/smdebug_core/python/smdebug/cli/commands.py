@@ -131,7 +131,8 @@ class Commands(click.Group):
 
         if "/" in incomplete or incomplete.startswith(("~", ".")):  # `smdebug ./my-run`
             return [CompletionItem(incomplete, type="dir")]
-        return super().shell_complete(ctx, incomplete)
+        runs = [CompletionItem(name) for name in _runs_here(incomplete)]
+        return [*super().shell_complete(ctx, incomplete), *runs]
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with _pipe_may_close():
@@ -152,6 +153,14 @@ def _is_a_place(name: str) -> bool:
     if name.startswith("-"):
         return False
     return "/" in name or os.sep in name or Path(name).is_dir()
+
+
+def _runs_here(incomplete: str) -> list[str]:
+    """Return the runs in the current folder whose names begin so."""
+    if incomplete.startswith("-"):
+        return []
+    found = (place for place in Path().iterdir() if place.name.startswith(incomplete))
+    return sorted(place.name for place in found if (place / "collections").is_dir())
 
 
 class _PipeClosed(Exception):

@@ -291,15 +291,21 @@ class Observations:
         return Digests([tensor.name for tensor in rows], halves)
 
     def series(self, name: str, worker: str | None = None) -> Series:
-        """The scalar at every step so far, in the order of steps."""
+        """The scalar at every step so far, in the order of steps, without the steps of damaged files."""
         tensor = self._tensor(f"{SERIES}{name}")
         parts = [np.empty((0, len(SERIES_COLUMNS)))]
         for step in tensor.steps():
             for source in [worker] if worker is not None else tensor.workers(step):
                 key = (name, step, source)
                 if key not in self._series:
-                    content = tensor.value(step, worker=source)
-                    self._series[key] = _checked_series(content, f"{SERIES}{name}")
+                    try:
+                        content = tensor.value(step, worker=source)
+                        self._series[key] = _checked_series(content, f"{SERIES}{name}")
+                    except (DamagedFile, ObjectMissing) as error:
+                        self.note_damage(error)
+                        continue
+                    except TensorUnavailableForStep:  # its file is missing
+                        continue
                 parts.append(self._series[key])
         return _series(name, np.concatenate(parts))
 
