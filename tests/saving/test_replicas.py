@@ -132,9 +132,9 @@ def test_digests_of_single_tensors_are_read_once_for_each_root(place):
     close(hooks)
     trial = create_trial(place)
     read = []
-    digests = trial.observations.digests
-    trial.observations.digests = lambda kind, step, mode, worker: (
-        read.append(worker) or digests(kind, step, mode, worker)
+    layout = trial.observations.layout  # read with the digests that belong to it
+    trial.observations.layout = lambda step, mode, worker: (
+        read.append(worker) or layout(step, mode, worker)
     )
     assert trial.observations.differing(10)[0].workers == ("worker_4", "worker_5")
     assert read == ["worker_0", "worker_4"]
