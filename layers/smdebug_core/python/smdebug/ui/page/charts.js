@@ -115,6 +115,24 @@ export function marksPlugin(time, missing = () => []) {
   };
 }
 
+// A line has no length at a value between two gaps: these are drawn as points.
+function alone(chart, curve, shown) {
+  if (shown) return null;
+  const values = chart.data[curve];
+  const near = (at, by) => {
+    while (values[at + by] === undefined && at + by >= 0 && at + by < values.length) at += by;
+    return values[at + by] ?? null;
+  };
+  const found = [];
+  const [first, last] = chart.series[0].idxs;
+  for (let at = first; at <= last; at++) {
+    if (values[at] !== null && values[at] !== undefined && near(at, -1) === null && near(at, 1) === null) found.push(at);
+  }
+  return found;
+}
+
+const ALONE = { show: false, size: 5, filter: alone };
+
 function axes(log, words = number) {
   const style = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "11px system-ui, sans-serif" };
   return [
@@ -142,6 +160,7 @@ export class SeriesChart {
     this.logButton = button("Log scale", () => {
       this.log = !this.log;
       this.logButton.setAttribute("aria-pressed", String(this.log));
+      this.remark();
       this.rebuild();
     }, { "aria-pressed": String(log) });
     this.legend = sources.length > 1 ? h("div", { class: "keys-of-curves", role: "group", "aria-label": `Curves of ${title}` }) : null;
@@ -180,8 +199,8 @@ export class SeriesChart {
     if (mine !== this.asked || !this.element.isConnected) return;
     this.found = found;
     const odd = found.reduce((sum, each) => sum + (each ? each.not_finite.reduce((a, b) => a + b, 0) : 0), 0);
-    this.note.textContent = odd ? `${odd.toLocaleString("en-US")} not finite` : "";
-    this.note.className = odd ? "bad note" : "quiet note";
+    this.odd = odd;
+    this.remark();
     if (this.chart) {
       this.chart.setData(this.data(), false);
       this.scale();
@@ -205,9 +224,20 @@ export class SeriesChart {
     return columns;
   }
 
-  // Stretches of steps with values that are NaN or infinite.
+  // Whether a stretch has values that the chart cannot show: NaN, infinite, or not positive on a logarithmic scale.
+  isOdd(each, at) {
+    return each.not_finite[at] > 0 || (this.log && each.low[at] !== null && each.low[at] <= 0);
+  }
+
   missing() {
-    return this.found.flatMap((each) => (each ? each.not_finite.flatMap((some, at) => (some ? [[each.first[at], each.last[at]]] : [])) : []));
+    return this.found.flatMap((each) => (each ? each.first.flatMap((first, at) => (this.isOdd(each, at) ? [[first, each.last[at]]] : [])) : []));
+  }
+
+  remark() {
+    const below = this.log && this.found.some((each) => each?.low.some((value) => value !== null && value <= 0));
+    const words = [this.odd ? `${this.odd.toLocaleString("en-US")} not finite` : "", below ? "values of 0 or less are marked below" : ""];
+    this.note.textContent = words.filter(Boolean).join(", ");
+    this.note.className = this.odd ? "bad note" : "quiet note";
   }
 
   inkAt(at) {
@@ -219,7 +249,7 @@ export class SeriesChart {
     const series = [{ label: "step" }];
     const bands = [];
     this.sources.forEach(({ label, name }, at) => {
-      const ink = { ...this.inkAt(at), width: 1.4, points: { show: false }, show: !this.hidden.has(at) };
+      const ink = { ...this.inkAt(at), width: 1.4, points: ALONE, show: !this.hidden.has(at) };
       series.push({ label: label || name, ...ink }, { label: `${label || name} (smallest)`, ...ink });
       bands.push({ series: [2 * at + 1, 2 * at + 2], fill: color("band") });
     });
@@ -348,14 +378,14 @@ export function svgOf(title, chart, sources) {
 }
 
 // A chart of values that are here already: quantiles of a tensor, its extremes.
-export function plainChart(place, title, steps, curves, time, { height = 190, bands = [] } = {}) {
+export function plainChart(place, title, steps, curves, time, { height = 190, bands = [], missing = () => [] } = {}) {
   const width = Math.max(200, place.clientWidth || 500);
-  const series = [{ label: "step" }, ...curves.map(({ name, ink }) => ({ label: name, stroke: color(ink), width: 1.2, points: { show: steps.length < 2 } }))];
+  const series = [{ label: "step" }, ...curves.map(({ name, ink }) => ({ label: name, stroke: color(ink), width: 1.2, points: ALONE }))];
   let pointedAt = false;
   const chart = new uPlot({
     title, width, height, series, axes: axes(false), bands: bands.map((pair) => ({ series: pair, fill: color("band") })),
     scales: { x: { time: false, range: () => time.window } }, legend: { show: true, live: true },
-    cursor: { drag: { x: true, y: false, setScale: false }, y: false }, plugins: [marksPlugin(time), { hooks: {
+    cursor: { drag: { x: true, y: false, setScale: false }, y: false }, plugins: [marksPlugin(time, missing), { hooks: {
       setSelect: () => {
         const { left, width: wide } = chart.select;
         if (wide < 4) return;

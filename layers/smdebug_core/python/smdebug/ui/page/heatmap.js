@@ -24,6 +24,11 @@ const COLOURS = (() => {
   return table;
 })();
 
+// The index of the cell that counts where several share a place: the largest, or of the smallest values the
+// smallest (0: not measured). A value that is not finite counts always.
+const largest = (a, b) => (a > b ? a : b);
+const smallest = (a, b) => (a === NOT_FINITE || b === NOT_FINITE ? NOT_FINITE : a === 0 || b === 0 ? a || b : a < b ? a : b);
+
 // Round steps, at most so many, between two steps.
 export function ticksOf(from, to, most) {
   const rough = Math.max(1, (to - from) / Math.max(1, most));
@@ -76,6 +81,10 @@ export class HeatMap {
     this.observer.observe(this.scroll);
     this.frames = 0;
     this.listen();
+  }
+
+  get chief() {
+    return this.extreme === "low" ? smallest : largest;
   }
 
   get gutter() {
@@ -135,9 +144,14 @@ export class HeatMap {
       if (at % every === 0 && value > 0 && value < Infinity) sizes.push(value);
     }
     sizes.sort((a, b) => a - b);
-    const bottom = sizes.length ? Math.log10(sizes[Math.floor(sizes.length * 0.02)]) : -1;
-    let top = bottom;
-    for (const value of values) if (value > 0 && value < Infinity && Math.log10(value) > top) top = Math.log10(value);
+    // The colours end where the values that stand out are: the largest, or of the smallest values the smallest.
+    const at_share = (share) => (sizes.length ? Math.log10(sizes[Math.floor((sizes.length - 1) * share)]) : -1);
+    let [bottom, top] = [at_share(0.02), at_share(0.98)];
+    for (const value of values) {
+      if (!(value > 0 && value < Infinity)) continue;
+      if (this.extreme === "low") bottom = Math.min(bottom, Math.log10(value));
+      else top = Math.max(top, Math.log10(value));
+    }
     this.range = [bottom, Math.max(top, bottom + 0.1)];
     const reach = this.range[1] - this.range[0];
     const cells = new Uint8Array(values.length);
@@ -173,7 +187,7 @@ export class HeatMap {
       const cells = new Uint8Array(columns);
       for (const place of row.rows) {
         const start = place * columns;
-        for (let at = 0; at < columns; at++) if (this.cells[start + at] > cells[at]) cells[at] = this.cells[start + at];
+        for (let at = 0; at < columns; at++) cells[at] = this.chief(this.cells[start + at], cells[at]);
       }
       row.cells = cells;
     }
@@ -209,6 +223,7 @@ export class HeatMap {
   }
 
   foldAll(open) {
+    if (!this.tree) return; // nothing was loaded so far
     openAll(this.tree, open);
     this.isFolded = true;
     this.arrange();
@@ -234,6 +249,8 @@ export class HeatMap {
       while (at < columns && first[at] < step) at++;
       starts[pixel] = at;
     }
+    while (at < columns && first[at] <= to) at++; // the last step belongs to the last pixel
+    starts[width] = at;
     return starts;
   }
 
@@ -242,40 +259,11 @@ export class HeatMap {
     const width = Math.floor(this.width);
     const height = Math.max(1, Math.floor(this.visible));
     const context = sized(this.canvas, width, height);
-    const starts = this.columnsOf(width);
-    const { first, last, columns } = this.data;
-    const [from, to] = this.time.window;
-    const beyond = columns ? Math.floor(((last[columns - 1] + 1 - from) / (to - from)) * width) + 1 : 0;
-    const top = this.scroll.scrollTop;
-    const image = this.image?.width === width && this.image.height === height ? this.image : (this.image = new ImageData(width, height));
-    const pixels = new Uint32Array(image.data.buffer);
-    pixels.fill(0);
-    const line = new Uint8Array(width);
-    const begin = Math.floor(top / this.rowHeight);
-    const end = Math.min(this.shown.length, Math.ceil((top + height) / this.rowHeight));
-    const gap = this.rowHeight >= 8 ? 1 : 0;
-    for (let row = begin; row < end; row++) {
-      const { cells } = this.shown[row];
-      for (let pixel = 0; pixel < width; pixel++) {
-        const start = starts[pixel];
-        const stop = starts[pixel + 1];
-        let value = 0;
-        if (stop > start) for (let at = start; at < stop; at++) value = cells[at] > value ? cells[at] : value;
-        else if (start > 0 && pixel < beyond) value = cells[start - 1];
-        line[pixel] = value;
-      }
-      const y0 = Math.max(0, Math.round(row * this.rowHeight - top));
-      const y1 = Math.min(height, Math.max(y0 + 1, Math.round((row + 1) * this.rowHeight - top) - gap));
-      for (let y = y0; y < y1; y++) {
-        const start = y * width;
-        // With rows thinner than a pixel, the largest of them counts.
-        for (let pixel = 0; pixel < width; pixel++) {
-          const ink = COLOURS[line[pixel]];
-          if (this.rowHeight >= 1 || ink > pixels[start + pixel]) pixels[start + pixel] = ink;
-        }
-      }
-    }
-    if ((window.devicePixelRatio || 1) === 1) context.putImageData(image, 0, 0);
+    const ratio = window.devicePixelRatio || 1;
+    // Where a pixel of the device is larger than that of the page, every pixel is computed: none may be left out.
+    const scale = Math.min(1, ratio);
+    const image = this.paint(Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale)), scale);
+    if (ratio <= 1) context.putImageData(image, 0, 0);
     else {
       const buffer = this.buffer || (this.buffer = document.createElement("canvas"));
       buffer.width = width;
@@ -285,6 +273,7 @@ export class HeatMap {
       context.imageSmoothingEnabled = false;
       context.drawImage(buffer, 0, 0);
     }
+    const [from, to] = this.time.window;
     context.strokeStyle = color("bad");
     context.setLineDash([4, 3]);
     this.time.onsets.forEach(({ step }) => {
@@ -298,7 +287,48 @@ export class HeatMap {
     context.setLineDash([]);
     this.drawAxis(width, from, to);
     this.frames++;
-    this.firstStep = first[0];
+    this.firstStep = this.data.first[0];
+  }
+
+  // The pixels of the visible rows over the visible steps.
+  paint(width, height, scale) {
+    const starts = this.columnsOf(width);
+    const { last, columns } = this.data;
+    const [from, to] = this.time.window;
+    const beyond = columns ? Math.floor(((last[columns - 1] + 1 - from) / (to - from)) * width) + 1 : 0;
+    const top = this.scroll.scrollTop * scale;
+    const size = this.rowHeight * scale;
+    const image = this.image?.width === width && this.image.height === height ? this.image : (this.image = new ImageData(width, height));
+    const pixels = new Uint32Array(image.data.buffer);
+    pixels.fill(0);
+    const { chief } = this;
+    const line = new Uint8Array(width);
+    // Of rows thinner than a pixel, the chief one counts.
+    const shared = size < 1 ? new Uint8Array(width * height) : null;
+    const begin = Math.floor(top / size);
+    const end = Math.min(this.shown.length, Math.ceil((top + height) / size));
+    const gap = this.rowHeight >= 8 ? 1 : 0;
+    for (let row = begin; row < end; row++) {
+      const { cells } = this.shown[row];
+      for (let pixel = 0; pixel < width; pixel++) {
+        const start = starts[pixel];
+        const stop = starts[pixel + 1];
+        let value = 0;
+        if (stop > start) for (let at = start; at < stop; at++) value = chief(cells[at], value);
+        else if (start > 0 && pixel < beyond) value = cells[start - 1];
+        line[pixel] = value;
+      }
+      const y0 = Math.max(0, Math.round(row * size - top));
+      const y1 = Math.min(height, Math.max(y0 + 1, Math.round((row + 1) * size - top) - gap));
+      for (let y = y0; y < y1; y++) {
+        const start = y * width;
+        for (let pixel = 0; pixel < width; pixel++) {
+          const value = shared ? (shared[start + pixel] = chief(line[pixel], shared[start + pixel])) : line[pixel];
+          pixels[start + pixel] = COLOURS[value];
+        }
+      }
+    }
+    return image;
   }
 
   drawAxis(width, from, to) {
@@ -391,7 +421,7 @@ export class HeatMap {
       button("Fit", (event) => {
         this.fitted = !this.fitted;
         event.target.setAttribute("aria-pressed", String(this.fitted));
-        this.arrange();
+        if (this.tree) this.arrange();
       }, { "aria-pressed": "false", title: "Squeeze all rows into the window" }),
       button("PNG", () => this.picture()),
     ];

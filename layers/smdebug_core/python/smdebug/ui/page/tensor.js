@@ -58,11 +58,13 @@ export class TensorPanel {
         button("Close", () => { this.close(); this.name = ""; replace(this.element); })),
       this.workers(here),
       h("div", { class: "charts" }, this.histogram(here), this.values(here)));
+    // Of several steps in one place, the outermost quantiles; red where values were not finite.
+    const missing = () => first.flatMap((step, at) => (high.non_finite[at] > 0 ? [[step, history.last[at]]] : []));
     this.charts.push(plainChart(spread, "Distribution of the values over steps", first,
-      QUANTILES.map((name, at) => ({ name, values: high[name], ink: at === 2 ? "curve" : "curve6" })), this.time, { bands: [[5, 1], [4, 2]] }));
+      QUANTILES.map((name, at) => ({ name, values: (at < 2 ? low : high)[name], ink: at === 2 ? "curve" : "curve6" })), this.time, { bands: [[5, 1], [4, 2]], missing }));
     const extremes = history.exact ? [{ name: this.statistic, values: high[this.statistic], ink: "curve" }]
       : [{ name: "largest", values: high[this.statistic], ink: "curve" }, { name: "smallest", values: low[this.statistic], ink: "curve2" }];
-    this.charts.push(plainChart(value, this.statistic, first, extremes, this.time, { bands: history.exact ? [] : [[1, 2]] }));
+    this.charts.push(plainChart(value, this.statistic, first, extremes, this.time, { bands: history.exact ? [] : [[1, 2]], missing }));
   }
 
   workers(here) {
