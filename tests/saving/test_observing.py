@@ -41,7 +41,7 @@ def run(tmp_path):
 
     def write(observations):
         with hook.step(modes.TRAIN):
-            for name, make, _ in observations.hand_over(int(hook.step)):
+            for name, make, _ in observations.hand_over(int(hook.step)).tensors():
                 hook.record(name, make())
 
     def read():
@@ -52,7 +52,7 @@ def run(tmp_path):
 
 
 def test_a_step_without_observations_writes_nothing():
-    assert list(StepObservations().hand_over(0)) == []
+    assert StepObservations().hand_over(0).is_empty
 
 
 def test_statistics_are_read_by_name(run):
@@ -175,7 +175,7 @@ def test_series_that_nothing_writes_do_not_grow_without_end(monkeypatch):
     observations = StepObservations()
     for step in range(1000):
         observations.carry("loss", 1.0, clock_at(step))
-    ((_, make, _),) = observations.hand_over(0)
+    ((_, make, _),) = observations.hand_over(0).tensors()
     assert 50 <= len(make()) <= 100
     assert make()[-1, 0] == 999
 
@@ -231,7 +231,9 @@ def test_observations_that_do_not_fit_together_are_damage(tmp_path, name, conten
     observations = StepObservations()
     array = np.ones(2)
     observe(observations, "outputs", {"a": array})
-    written = {key: make() for key, make, _ in observations.hand_over(0)} | {name: content}
+    written = {key: make() for key, make, _ in observations.hand_over(0).tensors()} | {
+        name: content
+    }
     with (
         smdebug.Hook(tmp_path / "run", include_regex=["^smdebug/"], include_collections=[]) as hook,
         hook.step(),
@@ -245,7 +247,7 @@ def test_columns_unknown_to_an_older_writer_are_nan(tmp_path):
     observations = StepObservations()
     array = np.ones(2)
     observe(observations, "outputs", {"a": array})
-    written = {key: make() for key, make, _ in observations.hand_over(0)}
+    written = {key: make() for key, make, _ in observations.hand_over(0).tensors()}
     written["smdebug/statistics/outputs"] = written["smdebug/statistics/outputs"][
         :, : len(MEASURED)
     ]

@@ -109,7 +109,7 @@ class Run:
                     digest = kind in ("parameters", "inputs")
                     self.observations.observe(kind, tensor, measure(array, digest=digest))
             with self.hook.step(mode):
-                for name, make, *_ in self.observations.hand_over(self.step):
+                for name, make, *_ in self.observations.hand_over(self.step).tensors():
                     self.hook.record(name, make())
             self.step += 1
             self.mode_steps[mode] += 1

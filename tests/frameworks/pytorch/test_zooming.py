@@ -40,7 +40,9 @@ def watch(place):
 def test_named_tensors_are_saved_whole_at_consecutive_steps(run):
     with watch(run) as hook:
         before = train(
-            str(run), hook, ["^Sequential_0.weight$", "^gradient/.*weight$", "^2_output"]
+            str(run),
+            hook,
+            ["^Sequential_0.weight$", "^gradient/.*weight$", "^2_output", "^update/.*0.weight"],
         )
     trial = smd.create_trial(str(run))
     zoomed = [20, 21, 22]  # the first step after the request at which anything is due, and the next
@@ -55,6 +57,8 @@ def test_named_tensors_are_saved_whole_at_consecutive_steps(run):
         gradient = trial.tensor("gradient/Sequential_0.weight").value(step)
         rms = trial.statistics(step, kind="gradients").column("rms")[0]
         np.testing.assert_allclose(np.sqrt(np.mean(gradient**2)), rms, rtol=1e-5)
+        update = trial.tensor("update/Sequential_0.weight").value(step)
+        np.testing.assert_array_equal(update, (before[step + 1] - before[step]).numpy())
 
 
 def test_a_training_that_is_zoomed_into_is_the_same_to_the_last_bit(run):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 # Plain tensors, as most are: no subclass, and of a type that numpy has.
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PLAIN_DTYPES = frozenset(
     {
         *(torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.int16),
@@ -94,5 +94,5 @@ def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
 def is_plain(tensor: torch.Tensor) -> bool:
     """Return whether it is a tensor of no subclass, and of a type that numpy has."""
     return (
-        type(tensor) in _PLAIN and tensor.dtype in _PLAIN_DTYPES and tensor.layout is torch.strided
+        type(tensor) in PLAIN and tensor.dtype in _PLAIN_DTYPES and tensor.layout is torch.strided
     )

@@ -169,18 +169,20 @@ class AroundLayer(_OfHook):
         self.inputs = inputs
         self.outputs = outputs
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def __call__(self, module: nn.Module, args: Any, *rest: Any) -> None:
         if is_compiling() or is_tracing():
             return
         if self.hook.saves_now and not in_backward():
-            _after_layer(self, module, args, kwargs, output)
+            _after_layer(self, module, args, rest[0] if self.inputs else {}, rest[-1])
 
 
 @kept_out_of_graphs
 def _after_layer(
     around: AroundLayer, module: nn.Module, args: Any, kwargs: Any, output: Any
 ) -> None:
-    if getattr(module, "_is_replica", False):
+    if (
+        "_is_replica" in module.__dict__
+    ):  # which DataParallel sets; getattr would search the whole module
         around.hook.warn_once(
             f"{around.name} runs on several devices at once (DataParallel): inputs and outputs of its "
             "replicas are not saved"

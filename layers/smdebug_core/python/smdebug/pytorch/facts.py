@@ -135,12 +135,12 @@ def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
     if not length:
         return lambda: None
     with torch.no_grad():
-        places = places_on(rows.device, length, _MOST_COMPARED)
-        compared = rows.index_select(1, places) if length > _MOST_COMPARED else rows
+        compared = rows
+        if length > _MOST_COMPARED:
+            compared = rows.index_select(1, places_on(rows.device, length, _MOST_COMPARED))
         if rows.is_cpu:
-            values = compared.double().numpy()  # which is a copy
-            values = values.copy() if compared.dtype is torch.float64 else values
-            return lambda: _count_distinct(values)
+            kept = compared.clone() if compared is rows else compared
+            return lambda: _count_distinct(kept.double().numpy())
         # Rows that are equal have equal projections, to the last bit, as the same operations make them.
         projections = (compared.double() * _factors_on(rows.device, compared.shape[1])).sum(1)
     fetch = fetched(projections)

@@ -370,10 +370,11 @@ class Hook(FrameworkHook):
         # A forward without gradients is followed by none: what changes them is zero_grad().
         if not (self._by_hand or torch.is_grad_enabled()) or not self._sees_optimizers:
             return
+        wanted = self.recorder.wanted
         expected = [
             (name, parameter)
             for name, parameter in structure.gradients
-            if parameter.requires_grad and self.wants(name)
+            if parameter.requires_grad and wanted(name) is not None
         ]
         if expected:
             self.gradients.of(parameter for _, parameter in expected)
@@ -396,6 +397,15 @@ class Hook(FrameworkHook):
         """Record tensors, each under its name."""
         for name, tensor in self.recorder.observe_together(tensors):
             self.record(name, tensor)
+
+    def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any:
+        """Return copies of small tensors, end to end, for `record_changes`; None if some are not small."""
+        observer = self.recorder.capture.observer
+        return None if observer is None else observer.packed(names, values)
+
+    def record_changes(self, names: tuple[str, ...], values: Sequence[Any], before: Any) -> bool:
+        """Observe what has changed since the values were packed; return whether that could be done."""
+        return self.recorder.observe_group(names, values, before)
 
     def _kept(self, gradient: torch.Tensor) -> Any:
         """Return what the gradient is now, however it changes."""
@@ -433,8 +443,8 @@ class Hook(FrameworkHook):
     def record_outputs(self, name: str, values: Any) -> None:
         """Record the outputs of a layer: every tensor in them, however nested, as `<name>_output_<i>`."""
         if type(values) is torch.Tensor:  # as most are
-            if self.due:
-                self.record_numbered(f"{name}_output_", (values,))
+            if self.recorder.due:
+                self.recorder.record(self.numbered(f"{name}_output_"), values)
             return
         self._output_of = name
         super().record_outputs(name, values)

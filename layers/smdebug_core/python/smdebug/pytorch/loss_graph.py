@@ -87,10 +87,12 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
     terms: list[LossTerm] = []
     broadcast = None
     for node in _nodes(start):
-        criterion = _CRITERIA.get(node.name())
+        name = node.name()
+        criterion = _CRITERIA.get(name)
         if criterion is not None and len(terms) < MAX_TERMS:
             terms.append(_term(node, criterion))
-        if broadcast is None and (criterion is not None or node.name() == "SubBackward0"):
+        compares = name == "SubBackward0" or criterion not in (None, _CROSS_ENTROPY)
+        if broadcast is None and compares:
             broadcast = _broadcast(node) or _expanded(node)
     return LossGraph(tuple(terms), factor, broadcast)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from smdebug.pytorch.arrays import is_plain
+from smdebug.pytorch.arrays import PLAIN, is_plain
 from smdebug.pytorch.on_device import DeviceBatch, Ring
 from smdebug.pytorch.rows import measure
 from smdebug.saving.measuring import SMALL, InBatch, Measured, Measurer
@@ -22,12 +22,15 @@ _OF_NUMPY = frozenset(
     | {torch.int8, torch.uint8, torch.bool}
 )
 
+# One call for all tensors; not part of the public interface.
+_flatten = getattr(torch._C._nn, "flatten_dense_tensors", None)
+
 
 def _flattened(values: Sequence[torch.Tensor]) -> torch.Tensor:
     """The tensors end to end, in memory of their own."""
     if len(values) == 1:
         return values[0].detach().reshape(-1).clone()
-    return torch.cat([value.reshape(-1) for value in values])
+    return _flatten(values) if _flatten else torch.cat([value.reshape(-1) for value in values])
 
 
 class TorchMeasurer(Measurer):
@@ -56,10 +59,29 @@ class TorchMeasurer(Measurer):
             and is_plain(value)
         )
 
-    def measure_together(self, values: Sequence[torch.Tensor], *, digest: bool) -> InBatch:
+    def fit_again(self, values: Sequence[Any], shapes: Sequence[Any]) -> bool:
+        return all(
+            type(value) in PLAIN
+            and value.shape == shape
+            and value.dtype is torch.float32
+            and value.is_cpu
+            and value.layout is torch.strided
+            for value, shape in zip(values, shapes, strict=True)
+        )
+
+    def measure_fitting(self, value: torch.Tensor, *, digest: bool) -> InBatch:
+        copy: Any = value.detach().numpy().flatten()
+        return self._batch.add(copy, copy if digest else None)
+
+    def packed(self, values: Sequence[torch.Tensor]) -> Any:
         with torch.no_grad():
-            flat = _flattened(values).detach().numpy()
-        return self._batch.add_packed(flat, [value.numel() for value in values], digest=digest)
+            return _flattened(values).detach().numpy()
+
+    def measure_together(
+        self, values: Sequence[torch.Tensor], *, digest: bool, before: Any = None
+    ) -> InBatch:
+        sizes = [value.numel() for value in values]
+        return self._batch.add_packed(self.packed(values), sizes, digest=digest, before=before)
 
     def kept(self, number: Any) -> Any:
         if not isinstance(number, torch.Tensor):

@@ -43,6 +43,10 @@ class ObservedHook(Protocol):
     @property
     def last_step(self) -> StepClock | None: ...
     def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None: ...
+    def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any: ...
+    def record_changes(
+        self, names: tuple[str, ...], values: Sequence[Any], before: Any
+    ) -> bool: ...
     def carry(self, name: str, value: Any) -> None: ...
     def observe_inputs_of(self, layer: str) -> None: ...
     def note_update(self) -> None: ...
@@ -84,7 +88,7 @@ class TorchObserver:
         self._optimizers: WeakKeyDictionary[Any, _OptimizerState] = WeakKeyDictionary()
         self._met = 0
         self._states: list[_OptimizerState] = []
-        self._updates = Updates(hook.record_together)
+        self._updates = Updates(hook)
         self._spans_steps = False
         """Whether updates are measured from step to step, because no optimizer has the parameters."""
         self.accumulation = Accumulation()
@@ -278,13 +282,14 @@ class TorchObserver:
         if state.witness is None or state.witness() is None:
             state.witness = _witness(optimizer)
             state.was_clear = state.witness is None
-        if self._hook.saves_now:
+        if self._groups is None and self._hook.saves_now:
             self._note_optimizers()
 
     def _state_of(self, optimizer: Any) -> _OptimizerState:
         state = self._optimizers.get(optimizer)
         if state is None:  # it is met at its first step, for which all passes so far may have been
             state = self._optimizers[optimizer] = _OptimizerState(self._backwards, self._met)
+            self._groups = None
             self._met += 1
             self._states = list(self._optimizers.values())
         return state

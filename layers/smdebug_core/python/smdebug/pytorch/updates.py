@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import torch
 
 from smdebug.numbers.rows import SAMPLE_SIZE
+from smdebug.pytorch.arrays import PLAIN
 from smdebug.pytorch.rows import is_measurable, sampled
 
-Record = Callable[[list[tuple[str, torch.Tensor]]], None]
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _CAN_COPY = hasattr(torch, "_foreach_copy_")
 _TOGETHER = 4 << 20
 """Parameters of up to this many bytes are copied by one call for all. More of them fill the processor's cache
@@ -21,19 +21,34 @@ SHARE = 0.05
 updates are computed of the sampled values alone."""
 
 
-class Updates:
-    """Keeps parameters as they are before a step of their optimizer, and records the difference after it."""
+class RecordingHook(Protocol):
+    """What updates are recorded with."""
 
-    def __init__(self, record: Record):
+    def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None: ...
+    def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any: ...
+    def record_changes(
+        self, names: tuple[str, ...], values: Sequence[Any], before: Any
+    ) -> bool: ...
+
+
+class Updates:
+    """Keeps parameters as they are before a step of their optimizer, and records the difference after it.
+
+    Small parameters are packed before and after it, and subtracted behind the training.
+    """
+
+    def __init__(self, hook: RecordingHook):
         self.are_sampled = False
         """Whether updates are computed of samples, for want of memory."""
-        self._record = record
+        self._hook = hook
+        self._packed: Any = None
         self._kept: dict[str, torch.Tensor] = {}
         self._before: list[tuple[str, torch.Tensor]] = []
         self._copies: list[torch.Tensor] = []
         self._forms: list[tuple[object, ...]] = []
         """The forms of the parameters that are copied together; empty if each is copied by itself."""
-        self._update_names: list[str] = []
+        self._names: list[str] = []
+        self._update_names: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether a step has begun whose updates are to be recorded."""
@@ -42,30 +57,45 @@ class Updates:
     def before_step(self, parameters: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Keep these parameters, each with its name, as they are."""
         given = list(parameters)
+        values = [parameter for _, parameter in given]
+        if self._names == [name for name, _ in given]:
+            self._packed = self._hook.packed(self._update_names, values)
+            if self._packed is not None:
+                self._before = given
+                return
         with torch.no_grad():
             if self._are_as_before(given):
                 self._before = given
-                torch._foreach_copy_(self._copies, [parameter for _, parameter in given])
+                torch._foreach_copy_(self._copies, values)
                 return
             self._keep_all(given)
 
     def after_step(self) -> None:
         """Record what the step has changed."""
         before, self._before = self._before, []
+        packed, self._packed = self._packed, None
+        if packed is not None:
+            now = [parameter for _, parameter in before]
+            if self._hook.record_changes(self._update_names, now, packed):
+                return
         with torch.no_grad():
+            if packed is not None:
+                ends = torch.from_numpy(packed).split([copy.numel() for copy in self._copies])
+                for copy, values in zip(self._copies, ends, strict=True):
+                    copy.copy_(values.view(copy.shape))
             if self._are_as_before(before):
                 torch._foreach_neg_(self._copies)
                 torch._foreach_add_(self._copies, [parameter for _, parameter in before])
                 changes = list(zip(self._update_names, self._copies, strict=True))
             else:
                 changes = list(self._changes(before))
-        self._record(changes)
+        self._hook.record_together(changes)
 
     def forget(self) -> None:
         """Let go of all copies."""
         self._before.clear()
         self._kept.clear()
-        self._copies, self._forms = [], []
+        self._copies, self._forms, self._names, self._packed = [], [], [], None
 
     def _are_as_before(self, given: Sequence[tuple[str, torch.Tensor]]) -> bool:
         """Whether all are plain tensors of the forms that their copies have, in the same order."""
@@ -74,14 +104,14 @@ class Updates:
             bool(forms)
             and len(given) == len(forms)
             and all(
-                type(parameter) in _PLAIN
+                type(parameter) in PLAIN
                 and (name, parameter.shape, parameter.dtype, parameter.device) == form
                 for (name, parameter), form in zip(given, forms, strict=True)
             )
         )
 
     def _keep_all(self, given: Sequence[tuple[str, torch.Tensor]]) -> None:
-        self._copies, self._forms = [], []
+        self._copies, self._forms, self._names = [], [], []
         self._before = [
             (name, values)
             for name, parameter in given
@@ -91,12 +121,13 @@ class Updates:
         self.are_sampled = bytes_of_all > max(MIN_BYTES, SHARE * bytes_of_all)
         for name, values in self._before:
             self._keep(name, values)
-        is_plain = all(type(parameter) in _PLAIN for _, parameter in given)
+        is_plain = all(type(parameter) in PLAIN for _, parameter in given)
         fits = bytes_of_all <= _TOGETHER and not self.are_sampled
         if fits and is_plain and len(self._before) == len(given) and _CAN_COPY:
             self._copies = [self._kept[name] for name, _ in given]
             self._forms = [(name, *_form(values)) for name, values in self._before]
-            self._update_names = [f"update/{name}" for name, _ in given]
+            self._names = [name for name, _ in given]
+            self._update_names = tuple([f"update/{name}" for name in self._names])
 
     def _changes(
         self, before: Iterable[tuple[str, torch.Tensor]]

@@ -201,14 +201,18 @@ class CallbackHook(BaseHook):
 
     def record_numbered(self, prefix: str, tensors: Iterable[Any]) -> None:
         """Record tensors as `<prefix>0`, `<prefix>1` and so on, after those recorded at this step."""
-        step = self.last_step
+        for tensor in tensors:
+            self.record(self.numbered(prefix), tensor)
+
+    def numbered(self, prefix: str) -> str:
+        """Return `<prefix>0`, or with the number after those that were used at this step."""
+        step = self.recorder.last_step
         if self._uses_of is not step:  # another step: numbers start again
             self._uses_of = step
             self._uses.clear()
-        for tensor in tensors:
-            number = self._uses.get(prefix, 0)
-            self._uses[prefix] = number + 1
-            self.record(f"{prefix}{number}", tensor)
+        number = self._uses.get(prefix, 0)
+        self._uses[prefix] = number + 1
+        return f"{prefix}{number}"
 
 
 class FrameworkHook(CallbackHook):

@@ -90,12 +90,18 @@ class _Packed(NamedTuple):
 
     array: Array
     sizes: Sequence[int]
+    before: Array | None = None
+    """What is subtracted, behind the training."""
 
     def arrays(self) -> Iterator[Array]:
+        array = self.array
+        if self.before is not None:
+            with np.errstate(all="ignore"):  # what is not finite is counted
+                array = array - self.before
         end = 0
         for size in self.sizes:
             begin, end = end, end + size
-            yield self.array[begin:end]
+            yield array[begin:end]
 
 
 class Batch:
@@ -117,9 +123,14 @@ class Batch:
         self._arrays.append(array)
         return InBatch(self, place, digest_place)
 
-    def add_packed(self, array: Array, sizes: Sequence[int], *, digest: bool) -> InBatch:
-        """Measure arrays of these sizes, which lie end to end in one, later."""
-        packed, count = _Packed(array, sizes), len(sizes)
+    def add_packed(
+        self, array: Array, sizes: Sequence[int], *, digest: bool, before: Array | None = None
+    ) -> InBatch:
+        """Measure arrays of these sizes, which lie end to end in one, later.
+
+        If there is an array of what they were before, what is measured is the difference.
+        """
+        packed, count = _Packed(array, sizes, before), len(sizes)
         place, digest_place = self._count, None
         if digest:
             digest_place = self._digest_count
@@ -165,8 +176,25 @@ class Measurer:
         """Return whether `measure_together` takes that value."""
         return False
 
-    def measure_together(self, values: Sequence[Any], *, digest: bool) -> InBatch:
-        """Measure values that fit as they are now, which is cheaper than to measure each."""
+    def fit_again(self, values: Sequence[Any], shapes: Sequence[Any]) -> bool:
+        """Return whether the values still fit, and have the shapes that they had when they did."""
+        return False
+
+    def measure_fitting(self, value: Any, *, digest: bool) -> InBatch:
+        """Measure a value that fits as it is now."""
+        raise NotImplementedError
+
+    def packed(self, values: Sequence[Any]) -> Array:
+        """Return copies of values that fit, end to end."""
+        raise NotImplementedError
+
+    def measure_together(
+        self, values: Sequence[Any], *, digest: bool, before: Array | None = None
+    ) -> InBatch:
+        """Measure values that fit as they are now, which is cheaper than to measure each.
+
+        If `packed` has returned what they were before, what is measured is the difference.
+        """
         raise NotImplementedError
 
     def kept(self, number: Any) -> Any:

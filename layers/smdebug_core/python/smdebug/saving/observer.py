@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from smdebug.files.observations import ObservedTensor
 from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.default_plan import DIGESTED, kind_of
-from smdebug.saving.observing import Handed, StepObservations
+from smdebug.saving.observing import StepObservations, StepTaken
 from smdebug.saving.save_plan import GROUPS_REMEMBERED, NAMES_REMEMBERED
 from smdebug.saving.step_clock import StepClock
 
@@ -28,6 +28,8 @@ class _Known(NamedTuple):
     is_number: bool
     shape: Any
     dtype: Any
+    places: tuple[int] | None = None
+    """Its place among those of its kind, once it was measured."""
 
     def is_of(self, value: Any) -> bool:
         """Return whether a value of that name still has this form."""
@@ -49,13 +51,10 @@ class _Group(NamedTuple):
     members: list[_Known]
     known: dict[str, _Known]
 
-    def is_of(self, tensors: Sequence[tuple[str, Any]]) -> bool:
-        """Return whether values of these names still have these shapes, and are known as they were."""
-        known = self.known
-        return all(
-            value.shape == shape and known.get(name) is member
-            for (name, value), shape, member in zip(tensors, self.shapes, self.members, strict=True)
-        )
+    def is_known(self, names: Sequence[str]) -> bool:
+        """Return whether tensors of these names are known as they were."""
+        get = self.known.get
+        return all(get(name) is member for name, member in zip(names, self.members, strict=True))
 
 
 class Observer:
@@ -98,7 +97,10 @@ class Observer:
         measured = self._adapter.measure(value, self._measurer, digest=known.digested)
         if measured is None:
             return False
-        self.observations.observe(known.kind, known.tensor, measured)
+        place = self.observations.place_of(known.kind, known.tensor)
+        if place is not None:
+            self._known[name] = known = known._replace(places=(place,))
+            self.observations.observe_rows(known.kind, (place,), measured)
         return True
 
     def observe_again(self, name: str, value: Any) -> bool:
@@ -109,34 +111,54 @@ class Observer:
         known = self._known.get(name)
         if known is None or known.is_number or not known.is_of(value):
             return False
-        return self.observe(name, value)
+        if known.places is None or not self._measurer.fits(value):
+            return self.observe(name, value)
+        measured = self._measurer.measure_fitting(value, digest=known.digested)
+        self.observations.observe_rows(known.kind, known.places, measured)
+        return True
 
-    def observe_group(self, names: tuple[str, ...], tensors: Sequence[tuple[str, Any]]) -> bool:
+    def observe_group(
+        self, names: tuple[str, ...], values: Sequence[Any], before: Any = None
+    ) -> bool:
         """Observe tensors of which all fit, together; return whether they do.
 
-        What is known of a group that comes again, as parameters do, is looked up once for all.
+        What is known of a group that comes again, as parameters do, is looked up once for all. If `packed`
+        has returned what the tensors were before, the change since then is observed.
         """
-        values = [value for _, value in tensors]
-        if not values or not all(map(self._measurer.fits, values)):
+        group = self._known_group(names, values)
+        if group is None:
             return False
-        group = self._groups.get(names)
-        if group is None or group.known is not self._known or not group.is_of(tensors):
-            group = self._group_of(tensors)
-            if group is None:
-                return False
-            if len(self._groups) >= GROUPS_REMEMBERED:
-                self._groups.clear()
-            self._groups[names] = group
-        measured = self._measurer.measure_together(values, digest=group.digested)
+        measured = self._measurer.measure_together(values, digest=group.digested, before=before)
         self.observations.observe_rows(group.kind, group.places, measured)
         return True
 
-    def _group_of(self, tensors: Sequence[tuple[str, Any]]) -> _Group | None:
+    def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any:
+        """Return copies of the values of a group, end to end, to be its `before`; None if there is none."""
+        if self._known_group(names, values) is None:
+            return None
+        return self._measurer.packed(values)
+
+    def _known_group(self, names: tuple[str, ...], values: Sequence[Any]) -> _Group | None:
+        group = self._groups.get(names)
+        if (
+            group is None
+            or not self._measurer.fit_again(values, group.shapes)
+            or not group.is_known(names)
+        ):
+            if not values or not all(map(self._measurer.fits, values)):
+                return None
+            group = self._group_of(names, values)
+            if group is not None:
+                if len(self._groups) >= GROUPS_REMEMBERED:
+                    self._groups.clear()
+                self._groups[names] = group
+        return group
+
+    def _group_of(self, names: Sequence[str], values: Sequence[Any]) -> _Group | None:
         """What the tensors have in common; None if they differ in more than their forms."""
-        known = [self._known.get(name) for name, _ in tensors]
+        known = [self._known.get(name) for name in names]
         if not known or any(
-            each is None or not each.is_of(value)
-            for each, (_, value) in zip(known, tensors, strict=True)
+            each is None or not each.is_of(value) for each, value in zip(known, values, strict=True)
         ):
             return None
         members = [each for each in known if each is not None]
@@ -177,8 +199,8 @@ class Observer:
             self.observations.observe_rows(kind, places, measured)
         return others
 
-    def hand_over(self, clock: StepClock) -> Iterator[Handed]:
-        """Return the tensors of a step, each with what computes it; what was gathered begins anew."""
+    def hand_over(self, clock: StepClock) -> StepTaken:
+        """Return what was gathered of a step, which is made into tensors later; gathering begins anew."""
         self.is_carrying_for_long = False
         self._carried_until = time.monotonic() + CARRIED_SECONDS
         self._measurer.end_step()

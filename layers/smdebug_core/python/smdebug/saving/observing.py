@@ -61,6 +61,13 @@ class Handed(NamedTuple):
     """Set for a matrix of digests."""
 
 
+class _Names(NamedTuple):
+    """The names of the rows of a matrix: the first of a list that only grows."""
+
+    known: list[str]
+    number: int
+
+
 class _Rows(NamedTuple):
     """Rows of a matrix, each with its place, that were measured together."""
 
@@ -74,6 +81,8 @@ class _Kind:
 
     tensors: dict[str, ObservedTensor] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    """The names in the order of their places. It only grows, so that another thread may read it."""
 
 
 class StepObservations:
@@ -158,35 +167,23 @@ class StepObservations:
             known = self._kinds[kind] = _Kind()
         return self._place(known, tensor)
 
-    def hand_over(self, step: int) -> Iterator[Handed]:
-        """The step's tensors, each with what computes it; what was gathered begins anew."""
+    def hand_over(self, step: int) -> StepTaken:
+        """Return what was gathered of the step, which is made into tensors later; gathering begins anew."""
         series, observed, facts = self._carried, self._rows, self._facts
         system, self.system = self.system, None
         self._carried, self._rows, self._facts = {}, {}, {}
         self.series_names.update(series)
-        for name, values in series.items():
-            yield Handed(f"{SERIES}{name}", partial(_series, values))
-        if not observed and not facts:
-            return
-        if system is not None:
-            facts = {**facts, SYSTEM: system}
-        if self._layout_step is None:
-            self._layout_step = step
-            layout = self._layout()
-            yield Handed(LAYOUT, layout.to_array)
-        yield Handed(FACTS, partial(_facts, {**facts, "layout": self._layout_step}))
-        heights = {kind: len(self._kinds[kind].places) for kind in observed}
-        matrices = _Matrices(observed, heights)
-        for kind in observed:
-            if not self._digests_only:
-                yield Handed(f"{STATISTICS}{kind}", partial(matrices.statistics, kind))
-            if matrices.has_digests(kind):
-                digested = Digested(kind, tuple(self._kinds[kind].places))
-                yield Handed(f"{DIGESTS}{kind}", partial(matrices.digests, kind), digested)
-        if self._digests_only:
-            return
-        for kind in observed:  # last, because readers of statistics do not need them
-            yield Handed(f"{SAMPLES}{kind}", partial(matrices.samples, kind))
+        layout = None
+        if observed or facts:
+            if system is not None:
+                facts[SYSTEM] = system
+            if self._layout_step is None:
+                self._layout_step = step
+                layout = self._layout()
+            facts["layout"] = self._layout_step
+        rows = {kind: self._kinds[kind].names for kind in observed}
+        names = {kind: _Names(known, len(known)) for kind, known in rows.items()}
+        return StepTaken(series, observed, facts, layout, names, self._digests_only)
 
     def _layout(self) -> Layout:
         tensors = {kind: tuple(known.tensors.values()) for kind, known in self._kinds.items()}
@@ -199,11 +196,49 @@ class StepObservations:
                 self.left_out += 1
                 return None
             place = known.places[tensor.name] = len(known.places)
+            known.names.append(tensor.name)
         before = known.tensors.get(tensor.name)
         if before is not tensor and before != tensor:
             known.tensors[tensor.name] = tensor
             self._layout_step = None
         return place
+
+
+class StepTaken(NamedTuple):
+    """What was gathered of one step."""
+
+    series: Mapping[str, Sequence[tuple[int, int, int, Any]]]
+    rows: Mapping[str, Sequence[_Rows]]
+    facts: dict[str, Any]
+    layout: Layout | None
+    """Set if names have changed, or what lasts."""
+    names: Mapping[str, _Names]
+    digests_only: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.series or self.rows or self.facts)
+
+    def tensors(self) -> Iterator[Handed]:
+        """Yield the step's tensors, each with what computes it."""
+        for name, values in self.series.items():
+            yield Handed(f"{SERIES}{name}", partial(_series, values))
+        if self.layout is not None:
+            yield Handed(LAYOUT, self.layout.to_array)
+        if self.facts:
+            yield Handed(FACTS, partial(_facts, self.facts))
+        matrices = _Matrices(self.rows, {kind: names.number for kind, names in self.names.items()})
+        for kind, (known, number) in self.names.items():
+            if not self.digests_only:
+                yield Handed(f"{STATISTICS}{kind}", partial(matrices.statistics, kind))
+            if matrices.has_digests(kind):
+                digested = Digested(kind, tuple(known[:number]))
+                yield Handed(f"{DIGESTS}{kind}", partial(matrices.digests, kind), digested)
+        if self.digests_only:
+            return
+        for kind in self.rows:  # last, because readers of statistics do not need them
+            yield Handed(f"{SAMPLES}{kind}", partial(matrices.samples, kind))
 
 
 class _Matrices:

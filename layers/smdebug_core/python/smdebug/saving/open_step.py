@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from smdebug.files.framing import Checksum
 from smdebug.files.replicas import ROOTS, root_digest
 from smdebug.numbers.reductions import compute_reductions, get_reduction_tensor_name
 from smdebug.saving.copies import CopyMemory
-from smdebug.saving.observing import Digested
+from smdebug.saving.observing import Handed
 from smdebug.saving.save_plan import Wanted
 from smdebug.saving.step_clock import StepClock
 from smdebug.saving.step_recording import StepJob, StepRecording
@@ -97,22 +98,25 @@ class OpenStep(StepRecording):
         if self._board is not None:
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
 
-    def write_later(
-        self, name: str, make: Callable[[], np.ndarray[Any, Any]], digested: Digested | None = None
-    ) -> None:
-        """Write an array that is computed behind the training. One that cannot be is left out.
+    def write_later(self, tensors: Callable[[], Iterable[Handed]]) -> None:
+        """Write arrays that are computed behind the training. One that cannot be is left out.
 
-        The index file holds the root of a matrix of digests.
+        The index file holds the roots of matrices of digests.
         """
         now = time.time()
 
-        def compute_and_write(writer: StepWriter) -> None:
-            array = make()
-            writer.write_tensor(name, array, now)
-            if digested is not None:
-                self._roots[digested.kind] = root_digest(digested.names, array.tolist())
+        def compute_and_write(handed: Handed, writer: StepWriter) -> None:
+            array = handed.make()
+            writer.write_tensor(handed.name, array, now)
+            if handed.digested is not None:
+                kind, names = handed.digested
+                self._roots[kind] = root_digest(names, array.tolist())
 
-        self._calls.append(compute_and_write)
+        def come_next(writer: StepWriter) -> None:
+            calls = [partial(compute_and_write, handed) for handed in tensors()]
+            self._calls.extendleft(reversed(calls))
+
+        self._calls.append(come_next)
         self.has_records = True
 
     def write_tensor(self, *args: Any, **kwargs: Any) -> None:

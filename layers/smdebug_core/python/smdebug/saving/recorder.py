@@ -242,13 +242,10 @@ class Recorder:
         observer, due = self.capture.observer, self.due
         if observer is None or not due or self.run is None:
             return tensors
-        plan = self.run.plan
-        if isinstance(plan, DefaultPlan):
-            names = tuple([name for name, _ in tensors])
-            if plan.observes_all(names, due) and observer.observe_group(names, tensors):
-                self.open_step()
-                return ()
-        wanted = plan.wanted
+        names = tuple([name for name, _ in tensors])
+        if self.observe_group(names, [value for _, value in tensors]):
+            return ()
+        wanted = self.run.plan.wanted
         observed = [pair for pair in tensors if wanted(pair[0], due) is OBSERVED]
         if not observed:
             return tensors
@@ -257,6 +254,24 @@ class Recorder:
         if len(observed) < len(tensors):
             others += [pair for pair in tensors if wanted(pair[0], due) is not OBSERVED]
         return others
+
+    def observe_group(
+        self, names: tuple[str, ...], values: Sequence[Any], before: Any = None
+    ) -> bool:
+        """Observe tensors of one kind, or what has changed since the observer packed them; return whether it
+        could, which takes that all of them are small and were observed before."""
+        observer, due, run = self.capture.observer, self.due, self.run
+        if (
+            observer is None
+            or not due
+            or run is None
+            or not isinstance(run.plan, DefaultPlan)
+            or not run.plan.observes_all(names, due)
+            or not observer.observe_group(names, values, before)
+        ):
+            return False
+        self.open_step()
+        return True
 
     def save(
         self, name: str, array: Array, timestamp: float | None = None, *, is_scalar: bool = False
@@ -362,11 +377,14 @@ class Recorder:
             return
         if self.open is None and not (also_alone and observer.carries_series):
             return
-        for handed in observer.hand_over(step):
-            if self._is_handed_over():
-                self._late_tensors().add(handed.name, handed.make(), None)
-            else:
-                self.open_step().write_later(*handed)
+        taken = observer.hand_over(step)
+        if taken.is_empty:
+            return
+        if self._is_handed_over():
+            for name, make, _ in taken.tensors():
+                self._late_tensors().add(name, make(), None)
+        else:
+            self.open_step().write_later(taken.tensors)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything saved is written or lost; return False if `timeout` seconds were too few."""

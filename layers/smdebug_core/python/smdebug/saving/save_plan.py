@@ -11,6 +11,7 @@ sets occur, so what a set wants together is worked out once.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
@@ -74,10 +75,11 @@ class _Schedule(NamedTuple):
 class ModePlan:
     """The collections that are due at each step of one mode."""
 
-    __slots__ = ("_schedules",)
+    __slots__ = ("_ordered", "_schedules")
 
     def __init__(self, schedules: Iterable[_Schedule]):
         self._schedules = tuple(schedules)
+        self._ordered = tuple(sorted({step for known in self._schedules for step in known.steps}))
 
     def due(self, mode_step: int) -> Members:
         """Return the collections to save at this step of the mode."""
@@ -98,13 +100,13 @@ class ModePlan:
     def idle_after(self, mode_step: int) -> int:
         """Return how many steps of the mode follow this one before something is due again."""
         coming = mode_step + 1
-        due = [_FOREVER]
-        for interval, start, end, steps, _ in self._schedules:
+        place = bisect_left(self._ordered, coming)
+        due = self._ordered[place] if place < len(self._ordered) else _FOREVER
+        for interval, start, end, _, _ in self._schedules:
             regular = -(-max(coming, start) // interval) * interval
-            if end is None or regular < end:
-                due.append(regular)
-            due += [step for step in steps if step >= coming]
-        return min(due) - coming
+            if regular < due and (end is None or regular < end):
+                due = regular
+        return due - coming
 
 
 class SavePlan:

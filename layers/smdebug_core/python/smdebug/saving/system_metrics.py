@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from smdebug.saving.gpu_metrics import gpus
@@ -50,7 +50,7 @@ class SystemMetrics:
 
     def sample(self) -> Callable[[], dict[str, Any]]:
         """Return what completes the metrics behind the training; measuring begins anew."""
-        now, cpu = self._clock(), _cpu_seconds()
+        now, cpu = self._clock(), process_time()
         metrics: dict[str, Any] = {}
         if self._since is not None and self._steps and now > self._since:
             taken = now - self._since
@@ -114,11 +114,6 @@ def machine_memory_percent() -> float | None:
     except (OSError, ValueError, KeyError, IndexError):
         return None
     return 100 * (total - available) / total if total > 0 else None
-
-
-def _cpu_seconds() -> float:
-    times = os.times()
-    return times.user + times.system
 
 
 def _rounded(value: float) -> float:
