@@ -6,6 +6,7 @@ every destination of a configuration, so a queue that is gone would make each la
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -64,8 +65,10 @@ def main() -> None:
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m infra.take_over BUCKET")
     bucket = sys.argv[1].removeprefix("s3://").rstrip("/")
+    # boto3 does not know AWS_REGION, which the CDK and the AWS CLI do.
+    session: Any = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
     try:
-        gone = take_over(bucket, boto3.client("s3"), boto3.client("sqs"))
+        gone = take_over(bucket, session.client("s3"), session.client("sqs"))
     except CannotTakeOver as error:
         sys.exit(str(error))
     for arn in gone:

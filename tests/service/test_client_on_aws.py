@@ -26,7 +26,13 @@ from smdebug.exceptions import (
     StorageUnavailable,
 )
 from smdebug.service import connect
-from smdebug.service.aws import Logs, filter_pattern, find_deployment, output_of
+from smdebug.service.aws import (
+    Logs,
+    default_clients,
+    filter_pattern,
+    find_deployment,
+    output_of,
+)
 from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, failing, rule
 
 TABLE = {
@@ -310,6 +316,17 @@ def test_missing_credentials_are_reported_with_a_remedy(monkeypatch, tmp_path):
     session = boto3.Session(region_name="eu-west-1")
     with pytest.raises(AccessDenied, match="aws configure"):
         connect(client=session.client)
+
+
+def test_the_remedy_for_a_missing_region_helps(monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    default_clients.cache_clear()
+    try:
+        assert default_clients()("cloudformation").meta.region_name == "eu-central-1"
+    finally:
+        default_clients.cache_clear()
 
 
 def test_a_missing_region_is_reported_with_a_remedy(monkeypatch, tmp_path):

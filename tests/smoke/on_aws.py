@@ -141,6 +141,7 @@ def main() -> None:
     region = os.environ.get("AWS_REGION") or boto3.session.Session().region_name
     if not region:
         sys.exit("No region is set: export AWS_REGION, such as us-east-1.")
+    os.environ["AWS_REGION"] = region  # for everything that follows, the CDK too
     boto3.setup_default_session(region_name=region)
     if problem := not_ready(arguments.cdk, arguments.stack):
         sys.exit(problem)

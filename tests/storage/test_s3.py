@@ -167,6 +167,14 @@ def test_the_endpoint_of_the_environment_is_honoured(s3, monkeypatch):
     assert open_storage("s3://bucket/run")._client.meta.endpoint_url == "http://localhost:1"
 
 
+def test_the_region_of_the_environment_is_that_of_the_other_tools_of_aws(s3, monkeypatch):
+    """boto3 alone knows AWS_DEFAULT_REGION only."""
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert open_storage("s3://bucket/run")._client.meta.region_name == "eu-central-1"
+    monkeypatch.setenv("AWS_REGION", "")
+    assert open_storage("s3://bucket/run")._client.meta.region_name == "us-east-1"
+
+
 @pytest.mark.parametrize("prefix", ["../x", "a/./b", "\0", "\ud800"])
 def test_a_prefix_that_is_not_a_plain_path_is_refused(prefix):
     with pytest.raises(SMDebugValueError, match="prefix of a run"):

@@ -208,10 +208,12 @@ def default_clients() -> Clients:
         raise SMDebugCustomerError(
             "Asking a deployed debugger needs boto3: pip install 'smdebug-serverless[aws]'"
         ) from error
+    from smdebug.storage.s3 import region
+
     patient = Config(
         retries={"mode": "standard", "max_attempts": 6}, connect_timeout=10, read_timeout=60
     )
-    session: Any = Session()
+    session: Any = Session(region_name=region())
 
     def client(service: str) -> Any:
         with aws_errors(f"AWS ({service})", f"{service}:*"):

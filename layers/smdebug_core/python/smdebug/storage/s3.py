@@ -212,6 +212,11 @@ class S3Storage:
         return response
 
 
+def region() -> str | None:
+    """Return `AWS_REGION`, which other AWS tools know and boto3 does not; None leaves it to boto3."""
+    return os.environ.get("AWS_REGION") or None
+
+
 def _make_client(given: Any) -> Any:
     try:
         from boto3.session import Session
@@ -230,7 +235,7 @@ def _make_client(given: Any) -> Any:
     with translated("s3", "read"):
         # A new session: two threads must not use the default one at once.
         if given is None:
-            return Session().client("s3", config=config)
+            return Session(region_name=region()).client("s3", config=config)
         return Session().client(
             "s3",
             endpoint_url=given.endpoint_url,
