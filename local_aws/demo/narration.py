@@ -19,6 +19,7 @@ from smdebug.diagnosis import Issue, as_text
 
 TIMEOUT = 80.0  # seconds, for everything after the start of the trainings
 FOUND = "Rule Evaluation Condition Met"
+TEXTS_BEGIN = 14  # the column of the texts of a diagnosis
 TIMES = ("indexed", "evaluated", "published")
 INTRODUCTION = f"""
 smdebug: find out what is going wrong in a training while it runs
@@ -213,11 +214,14 @@ def diagnosis_lines(run: Run, screen: Screen) -> list[str]:
     for detail in run.shown_findings.values():
         issue = Issue.from_dict(detail.get("diagnosis") or {})
         if issue.what:
-            found.setdefault(issue.cause or issue.what, as_text(issue))
-    lines: list[str] = []
+            width = shutil.get_terminal_size().columns - TEXTS_BEGIN
+            lines = as_text(issue, width=width)
+            lines = [line.replace(" smdebug rules ", f" {_command()} rules ") for line in lines]
+            found.setdefault(issue.cause or issue.what, lines)
+    shown: list[str] = []
     for first, *rest in found.values():
-        lines += ["", screen.red(f"✗ {first}"), *rest]
-    return [*lines, ""] if lines else []
+        shown += ["", screen.red(f"✗ {first}"), *rest]
+    return [*shown, ""] if shown else []
 
 
 def rules_passed(statuses: Sequence[Any]) -> str:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import smdebug
-from smdebug.cli import commands, output, progress
+from smdebug.cli import commands, diagnosis_output, output, progress
 from smdebug.cli.output import print_table
 from smdebug.cli.progress import Progress
+from smdebug.diagnosis import Issue
 from smdebug.plain_text import escaped
+from smdebug.rules.rule_sets import documentation_of
 from tests.cli.processes import in_a_shell
 
 
@@ -221,10 +223,30 @@ def test_waiting_is_reported_to_terminals_alone(capsys, monkeypatch):
 
 def test_curves_take_the_room_that_is_left(capsys, monkeypatch):
     def widths(columns):
-        monkeypatch.setattr(output, "_terminal_width", lambda: columns)
+        monkeypatch.setattr(output, "terminal_width", lambda: columns)
         output.print_curves(("loss", "last", "curve"), [(("a" * 30, 1.5), list(range(900)))])
         return [len(line) for line in capsys.readouterr().out.splitlines()]
 
     assert widths(60)[1] == 60
     assert widths(200)[1] == 30 + 2 + 4 + 2 + 40
     assert max(widths(40)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"), [(80, "smdebug rules NonFiniteValues"), (120, "rules.md#nonfinitevalues")]
+)
+def test_an_address_that_a_terminal_would_cut_becomes_a_command(columns, shown, monkeypatch):
+    monkeypatch.setattr(diagnosis_output, "terminal_width", lambda: columns)
+    issue = Issue(
+        cause="exploding",
+        what="The loss is NaN",
+        since=3,
+        last=3,
+        where=("loss",),
+        workers=(),
+        why=(),
+        advice=(),
+        rules=("NonFiniteValues",),
+        docs=documentation_of("NonFiniteValues"),
+    )
+    assert diagnosis_output.issue_lines(issue)[-1].endswith(shown)

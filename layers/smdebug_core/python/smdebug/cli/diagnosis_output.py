@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from smdebug.cli.colours import bad, faint, good, strong
-from smdebug.cli.output import print_line, wrapped
+from smdebug.cli.output import print_line, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from smdebug.diagnosis import Issue
@@ -31,7 +31,8 @@ def issue_lines(issue: Issue, *, run: str = "") -> list[str]:
 
     lines = [bad("✗ ") + (f"{run}: " if run else "") + strong(headline(issue))]
     lines += wrapped(sentence(issue.what), indent=_INDENT)
-    for label, texts in parts(issue):
+    width = terminal_width()
+    for label, texts in parts(issue, None if width is None else width - _INDENT - _LABEL):
         for at, text in enumerate(texts):
             first, *rest = wrapped(text, indent=_INDENT + _LABEL)
             shown = faint(f"{label if at == 0 else '':<{_LABEL}}")

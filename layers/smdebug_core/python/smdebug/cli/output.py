@@ -107,7 +107,7 @@ def print_table(
     left_out = 0 if limit is None else max(0, len(shown) - limit)
     shown = shown[: len(shown) - left_out]
     heads = [cell_text(name) for name in columns]
-    head, lines = lay_out(heads, shown, _terminal_width(), mark=_printable("…"))
+    head, lines = lay_out(heads, shown, terminal_width(), mark=_printable("…"))
     if head is not None:
         print_line(faint(head))
     for line in lines:
@@ -125,13 +125,13 @@ def print_curves(
     shown = [[cell_text(value) for value in cells] for cells, _ in rows]
     heads = [cell_text(name) for name in columns[:-1]]
     widths = [max(map(width_of, column)) for column in zip(heads, *shown, strict=True)]
-    room = (_terminal_width() or _WIDEST) - sum(width + len(GAP) for width in widths)
+    room = (terminal_width() or _WIDEST) - sum(width + len(GAP) for width in widths)
     width = max(_MIN_CURVE, min(_MAX_CURVE, room))
     curves = [sparkline(values, width) for _, values in rows]
     print_table(columns, [[*cells, curve] for cells, curve in zip(shown, curves, strict=True)])
 
 
-def _terminal_width() -> int | None:
+def terminal_width() -> int | None:
     """Return the width of the terminal; None if stdout is not a terminal, or closed."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None

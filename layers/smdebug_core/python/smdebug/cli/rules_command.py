@@ -41,6 +41,8 @@ def command(name: str | None, as_json: bool) -> None:
         print_line()
         print_line(faint("smdebug rules NAME lists the parameters of a rule."))
         return
+    from smdebug.rules.rule_sets import documentation_of
+
     rule = find_rule(name)
     if as_json:
         print_json(_entry(rule))
@@ -63,6 +65,8 @@ def command(name: str | None, as_json: bool) -> None:
         print_heading(f"What to try{f': {cause}' if cause and len(loaded.advice) > 1 else ''}")
         for text in texts:
             print_line(f"  {text}")
+    print_heading("More")
+    print_line(f"  {documentation_of(rule.name)}")
     print_heading("Examples")
     print_line(f"  smdebug evaluate ./my-run --rule {rule.name}{_example(rule)}")
 

@@ -37,26 +37,36 @@ def title_of(problem: Issue | Symptom) -> str:
     return text[:1].upper() + text[1:]
 
 
-def parts(issue: Issue) -> list[Part]:
-    """Return where, why, symptoms, what to try and where to read more; empty ones are left out."""
+def parts(issue: Issue, width: int | None = None) -> list[Part]:
+    """Return where, why, symptoms, what to try and where to read more; empty ones are left out.
+
+    If the address of the page does not fit into `width` columns, the command that shows as much replaces it.
+    """
     found = (
         Part("Where", _joined(named(issue.where), _workers(issue.workers))),
         Part("Why", (sentence("; ".join(issue.why)),) if issue.why else ()),
         Part("Symptoms", _symptoms(issue.symptoms)),
         Part("Try", issue.advice),
         Part("Rule", (", ".join(issue.rules),) if issue.cause else ()),
-        Part("More", (issue.docs,) if issue.docs else ()),
+        Part("More", (_more(issue, width),) if issue.docs else ()),
     )
     return [part for part in found if part.texts]
 
 
-def as_text(issue: Issue, *, indent: str = _INDENT) -> list[str]:
-    """Return the issue as lines of text, the headline first."""
+def as_text(issue: Issue, *, indent: str = _INDENT, width: int | None = None) -> list[str]:
+    """Return the issue as lines of text, the headline first; `width` is that of the column of texts."""
     lines = [headline(issue), indent + sentence(issue.what)]
-    for label, texts in parts(issue):
+    for label, texts in parts(issue, width):
         for at, text in enumerate(texts):
             lines.append(f"{indent}{label if at == 0 else '':<9} {text}")
     return lines
+
+
+def _more(issue: Issue, width: int | None) -> str:
+    if width is None or len(issue.docs) <= width:
+        return issue.docs
+    anchor = issue.docs.rpartition("#")[2]
+    return f"smdebug rules {next((rule for rule in issue.rules if rule.lower() == anchor), anchor)}"
 
 
 def symptom_in_words(symptom: Symptom) -> str:

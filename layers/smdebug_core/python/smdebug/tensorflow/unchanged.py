@@ -21,7 +21,7 @@ def stop() -> None:
 
 
 def restart() -> None:
-    """Take what is trained from now on for a new training, with a hook of its own."""
+    """Treat what is trained from now on as another training, with its own hook."""
     for forget in _restarts:
         forget()
 
