@@ -61,6 +61,7 @@ def every_step_lines(
     run = data.long_run(folder, size)
     peer = peer_paints(folder, peer_size, tensorboard)
     name = f"{size.saved:,} of {size.steps:,} steps saved"
+    seconds_to_read(run)  # so that nothing below waits for the disk
     once = seconds_to_read(run)
     with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as cache:
         with Smdebug([run], Path(cache)) as server, pages.blank_tab(server.origin) as tab:

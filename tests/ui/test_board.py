@@ -9,7 +9,9 @@ from smdebug.runs.watched_places import runs_in
 from smdebug.storage import open_storage
 from smdebug.ui.board import Board
 from smdebug.ui.cache import Cache
+from smdebug.ui.keeping import kept_of
 from smdebug.ui.local_runs import runs_below
+from smdebug.ui.reading import RunReader
 from tests.ui.written_runs import WrittenRun
 
 
@@ -150,3 +152,41 @@ def test_the_list_shows_what_a_run_was_started_with(tmp_path):
     assert found["a"].configuration["tags"] == "first"
     assert found["b"].configuration == {}  # a damaged file costs no row
     assert found["b"].steps == 1
+
+
+def test_charts_are_remembered_before_the_rules_have_reached_their_end(tmp_path, monkeypatch):
+    cache = Cache(tmp_path / "cache")
+    WrittenRun(tmp_path / "runs" / "a").write(40, end=True)
+    monkeypatch.setattr(RunReader, "_check_steps", lambda reader, until: None)
+    board = Board([str(tmp_path / "runs")], cache=cache)
+    listed(board)
+    (row,) = board.rows
+    while not board.reader(row.id).is_read:
+        board.work([row.id])
+    kept = kept_of(cache, row.path)
+    assert (kept.read_through, kept.checked, kept.is_complete) == (39, 0, False)
+    monkeypatch.undo()
+
+    again = Board([str(tmp_path / "runs")], cache=cache)
+    listed(again)
+    reader = again.reader(row.id)
+    assert reader.steps_read == 40  # at once
+    while again.work([row.id]) == 0:
+        pass
+    assert reader.steps_checked == 40
+    assert kept_of(cache, row.path).is_complete
+
+
+def test_a_remembered_run_is_opened_for_the_values_of_its_steps(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    WrittenRun(tmp_path / "runs" / "a").write(10, end=True)
+    for _ in range(2):
+        board = Board([str(tmp_path / "runs")], cache=cache)
+        listed(board)
+        (row,) = board.rows
+        while board.work([row.id]) == 0:
+            pass
+        reader = board.reader(row.id)
+        assert reader.is_complete
+        assert reader.trial.steps() == list(range(10))
+    assert reader.following is None  # the second time, its verdict was remembered

@@ -7,11 +7,14 @@ from collections import Counter
 import pytest
 from botocore.exceptions import ClientError
 
+from smdebug.runs.opening import open_run
 from smdebug.storage import open_storage
 from smdebug.storage.s3 import S3Storage
+from smdebug.trials import observed_step
 from smdebug.ui.board import Board
 from smdebug.ui.bucket_runs import BARREN_EVERY, FEW_BARREN, BucketRuns
 from smdebug.ui.cache import Cache
+from smdebug.ui.reading import RunReader
 from tests.ui.buckets import an_s3, copy_run, requests_to_s3
 from tests.ui.test_board import Clock, listed
 from tests.ui.written_runs import WrittenRun
@@ -106,6 +109,50 @@ def test_nothing_is_read_twice_while_a_run_grows_and_is_listed(s3, tmp_path):
     indexes = {key: count for key, count in read.items() if "/index/" in key}
     assert len(indexes) == 10
     assert set(indexes.values()) == {1}
+
+
+def test_events_are_fetched_once_although_rules_read_them_too(s3, tmp_path, monkeypatch):
+    monkeypatch.setattr(observed_step, "KEPT_BYTES", 1)  # as of a run that no memory holds
+    WrittenRun(tmp_path / "a").write(120, end=True)
+    copy_run(s3, tmp_path / "a", "runs", "a")
+    with requests_to_s3() as requests:
+        reader = RunReader("s3://runs/a", trial=open_run("s3://runs/a"))
+        reader._given.event_files._budget = 1 << 16  # about twenty of these files
+        while reader.advance(0.01):
+            pass
+    assert reader.steps_checked == 120
+    read = Counter(key for operation, key in requests if operation == "GetObject")
+    events = {key: count for key, count in read.items() if key.startswith("a/events/")}
+    assert len(events) == 120
+    assert set(events.values()) == {1}
+
+
+def test_an_open_run_in_a_bucket_is_looked_at_at_most_every_ten_seconds(s3, tmp_path):
+    clock = Clock()
+    run = WrittenRun(tmp_path / "a").write(3)
+    copy_run(s3, tmp_path / "a", "runs", "a")
+    with requests_to_s3() as requests:
+        board = Board(["s3://runs"], clock=clock, cache=Cache(None))
+        listed(board)
+        (row,) = board.rows
+        while board.work([row.id], list_is_open=False) == 0:
+            pass
+        run.write(2)
+        copy_run(s3, tmp_path / "a", "runs", "a")
+        del requests[:]
+        for _ in range(9):
+            clock.now += 1
+            board.work([row.id], list_is_open=False)
+        assert requests == []
+        clock.now += 1
+        while board.work([row.id], list_is_open=False) == 0:
+            pass
+        assert board.reader(row.id).steps_read == 5
+        del requests[:]
+        for _ in range(30):  # the page was closed
+            clock.now += 1
+            board.work([], list_is_open=False)
+        assert not [key for _, key in requests if key.startswith("a/")]
 
 
 def test_a_bucket_is_listed_at_most_every_ten_seconds(s3, tmp_path):

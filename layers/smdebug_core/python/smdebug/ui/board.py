@@ -241,12 +241,14 @@ class Board:
         if row.is_deployed and due <= 0 and not self._has_news(row, reader) and not is_behind:
             self._looked_at[run_id] = self._clock()
             return every
-        if reader.has_ended and not reader.is_behind and not reader.error:
+        is_open = reader.trial is not None  # what was kept shows charts, but no values of a step
+        if is_open and reader.has_ended and not reader.is_behind and not reader.error:
             return every
         self._looked_at[run_id] = self._clock()
-        was_complete = reader.is_complete
+        before = reader.is_read, reader.is_complete
         more = reader.advance(_SLICE)
-        if reader.is_complete and not was_complete and not row.is_deployed:
+        after = reader.is_read, reader.is_complete
+        if after[0] and after != before and not row.is_deployed:
             with suppress(SMDebugError):  # removed meanwhile
                 keep(self._cache, row.path, reader)
         self._set(row, summary_of(row.glance, reader))

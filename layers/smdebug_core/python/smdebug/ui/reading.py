@@ -4,8 +4,8 @@
     while reader.advance(seconds=0.05):
         ...
 
-Each file is read once, except those that the rules reach later than the charts. One thread advances;
-others may hold `lock` and query.
+Each file is read once; in a folder, files that the rules reach later than the charts are read for them
+again, so that the charts need not wait. One thread advances; others may hold `lock` and query.
 """
 
 from __future__ import annotations
@@ -122,9 +122,15 @@ class RunReader:
         return self.charts.nbytes
 
     @property
+    def is_read(self) -> bool:
+        """Whether the run has ended, and the charts have all of it."""
+        is_known = self.has_ended and bool(self.steps) and not self.is_listing
+        return is_known and self.steps_read >= len(self.steps) and not self.error
+
+    @property
     def is_complete(self) -> bool:
         """Whether the run has ended, and all of it was read and checked."""
-        return self.has_ended and bool(self.steps) and not self.is_behind and not self.error
+        return self.is_read and self.steps_checked >= len(self.steps) and not self.is_behind
 
     def order(self, kind: str) -> list[int]:
         """Return the places of a kind's tensors in the order of the network."""
@@ -289,6 +295,8 @@ class RunReader:
             self.charts.settle()
             at += _STEPS_AT_A_TIME
             self.version += 1
+            if trial.storage.concurrency > 1:  # a second request for the same bytes costs more
+                self._check_what_was_read()
             if self._clock() >= until:
                 break
 
@@ -302,6 +310,16 @@ class RunReader:
             if (following.last_step, following.has_ended) == before:
                 return
             self.version += 1
+
+    def _check_what_was_read(self) -> None:
+        """Have the rules catch up with the charts."""
+        following = self.following
+        while following is not None and self.steps_checked < self.steps_read:
+            most = min(_STEPS_AT_A_TIME, self.steps_read - self.steps_checked)
+            before = following.last_step
+            following.advance(most_steps=most)
+            if following.last_step == before:
+                return
 
     def _count_through(self, step: int) -> int:
         return bisect_right(self.steps, step)
