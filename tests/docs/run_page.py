@@ -1,7 +1,8 @@
 """Run the blocks of a page as a reader would paste them: `python -m tests.docs.run_page docs/saving.md`.
 
-The interpreter is fresh, the current folder is empty, and nothing is defined beforehand. A block that
-fails or prints something else than the page shows ends the program with a message that names its line.
+The interpreter is fresh, the current folder is empty, and nothing is defined beforehand; the page about
+deployed debuggers connects to one in memory. A block that fails or prints something else than the page shows
+ends the program with a message that names its line.
 """
 
 from __future__ import annotations
@@ -99,20 +100,21 @@ def without_log_lines(text: str) -> str:
     return re.sub(r"^\[\d{4}-\d\d-\d\d .*\n", "", text, flags=re.MULTILINE)
 
 
-def given_names(page: Path) -> dict[str, Any]:
-    """Return what a page has beforehand: nothing, but for the deployed debugger of one page."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    if page.name == "asking.md":
-        from tests.service.stocked import failing_run
+def deploy_a_debugger() -> None:
+    """Have `smdebug.service.connect()` find a deployed debugger, as in an account with one."""
+    import smdebug.service
+    from tests.service.stocked import failing_run
 
-        names["debugger"] = failing_run().debugger
-    return names
+    debugger = failing_run().debugger
+    smdebug.service.connect = lambda: debugger
 
 
 def main() -> int:
     page = ROOT / sys.argv[1]
+    if page.name == "asking.md":
+        deploy_a_debugger()
     try:
-        run_page(page, given_names(page))
+        run_page(page, {"__name__": "__main__"})
     except Wrong as wrong:
         print(wrong, file=sys.stderr)
         return 1
