@@ -140,6 +140,21 @@ def compared_shards(run: str) -> None:
         train(run, sharded, steps=2, hook=False)
 
 
+def watched_shards(run: str) -> None:
+    """FSDP 2 and 1 under the default plan, and each without: the same bits."""
+    same = {}
+    for kind, wrap in {"shards": sharded, "flat": flattened}.items():
+        alone, used_alone = train(run, wrap, steps=12, hook=False)
+        drawn = torch.rand(4)
+        with smdebug.start(f"{run}/{kind}"):
+            watched, used = train(run, wrap, steps=12, hook=False)
+        same[kind] = used == used_alone and torch.equal(drawn, torch.rand(4))
+        for here, there in zip(watched.parameters(), alone.parameters(), strict=True):
+            pair = [each.to_local() if kind == "shards" else each for each in (here, there)]
+            same[kind] = same[kind] and torch.equal(*pair)
+    print(json.dumps(same))
+
+
 def zoomed_shards(run: str) -> None:
     """A request that is written between two steps, while the ranks wait."""
     torch.manual_seed(0)

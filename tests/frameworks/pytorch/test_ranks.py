@@ -160,6 +160,21 @@ def test_shards_are_no_copies_to_be_compared(run):
 
 
 @since("2.6", "fully_shard() for everybody")
+def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank(run):
+    printed, said = two_ranks("watched_shards", run)
+    assert printed == [{"shards": True, "flat": True}] * 2
+    for kind, held in {"shards": 4 * 8 / 2, "flat": (4 * 8 + 4 + 3 * 4 + 3 + 1) / 2}.items():
+        trial = smd.create_trial(str(run / kind))
+        assert trial.steps() == list(range(12))
+        assert len(trial.series("loss")) == 12
+        for tensors in ("parameters", "gradients", "updates"):
+            counts = trial.statistics(10, kind=tensors).column("count")
+            assert counts[0] == held, (kind, tensors)
+    assert said.count("each saves its own part, here one of shape (2, 8) of (4, 8)") == 1
+    assert said.count("(FullyShardedDataParallel): each saves the numbers it holds") == 1
+
+
+@since("2.6", "fully_shard() for everybody")
 def test_every_rank_zooms_into_its_shard_at_the_same_steps(run):
     two_ranks("zoomed_shards", run)
     weight = smd.create_trial(str(run)).tensor("Net_fc1.weight")

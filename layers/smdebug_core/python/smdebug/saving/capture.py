@@ -59,7 +59,7 @@ class Capture:
 
     def observe(self, *, digests_only: bool = False) -> None:
         """Observe the run from now on."""
-        self.observer = Observer(self._adapter, digests_only=digests_only)
+        self.observer = Observer(self._adapter, self._warn_once, digests_only=digests_only)
 
     def all_names(self) -> set[str]:
         """Return the names of all tensors that were saved or measured."""

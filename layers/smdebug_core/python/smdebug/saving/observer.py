@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +60,14 @@ class _Group(NamedTuple):
 class Observer:
     """Measures what it is given with the framework's adapter, and keeps it until a step is written."""
 
-    def __init__(self, adapter: FrameworkAdapter, *, digests_only: bool = False):
+    def __init__(
+        self,
+        adapter: FrameworkAdapter,
+        warn_once: Callable[[str, str], object],
+        *,
+        digests_only: bool = False,
+    ):
+        self._warn_once = warn_once
         self.observations = StepObservations(digests_only=digests_only)
         self.digests_only = digests_only
         self.is_carrying_for_long = False
@@ -208,6 +215,9 @@ class Observer:
 
     def _know(self, name: str, value: Any) -> _Known:
         """Work out what stays the same from step to step."""
+        caveat = None if self.digests_only else self._adapter.caveat(name, value)
+        if caveat is not None:
+            self._warn_once(caveat.message, caveat.kind)
         kind = self.kinds.get(name) or kind_of(name)
         tensor = ObservedTensor(name, *self._adapter.form(value))
         # The parts of a sharded tensor differ from worker to worker, and are no copies to be compared.
