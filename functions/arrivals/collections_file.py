@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from functions.arrivals.attempts import MOST_ATTEMPTS, is_end_of
 from functions.arrivals.steps import start_complete_steps
@@ -19,7 +20,8 @@ from functions.lifecycle.ending import announce_end
 from functions.run_record import TWO_TRAININGS, change, in_trouble, with_news
 from functions.workflow_start import leave_check
 from functions.world import World
-from smdebug.exceptions import ObjectMissing, SMDebugError, StorageUnavailable
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.exceptions import DamagedFile, ObjectMissing, SMDebugError, StorageUnavailable
 from smdebug.files.collections_file import parse_collections
 from smdebug.files.names import END_MARKER
 from smdebug.files.replicas import Replicas
@@ -41,7 +43,7 @@ def record_collections(
         return record
     bucket, _ = bucket_and_prefix(record.run)
     try:
-        content = parse_collections(world.objects.read(bucket, arrival.key), file=arrival.key)
+        content = _read(world, bucket, arrival.key)
     except ObjectMissing:
         return record
     except StorageUnavailable:  # the message is delivered again
@@ -70,6 +72,16 @@ def record_collections(
     if before.num_workers is None or is_repeated or record.training_run:
         start_complete_steps(world, record, attempt)
     return record
+
+
+def _read(world: World, bucket: str, key: str) -> dict[str, Any]:
+    """Return the content of the file, which rules can read; `DamagedFile` if they could not."""
+    content = parse_collections(world.objects.read(bucket, key), file=key)
+    try:
+        CollectionManager.from_dict(content)
+    except SMDebugError as problem:
+        raise DamagedFile(key, str(problem)) from problem
+    return content
 
 
 def _with_collections(

@@ -51,6 +51,23 @@ def test_a_damaged_file_is_a_trouble_of_the_run():
     assert recorded(b"{").troubles
 
 
+@pytest.mark.parametrize(
+    ("collection", "problem"),
+    [
+        ({}, "A collection must be a dictionary with a name"),
+        ({"name": "x", "reduction_config": {"reductions": "nonsense"}}, "not a reduction"),
+        ({"name": "x", "save_config": {"TRAIN": {"save_interval": 0}}}, "save_interval must be"),
+    ],
+)
+def test_a_file_that_no_rule_can_read_is_a_trouble_of_the_run(collection, problem):
+    """Each evaluation of the run would fail on it, and be tried again."""
+    content = {"collections": {"x": collection}, "_meta": {"num_workers": 1}}
+    record = recorded(json.dumps(content).encode())
+    assert record.num_workers is None
+    assert problem in record.troubles["collections"]
+    assert ARRIVAL.key in record.troubles["collections"]
+
+
 def test_a_file_that_is_too_large_is_a_trouble_of_the_run():
     assert "has 99 bytes" in recorded(too_large("s3://runs/mnist", 99)).troubles["collections"]
 
