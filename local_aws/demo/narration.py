@@ -130,7 +130,7 @@ class Narrator:
                 self._show_alert_of(run, message)
 
     def _show_alert_of(self, run: Run, message: Mapping[str, str]) -> None:
-        subject, delay = message["subject"].partition(" of ")[0] or "an alert", ""
+        subject, delay = short_subject(message["subject"], self._debugger.bucket), ""
         alert: dict[str, Any] = {"subject": message["subject"]}
         for event in self._debugger.events(run.name, FOUND):
             detail = event["detail"]
@@ -228,6 +228,11 @@ def rules_passed(statuses: Sequence[Any]) -> str:
     """Return how many rules passed at some step; the others had nothing to check so far."""
     passed = sum(status.last_good is not None for status in statuses)
     return f"{passed} rules passed" if passed else "nothing to check"
+
+
+def short_subject(subject: str, bucket: str) -> str:
+    """Return the subject of an alert without the run's location, which the line already names."""
+    return subject.partition(" of ")[0].replace(f"{bucket}/", "") or "an alert"
 
 
 def rule_name(detail: Mapping[str, Any]) -> str:

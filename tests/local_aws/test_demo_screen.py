@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import smdebug
-from local_aws.demo.narration import INTRODUCTION, conclusion
+from local_aws.demo.narration import INTRODUCTION, conclusion, short_subject
 from local_aws.demo.screen import Screen, wrapped
 
 EVENT = (
@@ -38,6 +38,14 @@ def test_what_follows_begins_below_the_last_column():
 def test_a_word_that_is_too_long_is_not_broken():
     address = "https://example.org/" + "a" * 100
     assert [part.strip() for part in wrapped(f"    More      {address}", 80)][-1].endswith(address)
+
+
+def test_the_subject_of_an_alert_fits_its_column():
+    bucket = "smdebug-2ee0c5fe-123456789012-us-east-1"
+    subject = f"Run {bucket}/failing is Finished: issues found"
+    assert short_subject(subject, bucket) == "Run failing is Finished: issues found"
+    subject = f"GradientFlow detected an issue at step 2 of {bucket}/failing"
+    assert short_subject(subject, bucket) == "GradientFlow detected an issue at step 2"
 
 
 def test_the_hints_at_the_end_work_when_pasted(tmp_path, monkeypatch):
