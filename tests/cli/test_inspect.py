@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import smdebug
 from smdebug.files.names import event_key, index_key
 from smdebug.trials import create_trial
 from tests.cli.conftest import failing_run, flip_a_bit
@@ -132,3 +133,13 @@ def test_a_worker_that_is_not_there_is_reported_with_those_that_are(ask, failing
     assert (answer.code, "worker_0" in answer.err) == (2, True)
     answer = ask("export", "npz", failing, "--worker", "worker_7", "-o", tmp_path / "out.npz")
     assert (answer.code, (tmp_path / "out.npz").exists()) == (2, False)
+
+
+def test_a_run_with_nothing_but_a_loss_shows_its_curve_and_no_tensor_of_ours(ask, tmp_path):
+    with smdebug.Hook(str(tmp_path / "run")) as hook:
+        for step in range(60):
+            with hook.step():
+                hook.record("loss", 1 / (step + 1))
+    shown = ask("inspect", tmp_path / "run").out
+    assert "Every step\nscalar  values  first     last  curve\nloss        60" in shown
+    assert "smdebug/" not in shown

@@ -115,6 +115,8 @@ def _print(found: Comparison) -> None:
         )
     elif not found.steps:
         print_line(bad("✗ ") + "The runs have no step in common")
+    elif not found.compared:
+        print_line(bad("✗ ") + "The runs have no value in common")
     else:
         print_line(bad("✗ ") + f"The common values are the same: {plural(found.compared, 'value')}")
     for run, steps in ((found.path, found.only_in_one), (found.other, found.only_in_other)):

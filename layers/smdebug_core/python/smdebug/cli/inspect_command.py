@@ -72,19 +72,20 @@ def _print_observations(trial: Trial) -> None:
     from smdebug.exceptions import SMDebugError
 
     observations = trial.observations
-    if not observations.exist:
-        return
-    print_heading("Measured")
     try:
-        layout = observations.layout(observations.steps()[-1])
-        print_table(
-            ("kind", "tensors", "steps"),
-            [
-                (kind, len(tensors), len(observations.steps(kind=kind)))
-                for kind, tensors in layout.tensors.items()
-            ],
-        )
+        if observations.exist:
+            layout = observations.layout(observations.steps()[-1])
+            print_heading("Measured")
+            print_table(
+                ("kind", "tensors", "steps"),
+                [
+                    (kind, len(tensors), len(observations.steps(kind=kind)))
+                    for kind, tensors in layout.tensors.items()
+                ],
+            )
         series = [trial.series(name) for name in observations.series_names()]
+        if not series:
+            return
         print_heading("Every step")
         print_curves(
             ("scalar", "values", "first", "last", "curve"),

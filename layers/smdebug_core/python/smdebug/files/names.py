@@ -19,6 +19,8 @@ from typing import NamedTuple
 OBSERVATIONS = "smdebug/"
 """What the names of tensors begin with that hold observations of others (`files.observations`)."""
 FACTS = f"{OBSERVATIONS}facts"
+SERIES = f"{OBSERVATIONS}series/"
+"""What the names of tensors begin with that hold a scalar of every step."""
 SYSTEM = "system"
 """The fact of a step that holds the system metrics."""
 END_MARKER = "training_job_end.ts"

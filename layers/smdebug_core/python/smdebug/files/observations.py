@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from smdebug.exceptions import DamagedFile
 from smdebug.files.names import FACTS as FACTS
 from smdebug.files.names import OBSERVATIONS
+from smdebug.files.names import SERIES as SERIES
 from smdebug.files.names import SYSTEM as SYSTEM
 
 LAYOUT = f"{OBSERVATIONS}layout"
 STATISTICS = f"{OBSERVATIONS}statistics/"
 SAMPLES = f"{OBSERVATIONS}samples/"
 DIGESTS = f"{OBSERVATIONS}digests/"
-SERIES = f"{OBSERVATIONS}series/"
 SERIES_COLUMNS = ("step", "mode", "mode_step", "value")
 VERSION = 1
 #: Longer texts are damage, or an attack: 10**5 tensors with names of 300 letters take half of it.

@@ -18,7 +18,7 @@ from smdebug.exceptions import (
     StepUnavailable,
     TensorUnavailable,
 )
-from smdebug.files.names import FACTS, OBSERVATIONS
+from smdebug.files.names import FACTS, OBSERVATIONS, SERIES
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange, as_mode, checked_attempt, checked_range
@@ -221,8 +221,9 @@ class Trial(Observed, ShownRun):
         index = self.index
         names = index.tensor_names(mode) if step is None else index.tensor_names_at(step, mode)
         found = list(names) if chosen is None else [name for name in names if chosen(name)]
-        if index.has_tensor(FACTS) and not asks_for_observations(regex, collection):
-            found = [name for name in found if not name.startswith(OBSERVATIONS)]
+        if not asks_for_observations(regex, collection):
+            left_out = OBSERVATIONS if index.has_tensor(FACTS) else SERIES
+            found = [name for name in found if not name.startswith(left_out)]
         return found
 
     def tensors(
