@@ -30,9 +30,11 @@ from smdebug.saving.adapter import FrameworkAdapter
 from smdebug.saving.closing import EndOfRun
 from smdebug.saving.configurable_hook import ConfigurableHook
 from smdebug.saving.control import StopRequest
+from smdebug.saving.default_plan import DefaultPlan
 from smdebug.saving.error_agent import ErrorHandlingAgent
 from smdebug.saving.open_step import OpenStep
 from smdebug.saving.options import HookOptions, with_options_of
+from smdebug.saving.prepared_run import PreparedRun
 from smdebug.saving.process_end import is_success
 from smdebug.saving.recorder_states import State
 
@@ -71,6 +73,14 @@ class BaseHook(ConfigurableHook):
         self.step_context = _StepContext(self)
         singleton.set_hook(self)
         ErrorHandlingAgent.get_error_handling_agent().set_hook(self)
+
+    def _prepare(self) -> PreparedRun:
+        run = super()._prepare()
+        if run.records and isinstance(
+            run.plan, DefaultPlan
+        ):  # which keeps losses for the next saved step
+            self._end_of_run.come_before_termination()
+        return run
 
     # Where the training is
 

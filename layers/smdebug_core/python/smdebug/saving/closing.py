@@ -23,6 +23,7 @@ from smdebug.saving.process_end import ProcessEnd
 from smdebug.saving.recorder import Recorder
 from smdebug.saving.recorder_states import State
 from smdebug.saving.run_writer import RunWriter
+from smdebug.saving.termination import before_termination, leave_termination
 from smdebug.saving.write_access import WriteAccess
 
 RECOVERY_SECONDS = 5.0
@@ -73,6 +74,13 @@ class EndOfRun:
         self._process_end = ProcessEnd()
         atexit.register(self._at_exit)
 
+    def come_before_termination(self) -> None:
+        """Close the run also if the process is terminated."""
+        before_termination(self._at_termination)
+
+    def _at_termination(self) -> None:
+        self._hook.end_run(ended=False)
+
     def come(self, ended: bool) -> None:
         """Close the run. In a forked child, and the second time, do nothing."""
         recorder = self._recorder
@@ -95,6 +103,7 @@ class EndOfRun:
             recorder.close()
             atexit.unregister(self._at_exit)
             self._process_end.leave()
+            leave_termination(self._at_termination)
             if self._hook.access is not None:
                 self._hook.access.leave()
             if self._hook.companion is not None:
