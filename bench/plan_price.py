@@ -65,7 +65,7 @@ class Price(NamedTuple):
     idle: float
     """Added in the training's thread at a step at which nothing is due."""
     due: float
-    """Added in the training's thread by a step that is due."""
+    """Added in the training's thread by a step that is due, until the next one has handed it over."""
     behind: float
     """What a due step takes of a processor behind the training."""
     by_clock: float
@@ -172,7 +172,12 @@ def price_of_plan(
         idle.append(
             statistics.median(inside[step] for step in quiet) if block == 1 else usual - bare[-1]
         )
-        due += [inside[step] for step in counted if is_due(step)]
+        waiting = statistics.median(inside[step] for step in quiet)
+        due += [
+            inside[step] if is_due(step + 1) else inside[step] + inside[step + 1] - waiting
+            for step in counted
+            if is_due(step)
+        ]
         longer += [
             sum(taken[step : step + AFTER]) - AFTER * usual for step in counted if is_due(step)
         ]

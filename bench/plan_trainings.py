@@ -125,7 +125,8 @@ def items(model: nn.Module) -> Iterator[None]:
     means: list[float] = []
 
     def after(module: nn.Module, args: Any, output: torch.Tensor) -> None:
-        means.append(output.float().mean().item())
+        first = output[0] if isinstance(output, tuple) else output  # attention returns two
+        means.append(first.float().mean().item())
 
     handles = [module.register_forward_hook(after) for module in model.modules()]
     yield
