@@ -9,7 +9,6 @@ import numpy as np
 
 from smdebug.numbers.rows import COLUMN
 from smdebug.rules import Finding
-from smdebug.rules.robust import median
 from smdebug.trials.observed_step import ObservedStep
 from smdebug.trials.statistics_matrix import StatisticsMatrix
 from smdebug_default_rules.arrays import where
@@ -26,7 +25,7 @@ JUMP = 20.0
 RISEN = 8.0
 """The value itself against the largest of its past: if only the spread shrinks, it has not changed.
 
-Against what the other tensors have risen, too: if all have, the training explodes.
+Against what the other tensors have risen, too: if one of them has, the training explodes.
 """
 
 
@@ -68,7 +67,7 @@ class ElementCorruption(DefaultRule):
             found = (
                 dominates
                 & (ratio > JUMP * before)
-                & (magnitude > RISEN * usual * max(1.0, median(magnitude / usual)))
+                & (magnitude > RISEN * usual * _most_that_others_have_risen(magnitude / usual))
                 & (past.count()[0] >= LEAST_STEPS)
             )
             past.add(np.where(found, np.nan, values))
@@ -88,6 +87,12 @@ class ElementCorruption(DefaultRule):
                     value=float(ratio[place]),
                     limit=float(JUMP * before[place]),
                 )
+
+
+def _most_that_others_have_risen(risen: Floats) -> float:
+    """The second largest of these ratios: 1 if it is smaller, or if there are no others."""
+    known = np.sort(risen[np.isfinite(risen)])
+    return max(1.0, float(known[-2])) if len(known) > 1 else 1.0
 
 
 def _short_names(seen: ObservedStep, kind: str, matrix: StatisticsMatrix) -> list[str]:

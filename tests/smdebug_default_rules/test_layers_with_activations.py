@@ -151,14 +151,19 @@ def test_a_value_is_corrupt_if_it_has_grown_and_not_if_the_others_shrink(
     assert [step for step, _ in run.evaluate("ElementCorruption")] == expected
 
 
-def test_a_value_that_stands_out_where_all_tensors_have_risen_is_no_corruption(run):
+@pytest.mark.parametrize("others", ["all", "one", "none"])
+def test_a_value_that_stands_out_where_other_tensors_have_risen_is_no_corruption(run, others):
     """A step far too large kills most units: the update of what is left of a layer is a single value."""
     run.write(steps=12)
-    for values in run.kinds["updates"].values():
-        values *= 1000.0
+    for name, values in run.kinds["updates"].items():
+        if others == "all" or (others == "one" and name == "update/Net_4.weight"):
+            values *= 1000.0
     run.kinds["updates"]["update/Net_2.weight"][:] *= 1e-4
     run.kinds["updates"]["update/Net_2.weight"][3, 3] = 5.0
-    assert run.write().evaluate("ElementCorruption") == []
+    found = run.write().evaluate("ElementCorruption")
+    assert [finding.tensor for _, finding in found] == (
+        ["update/Net_2.weight"] if others == "none" else []
+    )
 
 
 def test_weights_that_have_grown_out_of_all_bounds_are_found(run):
