@@ -106,7 +106,7 @@ def write_run(place: str, steps: int, tensors: int) -> None:
             inputs = ObservedTensor("Net_input_0", batch.shape, "float32")
             observations.observe("inputs", inputs, measure(batch, digest=True))
             with hook.step(modes.TRAIN):
-                for name, make, *_ in observations.hand_over(int(hook.step)):
+                for name, make, *_ in observations.hand_over(int(hook.step)).tensors():
                     hook.record(name, make())
 
 
