@@ -34,6 +34,12 @@ def press(tab, label):
     click(tab, f"[...document.querySelectorAll('button')].filter({labelled}).at(-1)")
 
 
+def choose(tab, field, value):
+    """Enter a value into a field, given as an expression of JavaScript."""
+    changed = "field.dispatchEvent(new Event('change', {bubbles: true}))"
+    tab.value(f"(field => {{ field.value = {json.dumps(value)}; {changed}; }})({field})")
+
+
 def accessible(tab):
     """Return what axe finds wrong with the page."""
     tab.value(AXE.read_text(encoding="utf-8"))

@@ -14,6 +14,7 @@ from smdebug.service import connect
 from smdebug.service.records import RunState, RunVerdict
 from tests.service.stocked import BEGUN, LOSS, VANISHING, Stock, failing, rule
 from tests.service.test_client_on_aws import TABLE
+from tests.ui.browsing import LOADED, accessible, until
 from tests.ui.buckets import an_s3, copy_run
 from tests.ui.written_runs import WrittenRun
 
@@ -71,7 +72,7 @@ def test_the_list_has_state_verdict_progress_and_cost_of_the_table(page):
     assert training["deployed"]["evaluated_through"] == 3
     assert training["issues"] == 1
     assert training["since"] == 2
-    assert "VanishingGradient" in training["issue"]
+    assert training["issue"] == "fc (VanishingGradient), since step 2"
     assert finished["state"] == "ended"
     assert finished["deployed"]["verdict"] == "NoIssuesFound"
     assert finished["issues"] == 0
@@ -194,3 +195,14 @@ def test_finished_runs_are_read_once(deployment, page, monkeypatch):
     )
     assert [run.name for run in deployed.find()] == ["exp/a", "exp/b"]
     assert asked == [[RUN]]
+
+
+@pytest.mark.browser
+def test_the_page_of_a_run_lists_the_statuses_of_its_rules(page, chromium):
+    run_id = rows(page)["exp/b"]["id"]
+    chromium.renew(f"{page.server.address}#/run/{run_id}")
+    until(chromium, LOADED)
+    for words in ("Deployed debugger", "evaluated through step 2", "no issues found"):
+        until(chromium, f"document.body.innerText.includes({words!r})")
+    assert accessible(chromium) == []
+    assert chromium.complaints == []

@@ -7,8 +7,10 @@ import os
 import shutil
 import time
 
+import numpy as np
 import pytest
 
+import smdebug
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.ui.board import Board
 from smdebug.ui.cache import Cache
@@ -224,3 +226,17 @@ def test_the_page_of_a_run_keeps_it_for_the_next_server(tmp_path):
     while not board.reader(run_id).is_complete:
         board.work([run_id])
     assert kept_of(cache, str(tmp_path / "runs" / "a")).is_complete
+
+
+def test_a_run_that_no_rule_could_check_has_not_passed(tmp_path):
+    hook = smdebug.Hook(
+        str(tmp_path / "a"),
+        include_regex=["weight"],
+        save_config=smdebug.SaveConfig(save_interval=1),
+    )
+    with hook, hook.step(smdebug.modes.TRAIN):
+        hook.record("weight", np.ones(3))
+    WrittenRun(tmp_path / "b").write(3, end=True)
+    judging = Judging(Cache(None), None)
+    assert judging.judge(str(tmp_path / "a")).passed == 0
+    assert (judging.judge(str(tmp_path / "b")).passed or 0) > 0

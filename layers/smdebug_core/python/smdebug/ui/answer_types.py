@@ -61,6 +61,7 @@ class RowAnswer(TypedDict):
     issue: str
     since: int | None
     checked: int
+    passed: int | None
     check: str
     configuration: dict[str, Any]
     cost: float | None
@@ -273,6 +274,7 @@ class ComparedRun(TypedDict):
     steps: int
     issues: list[IssueAnswer]
     checked: int
+    passed: int
     series: list[str]
     configuration: dict[str, Any]
     divergence: DivergenceAnswer | None

@@ -64,6 +64,7 @@ def row_answer(board: Board, row: Row) -> RowAnswer:
         "issue": glance.issue,
         "since": glance.since,
         "checked": glance.checked,
+        "passed": glance.passed,
         "check": board.check_of(row),
         "configuration": dict(glance.configuration),
         "cost": cost.dollars,

@@ -37,6 +37,9 @@ _UNSEEN = 6.0
 """How many times more rarely places are listed while no page shows the list."""
 
 
+_VERDICT = ("issues", "issue", "since", "checked", "passed")
+
+
 @dataclass
 class Row:
     """One run in the list."""
@@ -288,7 +291,7 @@ class Board:
         row.glanced_at = self._clock()
         if glance.steps < known.checked:  # another run has taken the place
             known = Glance()
-        verdict = {name: getattr(known, name) for name in ("issues", "issue", "since", "checked")}
+        verdict = {name: getattr(known, name) for name in _VERDICT}
         self._set(row, replace(glance, **verdict))
 
     def _recall(self, row: Row) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import smdebug
 
 MOST_BYTES = 512 << 20
-_VERSION = 2
+_VERSION = 3
 _LONGEST_MARK = 1 << 16
 _LONGEST_FILE = 64 << 20
 

@@ -161,7 +161,14 @@ class Charts:
 
     def _append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
         """Add what the machine did at a step: the fact of each step becomes series."""
-        for name, value in metrics.items():
+        devices = metrics.get("gpus")
+        of_devices = {
+            f"gpu{at}_{name}": value
+            for at, device in enumerate(devices if isinstance(devices, list) else ())
+            if isinstance(device, dict)
+            for name, value in device.items()
+        }
+        for name, value in {**metrics, **of_devices}.items():
             if isinstance(value, int | float):
                 self._append_value(f"{SYSTEM}/{name}", step, value)
 

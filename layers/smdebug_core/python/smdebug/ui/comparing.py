@@ -18,6 +18,7 @@ from smdebug.ui.board import Board, Row
 from smdebug.ui.glance import configuration_of
 from smdebug.ui.reading import RunReader
 from smdebug.ui.requests import opened
+from smdebug.ui.summary import passed_of
 from smdebug.ui.threads import in_thread
 from smdebug.ui.verdict_answers import issue_answer
 
@@ -68,6 +69,7 @@ def _part(row: Row, reader: RunReader) -> dict[str, Any]:
             "steps": len(reader.steps),
             "issues": [issue_answer(issue) for issue in reader.issues],
             "checked": reader.steps_checked,
+            "passed": passed_of(reader),
             "series": [escaped(name) for name in reader.series],
             "configuration": {} if trial is None else configuration_of(trial),
             "divergence": None,

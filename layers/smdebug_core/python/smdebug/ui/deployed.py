@@ -90,7 +90,8 @@ def with_verdict(glance: Glance, run: RunSnapshot) -> Glance:
         glance,
         state=glance.state if glance.state == "gone" else state,
         issues=len(found) if checked or found else None,
-        issue="" if first is None else escaped(f"{first.name}: {first.reason or 'issues found'}"),
+        issue="" if first is None else escaped(in_words(first)),
+        passed=None,
         since=None if first is None else first.issue_since,
         workers=glance.workers or run.summary.workers or 0,
     )
@@ -104,6 +105,14 @@ def found_by(statuses: Iterable[RuleStatusOf]) -> list[RuleStatusOf]:
         if status.attached and (status.has_open_issue or status.status is RuleStatus.ISSUES_FOUND)
     ]
     return sorted(found, key=lambda rule: (rule.issue_since is None, rule.issue_since or 0))
+
+
+def in_words(rule: RuleStatusOf) -> str:
+    """Return what a rule has found, in a line."""
+    name = rule.name if rule.name == rule.rule else f"{rule.name} ({rule.rule})"
+    if rule.issue_since is not None:
+        return f"{name}, since step {rule.issue_since}"
+    return f"{name}: {rule.reason or 'issues found'}"
 
 
 def in_list(run: RunSnapshot) -> DeployedAnswer:

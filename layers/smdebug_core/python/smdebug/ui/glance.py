@@ -59,6 +59,8 @@ class Glance:
     since: int | None = None
     checked: int = 0
     """How many saved steps the rules have evaluated."""
+    passed: int | None = None
+    """How many rules had what they check and detected nothing; None if that is not known."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

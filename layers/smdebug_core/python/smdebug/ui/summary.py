@@ -9,6 +9,7 @@ from smdebug.plain_text import escaped
 from smdebug.runs.training_loss import most_likely_loss
 from smdebug.ui.glance import CURVE, Glance, configuration_of, finite, state_of, timed
 from smdebug.ui.reading import RunReader
+from smdebug.ui.verdict_answers import verdict_of
 
 
 def summary_of(known: Glance, reader: RunReader) -> Glance:
@@ -28,6 +29,7 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
         issue="" if first is None else escaped(in_a_line(first)),
         since=None if first is None else first.since,
         checked=checked,
+        passed=passed_of(reader),
     )
     name = known.loss_name or most_likely_loss(list(reader.series))
     pyramid = reader.series.get(name)
@@ -40,3 +42,8 @@ def summary_of(known: Glance, reader: RunReader) -> Glance:
         loss=finite(float(pyramid.values[-1])),
         curve=tuple(finite(float(value)) for value in values),
     )
+
+
+def passed_of(reader: RunReader) -> int:
+    """Return how many rules had what they check and detected nothing."""
+    return sum(rule["state"] == "passed" for rule in verdict_of(reader)["rules"])

@@ -23,41 +23,91 @@ export function zoomIn(run, tensor) {
 export function stop(run, name) {
   const reason = h("input", { type: "text", placeholder: "why", maxlength: 500 });
   const content = h("div", {}, h("p", { text: `Request the training ${name} to stop? It stops at its next saved step.` }), field("Reason", reason));
-  dialog("Stop the training", content, [["Stop the training", () => post(`run/${run}/stop`, { reason: reason.value }), "danger"]]);
+  dialog("Stop the training", content, [["Stop the training", async () => {
+    await post(`run/${run}/stop`, { reason: reason.value });
+    dialog("Stop requested", h("p", { text: "The training stops at its next saved step; until then it goes on." }));
+  }, "danger"]]);
 }
 
-export async function rules(run) {
-  const list = h("div");
-  const log = h("div");
-  const content = h("div", {}, h("p", { text: "These rules check the run. Changes are written to the rules.json beside it, and hold for every reader." }), list, log);
-  const box = dialog("Rules", content);
-  async function draw(found) {
-    const known = await get(`run/${run}/rules`);
-    const attached = found || known.attached;
-    const names = [...known.in_file, ...known.built_in.map((rule) => rule.name)];
-    let wanted = names[0];
-    const parameters = h("input", { type: "text", placeholder: '{"threshold": 1e-6}', "aria-label": "Parameters as JSON" });
-    const parsed = () => (parameters.value.trim() ? JSON.parse(parameters.value) : {});
-    const act = (what) => async () => {
-      try {
-        await what();
-      } catch (error) {
-        replace(log, h("p", { class: "problem", role: "alert", text: error.message }));
-      }
-    };
-    replace(list,
-      h("ul", { class: "log" }, ...attached.map((rule) => h("li", {}, h("span", { text: `${rule.name} ` }),
-        button("Remove", act(async () => draw((await post(`run/${run}/detach`, { rules: [rule.name] })).attached)), { "aria-label": `Remove ${rule.name}`, class: "link" })))),
-      select("Rule", names, wanted, (name) => (wanted = name)), field("Parameters", parameters),
-      h("p", { class: "actions" },
-        button("Evaluate now", act(async () => {
-          const { rule, log: lines } = await post(`run/${run}/evaluate`, { rule: wanted, parameters: parsed() });
-          replace(log, h("p", { text: rule.sentence }), h("ul", {}, ...lines.lines.slice(0, 20).map((line) => h("li", { text: `step ${line.step}: ${line.message}` }))));
-        })),
-        button("Add to the run", act(async () => draw((await post(`run/${run}/attach`, { rules: [{ name: wanted, rule: wanted, parameters: parsed() }] })).attached)))));
+function parameters_in(text) {
+  if (!text.trim()) return {};
+  let found = null;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    // explained below, as is JSON of another kind
   }
-  await draw();
-  return box;
+  if (found === null || typeof found !== "object" || Array.isArray(found)) throw new Error('Parameters must be a JSON object, such as {"threshold": 1e-6}.');
+  return found;
+}
+
+const shown_parameters = (rule) => (Object.keys(rule.parameters).length ? JSON.stringify(rule.parameters) : "");
+
+export async function rules(run) {
+  const known = await get(`run/${run}/rules`);
+  const sentences = new Map(known.built_in.map((rule) => [rule.name, rule.sentence]));
+  const names = [...known.in_file, ...known.built_in.map((rule) => rule.name)];
+  let attached = known.attached;
+  const list = h("ul", { class: "log" });
+  const log = h("div", { role: "status" });
+  const wanted = select("Rule", names, names[0], () => describe());
+  const picker = wanted.querySelector("select");
+  const about = h("p", { class: "quiet" });
+  const name = h("input", { type: "text", placeholder: "the rule's name" });
+  const parameters = h("input", { type: "text", placeholder: '{"threshold": 1e-6}' });
+  const act = (what) => async () => {
+    replace(log);
+    try {
+      await what();
+    } catch (error) {
+      replace(log, h("p", { class: "problem", role: "alert", text: error.message }));
+    }
+  };
+  const add = button("Add to the run", act(async () => {
+    const entry = { name: name.value.trim() || picker.value, rule: picker.value, parameters: parameters_in(parameters.value) };
+    const isKnown = attached.some((rule) => rule.name === entry.name);
+    attached = (await post(`run/${run}/attach`, { rules: [entry] })).attached;
+    draw();
+    replace(log, h("p", { class: "good", text: `${entry.name} was ${isKnown ? "changed" : "added"}.` }));
+  }));
+  const test = button("Evaluate now", act(async () => {
+    replace(log, h("p", { class: "quiet", text: "Evaluating …" }));
+    const { rule, log: found } = await post(`run/${run}/evaluate`, { rule: picker.value, parameters: parameters_in(parameters.value) });
+    replace(log, h("p", { text: rule.sentence }), h("ul", {}, ...found.lines.slice(0, 20).map((line) => h("li", { text: `step ${line.step}: ${line.message}` }))),
+      found.total > 20 ? h("p", { class: "quiet", text: `… and ${plural(found.total - 20, "more finding")}` }) : null);
+  }));
+
+  function describe() {
+    const isOfFile = known.in_file.includes(picker.value);
+    about.textContent = isOfFile ? "A rule of the file that was named with --rule-file. It can be evaluated here." : sentences.get(picker.value) || "";
+    add.disabled = isOfFile;
+    const isKnown = attached.some((rule) => rule.name === (name.value.trim() || picker.value));
+    add.textContent = isKnown ? "Change" : "Add to the run";
+  }
+
+  function draw() {
+    replace(list, ...attached.map((rule) => h("li", {}, h("b", { text: rule.name }), h("span", { class: "quiet", text: ` ${rule.rule === rule.name ? "" : `${rule.rule} `}${shown_parameters(rule)} ` }),
+      button("Change", () => {
+        picker.value = rule.rule;
+        name.value = rule.name;
+        parameters.value = shown_parameters(rule);
+        describe();
+        parameters.focus();
+      }, { "aria-label": `Change ${rule.name}`, class: "link" }), " ",
+      button("Remove", act(async () => {
+        attached = (await post(`run/${run}/detach`, { rules: [rule.name] })).attached;
+        draw();
+        replace(log, h("p", { class: "good", text: `${rule.name} was removed.` }));
+      }), { "aria-label": `Remove ${rule.name}`, class: "link" }))));
+    list.hidden = !attached.length;
+    describe();
+  }
+
+  name.addEventListener("input", describe);
+  draw();
+  return dialog("Rules", h("div", {},
+    h("p", { text: attached.length ? "These rules check the run. Changes are written to the rules.json beside it, and hold for every reader." : "The default rules check the run. A rule that is added is written to the rules.json beside it, and holds for every reader." }),
+    list, wanted, about, field("Name in this run (optional)", name), field("Parameters as JSON (optional)", parameters), h("p", { class: "actions" }, test, add), log));
 }
 
 export async function reportOf(run, name) {

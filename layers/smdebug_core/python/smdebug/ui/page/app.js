@@ -12,7 +12,8 @@ const status = document.getElementById("live");
 const problem = document.getElementById("problem");
 let screen = null;
 let stopLive = () => {};
-let shown = "";
+let shown = null;
+let list = "#/"; // with the search, the filters and the order that were chosen last
 
 export function report(error) {
   problem.hidden = !error;
@@ -35,6 +36,8 @@ export function remember(values) {
   }
   const query = known.toString();
   history.replaceState(null, "", `#/${[name, what].filter(Boolean).join("/")}${query ? `?${query}` : ""}`);
+  shown = location.hash;
+  if (!name) list = location.hash;
 }
 
 function connected(yes, message) {
@@ -48,13 +51,13 @@ function connected(yes, message) {
 
 async function show() {
   const { name, what } = address();
-  const key = `${name}/${what}`;
-  if (key === shown) return;
-  shown = key;
+  if (location.hash === shown) return; // what is chosen is in the address, too: another range is another view
+  shown = location.hash;
   stopLive();
   screen?.close?.();
   report(null);
-  const frame = { main: replace(main), crumbs: replace(crumbs), report, address, remember };
+  if (!name) list = location.hash || "#/";
+  const frame = { main: replace(main), crumbs: replace(crumbs), report, address, remember, list };
   let runs = [];
   if (name === "run") {
     screen = runScreen(frame, what);
@@ -132,7 +135,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "?") help();
-  else if (event.key === "u") location.hash = "#/";
+  else if (event.key === "u") location.hash = list;
   else if (!screen?.key?.(event.key, event)) return;
   event.preventDefault();
 });
@@ -153,6 +156,10 @@ document.getElementById("theme").addEventListener("click", () => {
     // storage may be switched off: the choice lasts until the page is closed
   }
   theme(name);
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the part behind # is the address of the screen
+  main.focus();
 });
 document.getElementById("help").addEventListener("click", help);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme());

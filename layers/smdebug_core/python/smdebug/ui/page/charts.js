@@ -405,5 +405,5 @@ export function plainChart(place, title, steps, curves, time, { height = 190, ba
   chart.over.addEventListener("dblclick", () => time.show(time.first, time.last));
   time.listeners.add(listener);
   time.pointed.add(pointer);
-  return { chart, close: () => { time.listeners.delete(listener); time.pointed.delete(pointer); chart.destroy(); } };
+  return { chart, show: (found, values) => { chart.setData([found, ...values], false); listener(); }, close: () => { time.listeners.delete(listener); time.pointed.delete(pointer); chart.destroy(); } };
 }

@@ -6,7 +6,7 @@ import { button, h, replace } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { issueCard } from "./run.js";
 
-export function compareScreen({ main, crumbs, report, address, remember }, ids) {
+export function compareScreen({ main, crumbs, report, address, remember, list }, ids) {
   const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
   const values = address().values;
   if (values.get("from") && values.get("to")) [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
@@ -17,7 +17,7 @@ export function compareScreen({ main, crumbs, report, address, remember }, ids) 
   const more = h("p");
   let showsAll = false;
   const configuration = h("div");
-  replace(crumbs, h("a", { href: "#/", text: "Runs" }), " / Compare");
+  replace(crumbs, h("a", { href: list, text: "Runs" }), " / Compare");
   replace(main, h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
     h("section", { "aria-label": "Where they diverge" }, h("h2", { text: "Where they diverge" }), table),
     h("section", { "aria-label": "Verdicts" }, h("h2", { text: "Verdicts" }), verdicts),
@@ -39,9 +39,9 @@ export function compareScreen({ main, crumbs, report, address, remember }, ids) 
       h("tbody", {}, ...found.runs.map((run, place) => h("tr", {},
         h("th", { scope: "row" }, swatch(place), h("a", { href: `#/run/${run.id}`, text: run.name })), h("td", { text: count(run.steps) }),
         h("td", { class: "wide", text: divergence(run, place), title: divergence(run, place) }),
-        h("td", { class: run.issues.length ? "bad" : run.checked ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked ? `✓ no problem in ${plural(run.checked, "saved step")}` : "not checked yet" }))))));
+        h("td", { class: run.issues.length ? "bad" : run.passed ? "good" : "quiet", text: run.issues.length ? `✗ ${run.issues[0].headline}` : run.checked && !run.passed ? "no rule could check it" : run.checked ? `✓ no problem in ${plural(run.checked, "saved step")}` : "not checked yet" }))))));
     replace(verdicts, ...found.runs.map((run, place) => h("div", {}, h("h3", {}, swatch(place), h("span", { text: run.name })),
-      run.issues.length ? run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)) : h("p", { class: run.checked ? "good" : "quiet", text: run.checked ? "No problem detected." : "Not checked yet." }))));
+      run.issues.length ? run.issues.slice(0, 3).map((issue, at) => issueCard(issue, at)) : h("p", { class: run.passed ? "good" : "quiet", text: run.passed ? "No problem detected." : run.checked ? "No rule could check this run." : "Not checked yet." }))));
     const last = Math.max(1, ...found.runs.map((run) => run.steps));
     const is_loss = (name) => (name.toLowerCase() === "loss" ? 0 : /loss/i.test(name) ? 1 : name.startsWith("system/") ? 3 : 2);
     const names = [...found.series].sort((a, b) => is_loss(a) - is_loss(b) || (a < b ? -1 : 1));

@@ -82,3 +82,14 @@ export function download(name, content, type) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
+
+// Rows as CSV. A text that a spreadsheet would take for a formula begins with an apostrophe.
+export function csvOf(rows) {
+  const cell = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return String(value);
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return `${rows.map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
+}

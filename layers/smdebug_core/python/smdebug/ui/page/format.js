@@ -52,8 +52,48 @@ export function wordsOf(name) {
   return name.endsWith("_seconds") ? (value) => `${number(value)} s` : number;
 }
 
-// `system/memory_bytes` as a title: Memory.
+const TITLES = {
+  loss: "Loss",
+  "system/step_seconds": "Seconds per step",
+  "system/waiting_seconds": "Seconds per step waiting for data",
+  "system/cpu_percent": "Processor, % of a core",
+  "system/memory_bytes": "Memory of the process",
+  "system/machine_memory_percent": "Memory of the machine, %",
+};
+
+// A series as people call it: `system/step_seconds` is "Seconds per step".
 export function titleOf(name) {
+  if (TITLES[name]) return TITLES[name];
+  const rate = /^learning_rate\/(\d+)\/(\d+)$/.exec(name);
+  if (rate) return `Learning rate${rate[1] === "0" ? "" : `, optimizer ${rate[1]}`}${rate[1] === "0" && rate[2] === "0" ? "" : `, group ${rate[2]}`}`;
+  const gpu = /^system\/gpu(\d+)_(.+)$/.exec(name);
+  if (gpu) return `GPU ${gpu[1]}: ${{ utilisation_percent: "utilisation, %", memory_bytes: "memory used", memory_total_bytes: "memory in all" }[gpu[2]] || gpu[2].replaceAll("_", " ")}`;
   const words = name.replace(/^system\//, "").replace(/_(bytes|percent|seconds)$/, "").replaceAll("_", " ");
   return name.startsWith("system/") ? words.charAt(0).toUpperCase() + words.slice(1) : name;
+}
+
+const STATISTICS = {
+  count: "number of values", non_finite: "NaN or infinite values", zeros: "zeros", min: "smallest value", max: "largest value",
+  mean: "mean", mean_abs: "mean magnitude", rms: "root mean square", std: "standard deviation", p50: "median",
+};
+
+// A statistic of a tensor as people call it: `p05` is "5 % quantile".
+export function statisticName(name) {
+  const share = /^p(\d\d)$/.exec(name);
+  return STATISTICS[name] || (share ? `${Number(share[1])} % quantile` : name);
+}
+
+const FACTS = {
+  training: "model in training mode", gradients: "gradients computed", shapes: "shapes of the inputs", distinct_rows: "distinct rows of the batch",
+  optimizer_steps: "optimizer has stepped", backward_passes: "backward passes", gradients_were_reset: "gradients were reset",
+  updates_are_sampled: "updates are sampled", other_mode: "modules in another mode",
+};
+
+export function factName(name) {
+  return FACTS[name] || name.replaceAll("_", " ");
+}
+
+// `NoIssuesFound` as words: no issues found.
+export function inWords(name) {
+  return name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }

@@ -2,7 +2,7 @@
 
 import { get, matrix } from "./api.js";
 import { button, color, debounced, download, h, replace, sized } from "./dom.js";
-import { number } from "./format.js";
+import { number, statisticName } from "./format.js";
 import { openAll, openFor, openPaths, openThese, shownRows, treeOf } from "./tree.js";
 
 const HEIGHT = 460;
@@ -212,7 +212,7 @@ export class HeatMap {
       return label_of;
     }));
     if (focused) [...this.layers.children].find((each) => each.dataset.path === focused)?.focus({ preventScroll: true });
-    this.canvas.setAttribute("aria-label", `${this.statistic} of ${this.kind}: ${this.names.length} tensors by steps. The same numbers are in the panel of each tensor.`);
+    this.canvas.setAttribute("aria-label", `${statisticName(this.statistic)} of ${this.kind}: ${this.names.length} tensors by steps. The same numbers are in the panel of each tensor.`);
     this.draw();
   }
 
@@ -235,6 +235,15 @@ export class HeatMap {
     for (const label of this.layers.children) {
       if (label.title === this.current) label.setAttribute("aria-current", "true");
       else label.removeAttribute("aria-current");
+    }
+  }
+
+  // The panel of a tensor was closed: the focus returns to its row.
+  leave(name) {
+    this.current = null;
+    for (const label of this.layers.children) {
+      if (label.title === name) label.focus({ preventScroll: true });
+      label.removeAttribute("aria-current");
     }
   }
 
@@ -405,7 +414,7 @@ export class HeatMap {
     const cell = row.rows[0] * columns + column;
     const steps = first[column] === last[column] ? `step ${first[column]}` : `steps ${first[column]}–${last[column]}`;
     const value = row.rows.length > 1 ? `${row.rows.length} tensors` : high[cell] === Infinity ? "not finite" : Number.isNaN(high[cell]) ? "not measured" : low[cell] === high[cell] ? number(high[cell]) : `${number(low[cell])} to ${number(high[cell])}`;
-    this.tip.textContent = `${row.node.full || row.node.path} · ${steps} · ${this.statistic} ${value}`;
+    this.tip.textContent = `${row.node.full || row.node.path} · ${steps} · ${statisticName(this.statistic)} ${value}`;
     this.tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 300)}px`;
     this.tip.style.top = `${event.clientY + 16}px`;
   }

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { reportOf, rules, stop, zoomIn } from "./actions.js";
 import { SeriesChart, TimeLine } from "./charts.js";
 import { button, color, debounced, h, replace, select, sized } from "./dom.js";
-import { ago, count, duration, moment, number, plural, titleOf, wordsOf } from "./format.js";
+import { ago, count, duration, factName, inWords, moment, number, plural, statisticName, titleOf, wordsOf } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { Strip, rowsOfFacts, rowsOfWorkers } from "./strips.js";
 import { TensorPanel } from "./tensor.js";
@@ -22,7 +22,7 @@ export function issueCard(issue, place, onsetClicked) {
     onsetClicked ? h("p", {}, button(`Show step ${issue.since}`, () => onsetClicked(issue), { class: "link" })) : null);
 }
 
-export function runScreen({ main, crumbs, report, address, remember }, id) {
+export function runScreen({ main, crumbs, report, address, remember, list }, id) {
   let run = null;
   let at = -1;
   let busy = null;
@@ -31,11 +31,10 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   const chosen = { kind: values.get("kind") || "", statistic: values.get("statistic") || "rms", extreme: values.get("extreme") || "high" };
   const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
   if (values.get("from") && values.get("to")) [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
-  const panel = new TensorPanel(id, time, report);
+  const panel = new TensorPanel(id, time, { report, remember, statistic: values.get("of_tensor") || "rms", closed: (kind, name) => heat.leave(name) });
   const heat = new HeatMap(id, time, {
     report,
     chosen: (kind, tensor, step) => {
-      remember({ tensor, step: step ?? "" });
       panel.show(kind, tensor, step).catch(report);
     },
   });
@@ -48,6 +47,7 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   const checked = h("div");
   const lossPlace = h("div");
   const others = h("div", { class: "charts" });
+  const deployed = h("div");
   const heatControls = h("div", { class: "bar" });
   const heatSection = h("section", { "aria-label": "Layers by steps" }, h("h2", { text: "Layers by steps" }), heatControls, heat.element, panel.element);
   const ranks = h("section", { "aria-label": "Workers by steps" });
@@ -62,13 +62,13 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   const zoomLine = h("span", { class: "quiet" });
   const stopButton = button("Stop …", () => stop(id, run?.name || id), { class: "danger" });
   const zoomButton = button("Zoom in …", () => zoomIn(id, panel.name));
-  replace(crumbs, h("a", { href: "#/", text: "Runs" }), " / ", h("span", { text: "…" }));
+  replace(crumbs, h("a", { href: list, text: "Runs" }), " / ", h("span", { text: "…" }));
   replace(main,
     h("div", { class: "bar" }, title, h("span", { class: "grow" }),
       button("Rules …", () => rules(id).catch(report)), zoomButton, stopButton,
       button("Report", () => reportOf(id, run?.name || id).catch(report))),
     line, configuration, progress,
-    h("section", { "aria-label": "Diagnosis" }, h("h2", { text: "Diagnosis" }), diagnosis, checked),
+    h("section", { "aria-label": "Diagnosis" }, h("h2", { text: "Diagnosis" }), diagnosis, checked, deployed),
     h("section", { "aria-label": "Loss and metrics" },
       h("div", { class: "bar" }, h("h2", { text: "Loss and metrics" }), h("span", { class: "grow" }), zoomLine,
         button("−", () => time.zoom(2), { "aria-label": "Zoom out" }), button("+", () => time.zoom(0.5), { "aria-label": "Zoom in on time" }),
@@ -122,18 +122,40 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
   function diagnose() {
     const passed = run.rules.filter((rule) => rule.state === "passed");
     const failed = run.rules.filter((rule) => rule.state === "failed");
-    const fine = !run.issues.length && run.steps_checked > 0;
+    const fine = !run.issues.length && run.steps_checked > 0 && passed.length > 0;
+    const unchecked = !run.issues.length && run.steps_checked > 0 && !passed.length && !failed.length;
     const so_far = run.state === "ended" && run.steps_checked >= run.steps ? "" : ` up to step ${count(run.last_step)}`;
     replace(diagnosis, ...run.issues.map((issue, place) => issueCard(issue, place, onset)),
-      fine ? h("article", { class: "card fine" }, h("h3", { class: "good", text: passed.length ? `${plural(passed.length, "rule")} passed${so_far}` : "Nothing was checked so far" })) : null,
-      !fine && !run.issues.length ? h("p", { class: "quiet", text: run.steps ? "The rules have not checked a step yet." : "Waiting for the first step." }) : null,
+      fine ? h("article", { class: "card fine" }, h("h3", { class: "good", text: `${plural(passed.length, "rule")} passed${so_far}` })) : null,
+      unchecked ? h("article", { class: "card" }, h("h3", { class: "quiet", text: "No rule could check this run so far" }),
+        h("div", { class: "quiet", text: "The run does not hold what the rules check. “Rules …” lists all rules and adds others to the run." })) : null,
+      !fine && !unchecked && !run.issues.length && !failed.length ? h("p", { class: "quiet", text: run.steps ? "The rules have not checked a step yet." : "Waiting for the first step." }) : null,
       ...failed.map((rule) => h("article", { class: "card issue" }, h("h3", { class: "warn", text: `${rule.name} failed` }), h("div", { text: rule.sentence }))));
     const open = checked.querySelector("details")?.open;
     replace(checked, run.rules.length ? h("details", { open },
       h("summary", { text: `${plural(run.rules.length, "rule")}: ${passed.length} passed, ${run.rules.filter((rule) => rule.state === "found").length} detected a problem, ${failed.length} failed` }),
       h("ul", { class: "rules" }, ...run.rules.map((rule) => h("li", { class: { found: "bad", failed: "warn", passed: "good" }[rule.state] || "quiet", text: rule.sentence }))),
       ...run.not_checked.map((text) => h("p", { class: "quiet", text }))) : null);
+    drawDeployed();
     time.onsets = run.issues.map((issue) => ({ step: issue.since, text: issue.headline }));
+  }
+
+  // What the table of a deployed debugger has: how far its rules are, and what they say.
+  function drawDeployed() {
+    const table = run.deployed;
+    if (!table) return;
+    const open = deployed.querySelector("details")?.open ?? !run.issues.length;
+    const words = [`Deployed debugger: ${inWords(table.state)}`, table.verdict ? inWords(table.verdict) : null,
+      table.evaluated_through === null ? "no step evaluated yet" : `evaluated through step ${count(table.evaluated_through)}`,
+      plural(table.open_issues, "open issue"), table.job ? `job ${table.job}` : null];
+    const inks = { IssuesFound: "bad", NoIssuesFound: "good", Error: "warn" };
+    replace(deployed, table.trouble ? h("p", { class: "problem", role: "status", text: table.trouble }) : null,
+      h("details", { open }, h("summary", { text: words.filter(Boolean).join(", ") }),
+        h("div", { class: "log", tabindex: "0", role: "region", "aria-label": "Rules of the deployed debugger" }, h("table", {},
+          h("thead", {}, h("tr", {}, ...["rule", "status", "evaluated through", "reason"].map((text) => h("th", { scope: "col", text })))),
+          h("tbody", {}, ...table.statuses.map((each) => h("tr", {}, h("td", { text: each.name }),
+            h("td", { class: inks[each.status] || "quiet", text: `${inWords(each.status)}${each.attached ? "" : ", removed"}${each.catching_up ? ", catching up" : ""}` }),
+            h("td", { text: each.evaluated_through === null ? "–" : `step ${count(each.evaluated_through)}` }), h("td", { text: each.reason || "" }))))))));
   }
 
   let showsAll = values.get("all") === "1";
@@ -183,13 +205,22 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
       };
       replace(heatControls,
         select("Tensors", run.kinds.map((each) => [each.name, `${each.name} (${each.tensors})`]), chosen.kind, (kind) => again({ kind })),
-        select("Statistic", run.statistics, chosen.statistic, (statistic) => again({ statistic })),
+        select("Statistic", run.statistics.map((name) => [name, statisticName(name)]), chosen.statistic, (statistic) => again({ statistic })),
         select("Cell", [["high", "largest"], ["low", "smallest"]], chosen.extreme, (extreme) => again({ extreme })),
         h("span", { class: "grow" }), ...heat.controls());
     }
     await heat.choose(chosen.kind, chosen.statistic, chosen.extreme);
-    const tensor = address().values.get("tensor");
-    if (tensor && !panel.isOpen) await panel.show(chosen.kind, tensor, Number(address().values.get("step")) || undefined).catch(() => {});
+    if (panel.isOpen) await panel.refresh().catch(report);
+    else await openRemembered();
+  }
+
+  // The tensor of an address that was sent, once its kind is read.
+  async function openRemembered() {
+    const known = address().values;
+    const [kind, tensor, step] = [known.get("of") || chosen.kind, known.get("tensor"), known.get("step")];
+    if (!tensor || !run.kinds.some((each) => each.name === kind)) return;
+    heat.current = tensor;
+    await panel.show(kind, tensor, step === null ? undefined : Number(step)).catch((error) => error.status === 409 || report(error)); // 409: not opened yet
   }
 
   const drawRest = debounced(400, async () => {
@@ -213,7 +244,7 @@ export function runScreen({ main, crumbs, report, address, remember }, id) {
     const open = facts.querySelector("details")?.open;
     replace(facts, rows.length ? h("details", { open }, h("summary", { text: `Facts: ${plural(rows.length, "change")}` }),
       h("div", { class: "log", tabindex: "0", role: "region", "aria-label": "Facts" }, h("table", {}, h("thead", {}, h("tr", {}, ...["step", "fact", "value"].map((text) => h("th", { scope: "col", text })))),
-        h("tbody", {}, ...rows.map(([step, name, value]) => h("tr", {}, h("td", { text: count(step) }), h("td", { text: name }), h("td", { text: String(value) }))))))) : null);
+        h("tbody", {}, ...rows.map(([step, name, value]) => h("tr", {}, h("td", { text: count(step) }), h("td", { text: factName(name) }), h("td", { text: String(value) }))))))) : null);
   }
 
   function drawLog(found) {

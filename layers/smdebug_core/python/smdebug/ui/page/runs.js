@@ -19,7 +19,7 @@ const STATES = ["all", "with problems", "training", "ended", "unreadable"];
 
 const NOT_PARAMETERS = new Set(["tags", "note", "commit"]);
 const TOTALS = ["max_steps", "total_steps", "num_train_steps", "num_steps", "steps"];
-const mostColumns = () => (window.innerWidth < 1500 ? 2 : 4); // of parameters, unless others are chosen
+const mostColumns = () => (window.innerWidth < 1000 ? 0 : window.innerWidth < 1500 ? 2 : 4); // of parameters, unless others are chosen
 
 const tagsOf = (run) => String(run.configuration.tags || "").split(", ").filter(Boolean);
 const words_of = (value) => (value === undefined || value === null ? "–" : typeof value === "number" ? number(value) : String(value));
@@ -70,7 +70,8 @@ export function sparkline(canvas, values, width = 120, height = 24) {
   });
   context.stroke();
   context.fillStyle = color("bad");
-  values.forEach((value, at) => value === null && context.fillRect(x(at) - 1, 0, 2, height));
+  const each = (width - 2) / Math.max(1, values.length - 1);
+  values.forEach((value, at) => value === null && context.fillRect(x(at) - each / 2, 0, Math.max(2, each), height));
 }
 
 export function runsScreen({ main, crumbs, address, remember, report }) {
@@ -96,12 +97,12 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     oninput: () => choose({ search: search.value }),
   });
   const compare = button("Compare", () => openComparison(), { disabled: true });
-  const groups = h("span");
+  const groups = h("span", { class: "joined" });
   const summary = h("p", { class: "quiet", role: "status" });
   const errors = h("div");
   const empty = h("div");
-  const tags = h("span");
-  const columnsMenu = h("span");
+  const tags = h("span", { class: "joined" });
+  const columnsMenu = h("span", { class: "joined" });
   const body = h("tbody");
   const box = h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Runs", onscroll: () => draw() });
   let columns = [];
@@ -229,6 +230,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
 
   function verdict(run) {
     if (run.issues) return h("span", { class: "bad", text: `✗ ${run.issue}` });
+    if (run.issues === 0 && run.passed === 0) return h("span", { class: "quiet", title: "No rule found in this run what it checks", text: "no rule could check it" });
     if (run.issues === 0) return h("span", { class: "good", text: run.check === "checking" ? `✓ no problem in ${plural(run.checked, "step")}, checking …` : "✓ no problem detected" });
     const words = { checking: "checking …", waiting: run.steps ? "waiting to be checked" : "", off: "open to check", done: "not checked" };
     return h("span", { class: "quiet", text: words[run.check] ?? run.check });

@@ -1,6 +1,7 @@
 // Rows of coloured stretches under the same steps as the charts: modes, facts, and which workers differ.
 
 import { color, h, sized } from "./dom.js";
+import { factName } from "./format.js";
 import { ticksOf } from "./heatmap.js";
 
 const MOST_HEIGHT = 420;
@@ -122,7 +123,7 @@ export function rowsOfFacts(modes, changes, last) {
   changes.forEach(([step, name, value]) => by.set(name, [...(by.get(name) || []), [step, value]]));
   for (const [name, found] of by) {
     if (found.length < 2) continue; // the same from the first step on: it is in the table below
-    rows.push({ name, stretches: found.map(([step, value], at) => ({ first: step, last: found[at + 1]?.[0] ?? last, ink: at % 2 ? "curve6" : "line", text: `${value} from step ${step} on` })) });
+    rows.push({ name: factName(name), stretches: found.map(([step, value], at) => ({ first: step, last: found[at + 1]?.[0] ?? last, ink: at % 2 ? "curve6" : "line", text: `${value} from step ${step} on` })) });
   }
   return rows.slice(0, 20);
 }

@@ -1,35 +1,43 @@
 // One tensor: its history, the distribution of its values, the values per worker, and a part of them.
 
 import { get } from "./api.js";
-import { button, color, h, replace, select, sized } from "./dom.js";
-import { count, number, plural } from "./format.js";
+import { button, color, csvOf, download, h, replace, select, sized } from "./dom.js";
+import { count, number, plural, statisticName } from "./format.js";
 import { plainChart } from "./charts.js";
 
 const QUANTILES = ["p01", "p25", "p50", "p75", "p99"];
 const TABLE = ["rms", "mean", "std", "min", "max", "zeros", "non_finite", "count"];
 
 export class TensorPanel {
-  constructor(run, time, report) {
-    this.run = run;
-    this.time = time;
-    this.report = report;
-    this.statistic = "rms";
+  // `remember` keeps in the address what is shown; `closed` gets the focus back.
+  constructor(run, time, { report, remember, closed, statistic = "rms" }) {
+    Object.assign(this, { run, time, report, remember, closed, statistic });
     this.charts = [];
-    this.element = h("div", { "aria-live": "polite" });
+    this.name = "";
+    this.here = h("div");
+    this.element = h("section", { "aria-label": "Tensor", tabindex: "-1", hidden: true, onkeydown: (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.leave();
+    } });
   }
 
   get isOpen() {
     return Boolean(this.name);
   }
 
+  // Show a tensor at a step; without one, at the newest.
   async show(kind, name, step) {
-    Object.assign(this, { kind, name, step: step ?? this.step ?? this.time.last });
+    const isOther = kind !== this.kind || name !== this.name;
+    Object.assign(this, { kind, name, step });
     const [history, here] = await Promise.all([
       get(`run/${this.run}/tensor`, { kind, name }),
-      get(`run/${this.run}/at`, { kind, name, step: Math.max(0, Math.round(this.step)) }),
+      get(`run/${this.run}/at`, { kind, name, step: Math.max(0, Math.round(step ?? this.time.last)) }),
     ]);
-    if (this.name !== name) return;
-    this.draw(history, here);
+    if (this.name !== name || this.kind !== kind) return;
+    this.remember({ of: kind, tensor: name, step: step ?? "" });
+    if (isOther || !this.charts.length) this.build(history, here);
+    else this.update(history, here);
   }
 
   refresh() {
@@ -41,37 +49,93 @@ export class TensorPanel {
     this.charts = [];
   }
 
-  draw(history, here) {
+  leave() {
+    const { kind, name } = this;
     this.close();
-    const { first, low, high } = history;
-    const spread = h("div", { class: "chart" });
-    const value = h("div", { class: "chart" });
-    const chosen = select("Statistic", Object.keys(high), this.statistic, (statistic) => {
+    this.name = "";
+    this.element.hidden = true;
+    replace(this.element);
+    this.remember({ of: "", tensor: "", step: "", of_tensor: "" });
+    this.closed(kind, name);
+  }
+
+  build(history, here) {
+    this.close();
+    this.history = history;
+    this.spread = h("div", { class: "chart" });
+    this.value = h("div", { class: "chart" });
+    const statistics = Object.keys(history.high);
+    if (!statistics.includes(this.statistic)) this.statistic = "rms";
+    const chosen = select("Statistic", statistics.map((name) => [name, statisticName(name)]), this.statistic, (statistic) => {
       this.statistic = statistic;
-      this.draw(history, here);
+      this.remember({ of_tensor: statistic });
+      this.draw();
     });
-    const step = h("input", { type: "number", min: 0, value: here.step, "aria-label": "Step", onchange: () => this.show(this.kind, this.name, Number(step.value)).catch(this.report) });
+    this.field = h("input", { type: "number", min: 0, value: here.step, onchange: () => this.show(this.kind, this.name, Number(this.field.value)).catch(this.report) });
     replace(this.element,
-      h("h3", { text: `${history.kind}: ${history.name}` }),
-      h("div", { class: "charts" }, spread, value),
-      h("div", { class: "bar" }, chosen, h("label", { class: "choice" }, h("span", { text: "At step" }), step),
-        button("Close", () => { this.close(); this.name = ""; replace(this.element); })),
-      this.workers(here),
-      h("div", { class: "charts" }, this.histogram(here), this.values(here)));
-    // Of several steps in one place, the outermost quantiles; red where values were not finite.
-    const missing = () => first.flatMap((step, at) => (high.non_finite[at] > 0 ? [[step, history.last[at]]] : []));
-    this.charts.push(plainChart(spread, "Distribution of the values over steps", first,
-      QUANTILES.map((name, at) => ({ name, values: (at < 2 ? low : high)[name], ink: at === 2 ? "curve" : "curve6" })), this.time, { bands: [[5, 1], [4, 2]], missing }));
-    const extremes = history.exact ? [{ name: this.statistic, values: high[this.statistic], ink: "curve" }]
-      : [{ name: "largest", values: high[this.statistic], ink: "curve" }, { name: "smallest", values: low[this.statistic], ink: "curve2" }];
-    this.charts.push(plainChart(value, this.statistic, first, extremes, this.time, { bands: history.exact ? [] : [[1, 2]], missing }));
+      h("div", { class: "bar" }, h("h3", { text: `${history.kind}: ${history.name}` }), h("span", { class: "grow" }),
+        button("Save as CSV", () => this.table()), button("Close", () => this.leave(), { title: "Close (Esc)" })),
+      h("div", { class: "bar" }, chosen, h("label", { class: "choice" }, h("span", { text: "At step" }), this.field)),
+      h("div", { class: "charts" }, this.spread, this.value), this.here);
+    this.element.hidden = false;
+    this.draw();
+    this.describe(here);
+  }
+
+  // New steps of a run that trains: the curves grow, and nothing else on the page moves.
+  update(history, here) {
+    const isSame = history.exact === this.history.exact;
+    this.history = history;
+    if (isSame) this.charts.forEach((chart, at) => chart.show(history.first, this.curves()[at].map((curve) => curve.values)));
+    else this.draw();
+    if (document.activeElement !== this.field) this.field.value = here.step;
+    this.describe(here);
+  }
+
+  curves() {
+    const { low, high, exact } = this.history;
+    const { statistic } = this;
+    return [
+      // Of several steps in one place, the outermost quantiles.
+      QUANTILES.map((name, at) => ({ name: statisticName(name), values: (at < 2 ? low : high)[name], ink: at === 2 ? "curve" : "curve6" })),
+      exact ? [{ name: statisticName(statistic), values: high[statistic], ink: "curve" }]
+        : [{ name: "largest", values: high[statistic], ink: "curve" }, { name: "smallest", values: low[statistic], ink: "curve2" }],
+    ];
+  }
+
+  draw() {
+    this.close();
+    const { first, exact } = this.history;
+    const [quantiles, extremes] = this.curves();
+    // Red where values were not finite.
+    const missing = () => this.history.first.flatMap((step, at) => (this.history.high.non_finite[at] > 0 ? [[step, this.history.last[at]]] : []));
+    this.charts.push(
+      plainChart(replace(this.spread), "Distribution of the values over steps", first, quantiles, this.time, { bands: [[5, 1], [4, 2]], missing }),
+      plainChart(replace(this.value), `History: ${statisticName(this.statistic)}`, first, extremes, this.time, { bands: exact ? [] : [[1, 2]], missing }));
+  }
+
+  describe(here) {
+    const key = JSON.stringify(here);
+    if (key === this.described && this.here.childElementCount) return;
+    this.described = key;
+    replace(this.here, this.workers(here), h("div", { class: "charts" }, this.histogram(here), this.values(here)));
+  }
+
+  // Every statistic of the tensor at every step that is shown.
+  table() {
+    const { first, last, low, high, exact, name } = this.history;
+    const columns = Object.keys(high);
+    const head = exact ? ["step", ...columns] : ["first step", "last step", ...columns.flatMap((column) => [`smallest ${column}`, `largest ${column}`])];
+    const rows = first.map((step, at) => exact ? [step, ...columns.map((column) => high[column][at])]
+      : [step, last[at], ...columns.flatMap((column) => [low[column][at], high[column][at]])]);
+    download(`${name}.csv`.replace(/[^\w.-]+/g, "-"), csvOf([head, ...rows]), "text/csv");
   }
 
   workers(here) {
     const names = Object.keys(here.workers);
     if (!names.length) return h("p", { class: "quiet", text: `No statistics at step ${here.step}.` });
     return h("div", { class: "slice", tabindex: "0", role: "region", "aria-label": "Values per worker" }, h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col", text: `worker at step ${here.step}` }), ...TABLE.map((name) => h("th", { scope: "col", text: name })))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", text: `worker at step ${here.step}` }), ...TABLE.map((name) => h("th", { scope: "col", text: statisticName(name) })))),
       h("tbody", {}, ...names.map((worker) => h("tr", {}, h("th", { scope: "row", text: worker }),
         ...TABLE.map((name) => h("td", { text: number(here.workers[worker][name]) })))))));
   }
