@@ -318,7 +318,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
       heat.draw();
       lanes.draw();
       copies.draw();
-      panel.refresh().catch(report);
+      panel.redraw();
     },
     close() {
       closed = true;

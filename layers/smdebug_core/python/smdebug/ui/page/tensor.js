@@ -44,6 +44,14 @@ export class TensorPanel {
     return this.isOpen ? this.show(this.kind, this.name, this.step) : Promise.resolve();
   }
 
+  // In the other colours.
+  redraw() {
+    if (!this.charts.length) return;
+    this.draw();
+    this.described = null;
+    this.refresh().catch(this.report);
+  }
+
   close() {
     this.charts.forEach((chart) => chart.close());
     this.charts = [];
