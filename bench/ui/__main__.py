@@ -154,13 +154,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.ui", description=__doc__)
     parser.add_argument("--steps", type=int, default=100_000, help="steps of the long runs")
     parser.add_argument("--saved", type=int, default=1_100, help="saved under the default plan")
-    parser.add_argument("--saved-steps", type=int, default=100_000, metavar="N")
-    parser.add_argument("--peer-saved-steps", type=int, default=5_000, metavar="N")
-    parser.add_argument("--tensors", type=int, default=500)
-    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument(
+        "--saved-steps",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="steps of the run that saved every step; 0 leaves it out",
+    )
+    parser.add_argument(
+        "--peer-saved-steps",
+        type=int,
+        default=5_000,
+        metavar="N",
+        help="of these, how many TensorBoard gets: 100,000 of them are 11 GB of event files",
+    )
+    parser.add_argument("--tensors", type=int, default=500, help="tensors of the long runs")
+    parser.add_argument("--runs", type=int, default=1_000, help="runs in the list")
     parser.add_argument("--tensorboard", type=Path, help="the program; left out without it")
-    parser.add_argument("--data", type=Path, default=data.default_folder())
-    parser.add_argument("--only", choices=("plan", "every-step", "many", "live"), action="append")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=data.default_folder(),
+        help="the folder of the runs, which stay there (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--only",
+        choices=("plan", "every-step", "many", "live"),
+        action="append",
+        help="measure this part; can be repeated",
+    )
     options = parser.parse_args(argv)
     get_logger().setLevel(logging.ERROR)
     plan = Size(options.steps, options.saved, options.tensors)
