@@ -60,18 +60,20 @@ class Cache:
         try:
             if file.stat().st_size > self.longest + _LONGEST_MARK:
                 return None
-            head, _, data = file.read_bytes().partition(b"\n")
-            if head != _line(self._mark(path, mark)):
-                return None
+            with file.open("rb") as content:
+                head = content.readline(_LONGEST_MARK)
+                if head != _line(self._mark(path, mark)) + b"\n":
+                    return None
+                data = content.read()
             os.utime(file)
         except OSError:
             return None
         return data
 
-    def put_bytes(self, kind: str, path: str, mark: str, data: bytes) -> None:
+    def put_bytes(self, kind: str, path: str, mark: str, data: bytes | memoryview) -> None:
         """Keep bytes, unless they are too many."""
         if len(data) <= self.longest:
-            self._write(kind, path, _line(self._mark(path, mark)) + b"\n" + data)
+            self._write(kind, path, _line(self._mark(path, mark)) + b"\n", data)
 
     def has(self, kind: str, path: str) -> bool:
         """Return whether anything was put there, whatever its mark."""
@@ -101,18 +103,19 @@ class Cache:
             kind, path, json.dumps({"mark": self._mark(path, mark), "value": value}).encode()
         )
 
-    def _write(self, kind: str, path: str, data: bytes) -> None:
+    def _write(self, kind: str, path: str, *pieces: bytes | memoryview) -> None:
         file = self._file(kind, path)
         if file is None:
             return
-        self._written += len(data)
+        self._written += sum(map(len, pieces))
         if self._written > self._most_bytes // 8:
             self._written = 0
             self.trim()
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-            temporary.write_bytes(data)
+            with temporary.open("wb") as content:
+                content.writelines(pieces)
             temporary.replace(file)
 
     def trim(self) -> None:

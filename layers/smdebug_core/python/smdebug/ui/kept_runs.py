@@ -47,8 +47,8 @@ class Kept:
         """Whether the run has ended, and all of it was read and checked."""
         return self.has_ended and self.checked == len(self.steps)
 
-    def to_bytes(self) -> bytes:
-        """Return what `from_bytes` reads."""
+    def to_bytes(self) -> memoryview:
+        """Return what `from_bytes` reads, without a second copy of it."""
         head = {
             "read_through": self.read_through,
             "checked": self.checked,
@@ -78,10 +78,10 @@ class Kept:
                 arrays[f"k{at}.high"] = high
         file = io.BytesIO()
         np.savez(file, **arrays)
-        return file.getvalue()
+        return file.getbuffer()
 
     @classmethod
-    def from_bytes(cls, data: bytes, budget: int) -> Kept:
+    def from_bytes(cls, data: bytes | memoryview, budget: int) -> Kept:
         """Return what `to_bytes` wrote; raise a `ValueError`, `KeyError` or `TypeError` for anything else."""
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             head = json.loads(arrays[_HEAD].tobytes().decode("utf-8", "surrogatepass"))
