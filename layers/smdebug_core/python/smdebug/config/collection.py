@@ -131,6 +131,7 @@ class Collection:
         return cls.from_dict(json_object(json_str, "A collection"))
 
     def to_json_dict(self) -> dict[str, Any]:
+        """Return the configuration as the collections file has it."""
         reductions, schedule = self.reduction_config, self.save_config
         return {
             "name": self.name,
@@ -142,6 +143,7 @@ class Collection:
         }
 
     def to_json(self) -> str:
+        """Return the configuration as JSON text."""
         return json.dumps(self.to_json_dict())
 
     def __eq__(self, other: object) -> bool:

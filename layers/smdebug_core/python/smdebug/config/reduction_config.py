@@ -111,6 +111,7 @@ class ReductionConfig:
         return config
 
     def to_json_dict(self) -> dict[str, Any]:
+        """Return the configuration as the collections file has it."""
         known = [r for r in self if r.name not in UNKNOWN_TO_THE_OLD_READER]
         unknown = [r for r in self if r.name in UNKNOWN_TO_THE_OLD_READER]
         more = {MORE_REDUCTIONS: ",".join(map(_spelled, unknown))} if unknown else {}
@@ -122,6 +123,7 @@ class ReductionConfig:
         }
 
     def to_json(self) -> str:
+        """Return the configuration as JSON text."""
         return json.dumps(self.to_json_dict())
 
     def __eq__(self, other: object) -> bool:

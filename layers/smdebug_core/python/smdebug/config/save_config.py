@@ -77,6 +77,7 @@ class SaveConfigMode:
         return cls(**{field: values.get(field) for field in SAVE_CONFIG_FIELDS})
 
     def to_json_dict(self) -> dict[str, Any]:
+        """Return the configuration as the collections file has it."""
         return {
             "save_interval": self.save_interval,
             "save_steps": list(self.save_steps),
@@ -85,6 +86,7 @@ class SaveConfigMode:
         }
 
     def to_json(self) -> str:
+        """Return the configuration as JSON text."""
         return json.dumps(self.to_json_dict())
 
     def __eq__(self, other: object) -> bool:
@@ -142,6 +144,7 @@ class SaveConfig:
         return self.get_save_config(mode).should_save_step(step_num)
 
     def get_save_config(self, mode: ModeKeys) -> SaveConfigMode:
+        """Return the steps to save in a mode."""
         schedule = self.mode_save_configs.get(mode)
         if schedule is None:
             raise SMDebugValueError(
@@ -151,6 +154,7 @@ class SaveConfig:
         return schedule
 
     def set_save_config(self, mode: ModeKeys, save_config_mode: SaveConfigMode | None) -> None:
+        """Set the steps to save in a mode; None means the default."""
         _check(mode, save_config_mode)
         self.mode_save_configs[mode] = save_config_mode
 
@@ -210,12 +214,14 @@ class SaveConfig:
         )
 
     def to_json_dict(self) -> dict[str, Any]:
+        """Return the configuration as the collections file has it."""
         return {
             mode.name: None if schedule is None else schedule.to_json_dict()
             for mode, schedule in self.mode_save_configs.items()
         }
 
     def to_json(self) -> str:
+        """Return the configuration as JSON text."""
         return json.dumps(self.to_json_dict())
 
     def __eq__(self, other: object) -> bool:

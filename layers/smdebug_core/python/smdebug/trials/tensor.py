@@ -250,6 +250,7 @@ class Tensor(ShownTensor):
         return found[::-1]
 
     def step(self, step_num: int, mode: ModeKeys = GLOBAL) -> Any:
+        """Raise an error that names its successors, `value` and `reduction_value`."""
         raise SMDebugNotImplementedError(
             "step has been removed: use tensor.value or tensor.reduction_value"
         )

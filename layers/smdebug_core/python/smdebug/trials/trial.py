@@ -204,7 +204,7 @@ class Trial(Observed, ShownRun):
         regex: str | Iterable[str] | None = None,
         collection: str | Collection | None = None,
     ) -> list[str]:
-        """Return the names of the tensors saved, sorted: at that step, in that mode, and matching.
+        """Return the sorted names of saved tensors, all or those of a step, a mode and a pattern.
 
         `regex` is one pattern or several, of which one must match. `collection` selects the tensors that
         it lists and those that its own patterns match. Reductions count under the name of their tensor.
