@@ -135,6 +135,8 @@ def test_a_rule_is_added_and_a_stop_requested_after_a_question(page, tmp_path):
     assert not (tmp_path / "a" / "control" / "stop").exists()
     assert accessible(tab) == []
     press(tab, "Stop the training")
+    until(tab, "document.querySelector('dialog')?.innerText.includes('Stop requested')")
+    press(tab, "Close")
     until(tab, "document.querySelector('dialog') === null")
     assert (tmp_path / "a" / "control" / "stop").exists()
     press(tab, "Rules …")
