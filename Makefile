@@ -29,8 +29,6 @@ TENSORBOARD_READY := $(TENSORBOARD_VENV)/.ready
 PYTHON_3_11 ?= $(shell for p in $(PYTHON) python3.11 $(HOME)/.pyenv/versions/3.11.*/bin/python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
 TESTED_FRAMEWORKS ?= pytorch,tensorflow,xgboost,huggingface,lightning,jax
-# smdebug.start replaces functions of PyTorch for the rest of its process, so its tests have one of their own.
-TESTS_OF_START := tests/frameworks/pytorch/test_start.py
 TORCH := torch==2.13.0
 TORCH_FROM ?=# if pip is not configured to find the CPU build: --index-url https://download.pytorch.org/whl/cpu
 SOURCES := layers/smdebug_core/python functions infra local_aws rules tests bench examples book tools
@@ -106,16 +104,12 @@ frameworks: $(FRAMEWORKS_READY) ## create .venv-frameworks with PyTorch, TensorF
 
 test-frameworks: $(FRAMEWORKS_READY) $(MXNET_READY) $(OLDEST_READY) ## run the hooks' tests on the real frameworks, and list which ran
 	@SMDEBUG_TESTED_FRAMEWORKS=mxnet $(MXNET)/python -m pytest -q -p no:cacheprovider tests/frameworks $(ARGS)
-	@SMDEBUG_TESTED_FRAMEWORKS=pytorch OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q $(TESTS_OF_START) $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=$(TESTED_FRAMEWORKS) \
-		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS) \
-		--ignore $(TESTS_OF_START)
+		OMP_NUM_THREADS=1 $(FRAMEWORKS)/python -m pytest -q -n 2 --dist loadfile tests/frameworks $(ARGS)
 	@$(OLDEST)/python -m pytest -q tests/frameworks/pytorch/test_compiled.py $(ARGS)
 	@SMDEBUG_TESTED_FRAMEWORKS=pytorch \
 		OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q -n 2 --dist loadfile tests/frameworks/pytorch $(ARGS) \
-		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py \
-		--ignore $(TESTS_OF_START)
-	@SMDEBUG_TESTED_FRAMEWORKS=pytorch OMP_NUM_THREADS=1 $(OLDEST)/python -m pytest -q $(TESTS_OF_START) $(ARGS)
+		--ignore tests/frameworks/pytorch/test_compiled.py --ignore tests/frameworks/pytorch/test_stories.py
 
 pictures: $(FRAMEWORKS_READY) ## make the pictures of the documentation, with Chromium
 	@PYTHONPATH=layers/smdebug_core/python:rules:. $(FRAMEWORKS)/python -m tools.pictures $(ARGS)
