@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from smdebug import modes
-from tests.ui.browsing import READY, accessible, click, press, until
+from tests.ui.browsing import READY, accessible, choose, click, press, until
 from tests.ui.written_runs import WrittenRun
 
 pytestmark = pytest.mark.browser
@@ -141,6 +141,7 @@ def test_a_rule_is_added_and_a_stop_requested_after_a_question(page, tmp_path):
     assert (tmp_path / "a" / "control" / "stop").exists()
     press(tab, "Rules …")
     until(tab, "document.querySelector('dialog select') !== null")
+    choose(tab, "document.querySelector('dialog select')", "VanishingGradient")
     press(tab, "Add to the run")
     while not (tmp_path / "a" / "rules.json").exists():
         time.sleep(0.05)
