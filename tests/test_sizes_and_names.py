@@ -178,6 +178,16 @@ def test_modules_import_each_other_in_no_circle():
     assert circles(arrows) == []
 
 
+def test_modules_of_the_page_import_each_other_in_no_circle():
+    folder = LAYER / "smdebug" / "ui" / "page"
+    arrows = {
+        path.name: set(re.findall(r'from "\./([^"/]+)"', path.read_text(encoding="utf-8")))
+        for path in folder.glob("*.js")
+    }
+    assert "dom.js" in arrows["app.js"]
+    assert circles(arrows) == []
+
+
 @pytest.mark.parametrize(
     ("arrows", "expected"),
     [

@@ -1,7 +1,7 @@
 // What can be done to a run. Each action says what it does, and asks first.
 
 import { blob, get, post } from "./api.js";
-import { dialog } from "./app.js";
+import { dialog } from "./dialog.js";
 import { button, download, h, replace, select } from "./dom.js";
 import { plural } from "./format.js";
 

@@ -1,8 +1,9 @@
 // The frame of the page: which screen is shown, whether it is live, light or dark, the keyboard.
 
 import { live } from "./api.js";
-import { button, h, replace } from "./dom.js";
 import { compareScreen } from "./compare.js";
+import { dialog } from "./dialog.js";
+import { h, replace } from "./dom.js";
 import { runScreen } from "./run.js";
 import { runsScreen } from "./runs.js";
 
@@ -90,38 +91,6 @@ const SHORTCUTS = [
   ["u", "back to the list"],
   ["?", "this list"],
 ];
-
-export function dialog(title, content, actions = []) {
-  const close = () => {
-    box.close();
-    box.remove();
-  };
-  const box = h(
-    "dialog",
-    { "aria-label": title, onclose: () => box.remove() },
-    h("h2", { text: title }),
-    content,
-    h(
-      "p",
-      { class: "actions" },
-      ...actions.map(([text, act, kind]) =>
-        button(text, async () => {
-          try {
-            if ((await act()) !== false) close();
-          } catch (error) {
-            const line = box.querySelector(".problem") || h("p", { class: "problem", role: "alert" });
-            line.textContent = error.message;
-            content.append(line);
-          }
-        }, { class: kind || "" }),
-      ),
-      button(actions.length ? "Cancel" : "Close", close),
-    ),
-  );
-  document.body.append(box);
-  box.showModal();
-  return box;
-}
 
 function help() {
   const rows = SHORTCUTS.map(([keys, text]) => [h("dt", {}, h("kbd", { text: keys })), h("dd", { text })]);

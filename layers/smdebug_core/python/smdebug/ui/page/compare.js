@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { CURVES, SeriesChart, TimeLine, swatch } from "./charts.js";
 import { button, h, replace } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
-import { issueCard } from "./run.js";
+import { issueCard } from "./issue.js";
 
 export function compareScreen({ main, crumbs, report, address, remember, list }, ids) {
   const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));

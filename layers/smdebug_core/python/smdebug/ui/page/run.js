@@ -6,21 +6,12 @@ import { SeriesChart, TimeLine } from "./charts.js";
 import { button, color, debounced, h, replace, select, sized } from "./dom.js";
 import { ago, count, duration, factName, inWords, moment, number, plural, statisticName, titleOf, wordsOf } from "./format.js";
 import { HeatMap } from "./heatmap.js";
+import { issueCard } from "./issue.js";
 import { Strip, rowsOfFacts, rowsOfWorkers } from "./strips.js";
 import { TensorPanel } from "./tensor.js";
 
 const KINDS = ["gradients", "updates", "parameters", "outputs", "inputs"];
 const SMALL_CHARTS = 12;
-
-export function issueCard(issue, place, onsetClicked) {
-  const rows = issue.parts.flatMap(([label, texts]) => [h("dt", { text: label }), h("dd", {}, ...texts.map((text) =>
-    /^https:\/\//.test(text) ? h("div", {}, h("a", { href: text, text, rel: "noreferrer", target: "_blank" })) : h("div", { text })))]);
-  return h("article", { class: "card issue", tabindex: "-1" },
-    h("h3", { class: "bad", text: `${place + 1}. ${issue.headline}` }),
-    h("div", { text: issue.sentence }),
-    h("dl", {}, ...rows),
-    onsetClicked ? h("p", {}, button(`Show step ${issue.since}`, () => onsetClicked(issue), { class: "link" })) : null);
-}
 
 export function runScreen({ main, crumbs, report, address, remember, list }, id) {
   let run = null;
