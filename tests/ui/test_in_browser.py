@@ -124,6 +124,43 @@ def test_runs_are_compared(page, tmp_path):
     assert tab.complaints == []
 
 
+REFRESHED = """
+(async () => {
+  const { oneAtATime } = await import(new URL("page/refreshing.js", location.href));
+  const answers = [];
+  const log = [];
+  const refresh = oneAtATime(async () => {
+    const number = answers.length + 1;
+    log.push(`asked ${number}`);
+    const text = await new Promise((resolve) => answers.push(resolve));
+    log.push(`shown ${number}`);
+    if (text === "fails") throw new Error("no answer");
+  });
+  const first = refresh();
+  refresh();
+  const third = refresh().catch((error) => log.push(error.message));
+  if (answers.length > 1) return `${answers.length} at a time`;
+  answers[0]("as it was");
+  while (answers.length < 2) await new Promise((resolve) => setTimeout(resolve));
+  answers[1]("fails");
+  await third;
+  const fourth = refresh();
+  answers[2]("as it is");
+  await fourth;
+  return log.join(", ");
+})()
+"""
+
+
+def test_one_refresh_runs_at_a_time_and_changes_meanwhile_bring_one_more(page, tmp_path):
+    """A late answer would cover a newer one."""
+    WrittenRun(tmp_path / "a").write(3, end=True)
+    tab = page("#/")
+    assert tab.value(REFRESHED) == (
+        "asked 1, shown 1, asked 2, shown 2, no answer, asked 3, shown 3"
+    )
+
+
 def test_a_rule_is_added_and_a_stop_requested_after_a_question(page, tmp_path):
     WrittenRun(tmp_path / "a").write(5)
     tab = page("#/run/{a}", READY)

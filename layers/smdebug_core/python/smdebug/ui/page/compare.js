@@ -5,6 +5,7 @@ import { CURVES, SeriesChart, TimeLine, swatch } from "./charts.js";
 import { button, h, replace } from "./dom.js";
 import { count, number, plural, titleOf, wordsOf } from "./format.js";
 import { issueCard } from "./issue.js";
+import { oneAtATime } from "./refreshing.js";
 
 export function compareScreen({ main, crumbs, report, address, remember, list }, ids) {
   const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
@@ -16,6 +17,8 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
   const curves = h("div", { class: "charts" });
   const more = h("p");
   let showsAll = false;
+  let closed = false;
+  const refresh = oneAtATime(draw, { isClosed: () => closed });
   const configuration = h("div");
   replace(crumbs, h("a", { href: list, text: "Runs" }), " / Compare");
   replace(main, h("h1", { text: `Compare ${plural(ids.length, "run")}` }),
@@ -33,7 +36,7 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
     return `step ${count(step)}: ${kind} of ${tensor} (rms ${number(rms[0])} and ${number(rms[1])})`;
   }
 
-  async function refresh() {
+  async function draw() {
     const found = await get("compare", { runs: ids.join(",") });
     replace(table, h("table", {}, h("thead", {}, h("tr", {}, ...["run", "steps", "first difference", "verdict"].map((text) => h("th", { scope: "col", text })))),
       h("tbody", {}, ...found.runs.map((run, place) => h("tr", {},
@@ -83,7 +86,10 @@ export function compareScreen({ main, crumbs, report, address, remember, list },
       return true;
     },
     redraw: () => charts.forEach((chart) => chart.rebuild()),
-    close: () => charts.forEach((chart) => chart.close()),
+    close() {
+      closed = true;
+      charts.forEach((chart) => chart.close());
+    },
     colours: CURVES,
   };
 }

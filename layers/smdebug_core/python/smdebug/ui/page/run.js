@@ -7,6 +7,7 @@ import { button, color, debounced, h, replace, select, sized } from "./dom.js";
 import { ago, count, duration, factName, inWords, moment, number, plural, statisticName, titleOf, wordsOf } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { issueCard } from "./issue.js";
+import { oneAtATime } from "./refreshing.js";
 import { Strip, rowsOfFacts, rowsOfWorkers } from "./strips.js";
 import { TensorPanel } from "./tensor.js";
 
@@ -16,7 +17,6 @@ const SMALL_CHARTS = 12;
 export function runScreen({ main, crumbs, report, address, remember, list }, id) {
   let run = null;
   let at = -1;
-  let busy = null;
   let closed = false;
   const values = address().values;
   const chosen = { kind: values.get("kind") || "", statistic: values.get("statistic") || "rms", extreme: values.get("extreme") || "high" };
@@ -276,20 +276,11 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   }
 
   return {
-    // One refresh at a time; whatever changes meanwhile is shown by one more.
-    refresh() {
-      if (busy) return (busy.again = true), busy;
-      const begun = performance.now();
-      const mine = refresh().finally(() => {
-        busy = null;
-        if (!mine.again) return null;
-        // While a long run is read, most of the time belongs to the reading, also on a slow machine.
-        const pause = run && run.steps_read < run.steps ? Math.min(5000, Math.max(600, 4 * (performance.now() - begun))) : 0;
-        return new Promise((resolve) => setTimeout(resolve, pause)).then(() => closed ? null : this.refresh());
-      });
-      busy = mine;
-      return mine;
-    },
+    refresh: oneAtATime(refresh, {
+      isClosed: () => closed,
+      // While a long run is read, most of the time belongs to the reading, also on a slow machine.
+      pauseAfter: (duration) => (run && run.steps_read < run.steps ? Math.min(5000, Math.max(600, 4 * duration)) : 0),
+    }),
     key(key) {
       const cards = [...diagnosis.querySelectorAll(".issue")];
       if (key === "j" || key === "k") {

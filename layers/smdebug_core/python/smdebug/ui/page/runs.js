@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { button, color, h, menu, replace, select, sized } from "./dom.js";
 import { ago, count, duration, moment, number, plural } from "./format.js";
+import { oneAtATime } from "./refreshing.js";
 
 const ROW = 34;
 const SORTS = {
@@ -292,10 +293,11 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     })) : null);
   }
 
+  let closed = false;
   const resize = () => draw();
   window.addEventListener("resize", resize);
   return {
-    async refresh() {
+    refresh: oneAtATime(async () => {
       const found = await get("runs");
       runs = found.runs;
       looking = found.looking;
@@ -303,7 +305,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       describeParameters();
       replace(errors, ...found.errors.map((text) => h("p", { class: "problem", text })));
       arrange();
-    },
+    }, { isClosed: () => closed }),
     key(key) {
       if (key === "j" || key === "ArrowDown") move(1);
       else if (key === "k" || key === "ArrowUp") move(-1);
@@ -315,7 +317,10 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       return true;
     },
     redraw: draw,
-    close: () => window.removeEventListener("resize", resize),
+    close() {
+      closed = true;
+      window.removeEventListener("resize", resize);
+    },
     report,
   };
 }
