@@ -91,7 +91,8 @@ class NonFiniteValues(DefaultRule):
         broken = where(~np.isfinite(values))
         if len(broken):
             step, value = int(steps[broken[0]]), float(values[broken[0]])
-            found["loss"] = (step, "value", value, None, f"The loss is {value} at step {step}")
+            kind = "NaN" if np.isnan(value) else "infinite"
+            found["loss"] = (step, "value", value, None, f"The loss is {kind} at step {step}")
         if not found and not self._is_scaled(seen):
             # Masks may hold infinity on purpose, and a scaler skips the steps of such gradients.
             table = Parameters.of(seen)
