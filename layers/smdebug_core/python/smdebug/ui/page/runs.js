@@ -233,6 +233,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     if (run.issues) return h("span", { class: "bad", text: `✗ ${run.issue}` });
     if (run.issues === 0 && run.passed === 0) return h("span", { class: "quiet", title: "No rule found in this run what it checks", text: "no rule could check it" });
     if (run.issues === 0) return h("span", { class: "good", text: run.check === "checking" ? `✓ no problem in ${plural(run.checked, "step")}, checking …` : "✓ no problem detected" });
+    if (run.state === "unknown") return h("span", { class: "quiet", text: "being read …" });
     const words = { checking: "checking …", waiting: run.steps ? "waiting to be checked" : "", off: "open to check", done: "not checked" };
     return h("span", { class: "quiet", text: words[run.check] ?? run.check });
   }
