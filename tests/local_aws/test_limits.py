@@ -1,4 +1,4 @@
-"""The limits of AWS, held by the local stack. On moto alone each of these tests fails.
+"""The limits of AWS, held by the local stack. On moto alone these tests fail, except where one says otherwise.
 
 Some numbers are lowered, because a laptop would not reach them; `test_the_numbers_are_those_of_aws` has all.
 """
@@ -251,6 +251,25 @@ def test_the_input_of_an_execution_is_limited_to_256_kb(aws: LocalAws):
     arn = machine(aws, "small", {"Done": {"Type": "Succeed"}})
     large = {"stateMachineArn": arn, "input": json.dumps("x" * 256 * KB)}
     assert refusal(aws.client("stepfunctions").start_execution, **large)
+
+
+def test_the_state_of_an_execution_is_limited_to_256_kb(aws: LocalAws):
+    """This one moto has by itself."""
+    doubled = {"Type": "Pass", "Parameters": {"text.$": "States.Format('{}{}', $.text, $.text)"}}
+    states = {"Double": {**doubled, "Next": "Again"}, "Again": {**doubled, "End": True}}
+    arn = machine(aws, "growing", states)
+    client = aws.client("stepfunctions")
+    given = json.dumps({"text": "x" * 100 * KB})
+    execution = client.start_execution(stateMachineArn=arn, input=given)["executionArn"]
+    found = aws.wait_until(
+        lambda: (
+            (now := client.describe_execution(executionArn=execution))["status"] != "RUNNING"
+            and now
+        ),
+        what="the execution to end",
+        seconds=30,
+    )
+    assert (found["status"], found["error"]) == ("FAILED", "States.DataLimitExceeded")
 
 
 # Lambda
