@@ -1,4 +1,4 @@
-"""The limits of AWS, held by the local stack. On moto alone these tests fail, except where one says otherwise.
+"""The limits of AWS, held by the local stack. On moto alone these fail, except where a test says otherwise.
 
 Some numbers are lowered, because a laptop would not reach them; `test_the_numbers_are_those_of_aws` has all.
 """
