@@ -73,6 +73,39 @@ def test_saved_values_are_shown_as_a_histogram_and_a_table(page, tmp_path):
     assert tab.complaints == []
 
 
+# Hold the next answer about a step back until `release` is called, which returns once it was taken.
+HELD = """
+(() => {
+  const real = window.fetch;
+  let isFirst = true;
+  const held = new Promise((resolve) => {
+    window.release = () => new Promise((done) => (resolve(), setTimeout(() => done(true), 300)));
+  });
+  window.fetch = async (path, ...rest) => {
+    const isHeld = isFirst && String(path).includes("/at?");
+    isFirst = isFirst && !isHeld;
+    const answer = await real(path, ...rest);
+    if (isHeld) await held;
+    return answer;
+  };
+})()
+"""
+
+
+def test_a_late_answer_does_not_cover_the_step_that_was_chosen_since(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(20, end=True)
+    tab = page("#/run/{a}", READY)
+    click(tab, LAYER.format("blocks.0.weight"))
+    until(tab, f"{TEXT}.includes('worker at step 19')")
+    tab.value(HELD)
+    for step in (5, 7):
+        choose(tab, f"{PANEL}.querySelector('input')", step)
+    until(tab, f"{TEXT}.includes('worker at step 7')")
+    assert tab.value("window.release()")
+    assert "worker at step 7" in tab.value(TEXT)
+    assert tab.complaints == []
+
+
 VIEW = """
 JSON.stringify([
   document.querySelector('.bar .quiet').textContent,

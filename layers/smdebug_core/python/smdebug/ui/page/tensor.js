@@ -14,6 +14,7 @@ export class TensorPanel {
     Object.assign(this, { run, time, report, remember, closed, statistic });
     this.charts = [];
     this.name = "";
+    this.asked = 0;
     this.here = h("div");
     this.element = h("section", { "aria-label": "Tensor", tabindex: "-1", hidden: true, onkeydown: (event) => {
       if (event.key !== "Escape") return;
@@ -28,16 +29,17 @@ export class TensorPanel {
 
   // Show a tensor at a step; without one, at the newest.
   async show(kind, name, step) {
-    const isOther = kind !== this.kind || name !== this.name;
     Object.assign(this, { kind, name, step });
+    const mine = ++this.asked;
     const [history, here] = await Promise.all([
       get(`run/${this.run}/tensor`, { kind, name }),
       get(`run/${this.run}/at`, { kind, name, step: Math.max(0, Math.round(step ?? this.time.last)) }),
     ]);
-    if (this.name !== name || this.kind !== kind) return;
+    if (mine !== this.asked) return; // another tensor or step was chosen since, or none
     this.remember({ of: kind, tensor: name, step: step ?? "" });
-    if (isOther || !this.charts.length) this.build(history, here);
-    else this.update(history, here);
+    const isDrawn = this.charts.length && this.history.kind === history.kind && this.history.name === history.name;
+    if (isDrawn) this.update(history, here);
+    else this.build(history, here);
   }
 
   refresh() {
@@ -61,6 +63,7 @@ export class TensorPanel {
     const { kind, name } = this;
     this.close();
     this.name = "";
+    this.asked += 1;
     this.element.hidden = true;
     replace(this.element);
     this.remember({ of: "", tensor: "", step: "", of_tensor: "" });
