@@ -59,7 +59,7 @@ def seconds(differing_workers: int) -> float:
         differ, alike, missing = ReplicasDiffer(trial), RanksAlike(trial), MissingRank(trial)
         differ.all_were_equal, missing.waiting, missing.several = True, 4, True
         begun = time.process_time()
-        found = [*differ.look(seen), *alike.look(seen), *missing.look(seen)]
+        found = [*differ.check(seen), *alike.check(seen), *missing.check(seen)]
         fastest = min(fastest, time.process_time() - begun)
         assert bool(found) is (differing_workers > 0)
     return fastest

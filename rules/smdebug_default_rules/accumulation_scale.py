@@ -32,7 +32,7 @@ class AccumulationScale(DefaultRule):
         self.passes = 0
         self.scale: float | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
         loss = facts.get("loss")
         if loss and loss.get("terms"):

@@ -27,7 +27,7 @@ class Retired:
 
 
 class DefaultRule(Rule):
-    """A rule of the default set: implement `look`, which yields the findings of one observed step."""
+    """A rule of the default set: implement `check`, which yields the findings of one observed step."""
 
     cause: ClassVar[str]
     """What its findings are called, one of `smdebug.diagnosis.causes`."""
@@ -38,7 +38,7 @@ class DefaultRule(Rule):
     """The number of the newest optimizer that the rule has seen."""
 
     def is_another_training(self, seen: ObservedStep) -> bool:
-        """Whether an optimizer has been made since the rule looked last: another fold, stage or attempt.
+        """Whether an optimizer has been made since the rule checked last: another fold, stage or attempt.
 
         What the rule has kept belongs to the training before. Optimizers without numbers are not compared.
         """
@@ -49,7 +49,7 @@ class DefaultRule(Rule):
         before, self.newest_optimizer = self.newest_optimizer, max(known)
         return before is not None and max(known) > before
 
-    def look(self, seen: ObservedStep) -> Iterable[Finding]:
+    def check(self, seen: ObservedStep) -> Iterable[Finding]:
         """Yield what is found at the step, the worst first."""
         raise NotImplementedError
 
@@ -67,14 +67,14 @@ class DefaultRule(Rule):
         self.looked = True
         # Statistics of a failing training are of any size: nothing follows from an overflow in a comparison.
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            self.findings = [*self.look(seen)][:MOST_FINDINGS]
+            self.findings = [*self.check(seen)][:MOST_FINDINGS]
         if self.looked is False and self.not_checked is None and not seen.damaged:
             self.not_checked = self.needs or None
         self.skipped = {**self.skipped, **seen.damaged}
         return bool(self.findings)
 
     def lacks(self, what: str) -> None:
-        """Say that the rule could not look, because the run or the step lacks this."""
+        """Say that the rule could not check, because the run or the step lacks this."""
         self.looked = False
         self.not_checked = what
 

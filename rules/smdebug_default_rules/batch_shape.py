@@ -32,7 +32,7 @@ class BatchShape(DefaultRule):
         self.steps = 0
         self.since = 0
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         shapes = seen.facts.get("shapes")
         terms = (seen.facts.get("loss") or {}).get("terms") or []
         outputs = seen.statistics("outputs")

@@ -44,7 +44,7 @@ class BoostingBalance(DefaultRule):
         self.data: dict[str, Any] = {}
         self.weight = 1.0
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if is_boosted(seen):
             self.data = dict(seen.facts.get("data") or {})
             self.weight = float(seen.facts["arguments"].get("scale_pos_weight") or 1)

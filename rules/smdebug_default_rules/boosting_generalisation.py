@@ -50,7 +50,7 @@ class BoostingGeneralisation(DefaultRule):
         self.stops_early = False
         self.first: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         self.boosted = self.boosted or is_boosted(seen)
         if not self.boosted:
             self.looked = False

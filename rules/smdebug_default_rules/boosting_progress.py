@@ -52,7 +52,7 @@ class BoostingProgress(DefaultRule):
         self.without_split = 0
         self.since_split = 0
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         self.boosted = self.boosted or is_boosted(seen)
         if not self.boosted:
             self.looked = False

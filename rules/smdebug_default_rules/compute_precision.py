@@ -32,7 +32,7 @@ class ComputePrecision(DefaultRule):
         super().__init__(base_trial, action_str)
         self.since: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         outputs, modules = seen.statistics("outputs"), Modules.of(seen)
         declared = seen.facts.get("autocast")
         if outputs is None:

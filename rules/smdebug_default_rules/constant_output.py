@@ -38,7 +38,7 @@ class ConstantOutput(DefaultRule):
         self.steps = 0
         self.since = 0
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         outputs, inputs = seen.statistics("outputs"), seen.statistics("inputs")
         name = Modules.of(seen).output
         if outputs is None or inputs is None or name not in outputs or is_boosted(seen):

@@ -49,7 +49,7 @@ class ElementCorruption(DefaultRule):
         super().__init__(base_trial, action_str)
         self.peaks: dict[str, dict[str, Any]] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         named: set[str] = set()
         self.looked = False
         for kind in ("gradients", "updates", "parameters"):

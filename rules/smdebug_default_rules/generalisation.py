@@ -63,7 +63,7 @@ class Generalisation(DefaultRule):
         self.recent: list[float] = []
         self.first_training: list[float] = []
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
             return

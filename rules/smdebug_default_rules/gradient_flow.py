@@ -37,7 +37,7 @@ class GradientFlow(DefaultRule):
         self.since: dict[str, int] = {}
         self.steps: dict[str, int] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
         if table is None or seen.statistics("gradients") is None:
             self.looked = False

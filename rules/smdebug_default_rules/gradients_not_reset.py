@@ -27,7 +27,7 @@ class GradientsNotReset(DefaultRule):
         super().__init__(base_trial, action_str)
         self.since: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
         was_reset = facts.get("gradients_were_reset")
         if was_reset is None or not facts.get("backward_passes"):

@@ -37,7 +37,7 @@ class InitialWeights(DefaultRule):
         self.is_done = False
         self.missing: str | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_done:
             self.looked, self.not_checked = False, self.missing
             return

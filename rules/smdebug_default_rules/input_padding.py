@@ -33,7 +33,7 @@ class InputPadding(DefaultRule):
         super().__init__(base_trial, action_str)
         self.since: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
         tokens = None if inputs is None else inputs.tensors[0]
         if tokens is None or "int" not in tokens.dtype or len(tokens.shape) != 2:

@@ -42,7 +42,7 @@ class InputScale(DefaultRule):
         self.scales: list[float] = []
         self.since: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
         if (
             inputs is None

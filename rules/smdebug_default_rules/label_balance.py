@@ -39,7 +39,7 @@ class LabelBalance(DefaultRule):
         self.losses = loss_history.empty()
         self.first: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         loss_history.extend(self.losses, *finite_losses(seen))
         terms = (seen.facts.get("loss") or {}).get("terms") or []
         if len(terms) != 1 or not terms[0].get("targets"):

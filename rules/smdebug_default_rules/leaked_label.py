@@ -36,7 +36,7 @@ class LeakedLabel(DefaultRule):
         super().__init__(base_trial, action_str)
         self.since: dict[str, int] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if not is_boosted(seen):
             self.looked = False
             return

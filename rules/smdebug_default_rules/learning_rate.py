@@ -71,7 +71,7 @@ class LearningRate(DefaultRule):
         self.losses = loss_history.empty()
         self.lowest: float | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
         loss_history.extend(self.losses, *new_losses(seen))

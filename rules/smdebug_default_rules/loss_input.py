@@ -53,7 +53,7 @@ class LossInput(DefaultRule):
         super().__init__(base_trial, action_str)
         self.since: dict[str, int] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         loss = seen.facts.get("loss")
         if not loss:
             self.looked = False

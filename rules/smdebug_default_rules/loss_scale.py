@@ -32,7 +32,7 @@ class LossScale(DefaultRule):
         self.first_scale: float | None = None
         self.fell_since: int | None = None
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         scale = seen.facts.get("loss_scale")
         if not isinstance(scale, int | float):
             self.lacks("no gradient scaler was used")

@@ -39,7 +39,7 @@ class LossSpike(DefaultRule):
         self.losses = loss_history.empty()
         self.scales: list[float] = []
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         yield from self._input_spike(seen)
         steps, values = new_losses(seen)
         self.looked = len(values) > 0 or bool(self.scales)

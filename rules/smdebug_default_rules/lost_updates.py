@@ -55,7 +55,7 @@ class LostUpdates(DefaultRule):
         self.still: list[int] = []
         """The last saved steps of the optimizer, as long as none of them moved any parameter."""
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
         if not seen.facts.get("optimizer_steps") or table is None:
             self.looked = False

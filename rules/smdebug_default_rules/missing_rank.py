@@ -35,7 +35,7 @@ class MissingRank(DefaultRule):
         """Whether several ranks have saved at the same step so far."""
         self.since: dict[str, int] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         observations = self.base_trial.observations
         if observations.expected_workers < 2:
             self.lacks("the run has a single worker")

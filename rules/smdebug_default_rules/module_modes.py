@@ -31,7 +31,7 @@ class ModuleModes(DefaultRule):
         self.since: dict[str, int] = {}
         self.has_trained = False
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         facts = seen.facts
         if "training" not in facts:
             self.looked = False

@@ -61,7 +61,7 @@ class NonFiniteValues(DefaultRule):
         self.grew_at_start = False
         self.first_weights: dict[str, float] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
         kinds = ("parameters", "inputs", "outputs")

@@ -31,7 +31,7 @@ class RanksAlike(DefaultRule):
         self.steps = 0
         self.since = 0
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         roots = {
             worker: (kinds["inputs"], kinds.get("parameters"))
             for worker, kinds in self.base_trial.observations.roots(seen.step).items()

@@ -51,7 +51,7 @@ class RepeatedInput(DefaultRule):
         self.duplicates: list[int] = []
         self.constant: list[int] = []
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         inputs = seen.statistics("inputs")
         if inputs is None:
             self.looked = False

@@ -39,7 +39,7 @@ class ReplicasDiffer(DefaultRule):
         """Parameters that were equal while others differed."""
         self.since: dict[str, int] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         observations = self.base_trial.observations
         roots = {
             worker: kinds["parameters"]

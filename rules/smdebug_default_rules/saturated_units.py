@@ -50,7 +50,7 @@ class SaturatedUnits(DefaultRule):
         super().__init__(base_trial, action_str)
         self.steps: dict[str, list[int]] = {}
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         outputs, modules = seen.statistics("outputs"), Modules.of(seen)
         if outputs is None:
             self.looked = False

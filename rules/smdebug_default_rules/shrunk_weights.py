@@ -46,7 +46,7 @@ class ShrunkWeights(DefaultRule):
         self.steps = 0
         self.losses = loss_history.empty()
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         if self.is_another_training(seen):
             self._begin()
             seen.shared_by_layout.pop("first sizes of weights", None)

@@ -64,7 +64,7 @@ class StuckLoss(DefaultRule):
         self.classes = 0
         self.rows = 0
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         steps, values = finite_losses(seen)
         loss_history.extend(self.losses, steps, values)
         self._add_to_blocks(steps.astype(int).tolist(), values.tolist())

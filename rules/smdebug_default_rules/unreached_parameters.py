@@ -37,7 +37,7 @@ class UnreachedParameters(DefaultRule):
         self.first: int | None = None
         self.reached: list[str] = []
 
-    def look(self, seen: ObservedStep) -> Iterator[Finding]:
+    def check(self, seen: ObservedStep) -> Iterator[Finding]:
         table = Parameters.of(seen)
         if not seen.facts.get("optimizer_steps") or table is None:
             self.looked = False

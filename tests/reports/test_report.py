@@ -289,9 +289,9 @@ def test_progress_adds_up_to_the_announced_work(workers):
     trial = open_run(failing_run(workers=workers).storage)
     done: list[int] = []
     verdicts = writing.evaluated(trial, ["usual"], jobs=1, progress=done.append)
-    looks = writing.looks_of(trial, ["usual"], None)
-    assert sum(done) == looks == 4 * 10  # a rule that does not apply is left out
-    assert writing.looks_of(trial, ["AllZero"], 4) == 4
+    announced = writing.evaluations_in(trial, ["usual"], None)
+    assert sum(done) == announced == 4 * 10  # a rule that does not apply is left out
+    assert writing.evaluations_in(trial, ["AllZero"], 4) == 4
     done.clear()
     gather(trial, verdicts, progress=done.append)
     assert sum(done) == work_of(trial, verdicts)

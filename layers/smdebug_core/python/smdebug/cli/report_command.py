@@ -176,7 +176,7 @@ class _Bars:
 def _evaluated(
     trial: Trial, choice: _RuleChoice, every_step: bool, jobs: int | None, bars: _Bars
 ) -> _Judged:
-    from smdebug.reports.writing import evaluated, looks_of, notes_on, steps_worth
+    from smdebug.reports.writing import evaluated, evaluations_in, notes_on, steps_worth
 
     wanted = wanted_rules(trial, *choice, ()) if choice.is_any else None
     most = None if every_step else steps_worth(trial)
@@ -186,7 +186,7 @@ def _evaluated(
         file=choice.rule_file,
         jobs=jobs,
         most_steps=most,
-        progress=bars.next("evaluating", looks_of(trial, wanted, most)),
+        progress=bars.next("evaluating", evaluations_in(trial, wanted, most)),
     )
     return _Judged(trial, verdicts, notes=tuple(notes_on(trial, verdicts, most)))
 

@@ -56,7 +56,7 @@ def steps_worth(trial: Trial) -> int:
     return max(150, MOST_LOOKS // max(1, len(trial.tensor_names())))
 
 
-def looks_of(trial: Trial, rules: Sequence[RequestedRule] | None, most: int | None) -> int:
+def evaluations_in(trial: Trial, rules: Sequence[RequestedRule] | None, most: int | None) -> int:
     """The number of evaluations if no rule ends early: the length of a progress bar."""
     steps, known = len(trial.steps()), default_rules()
     return sum(
