@@ -97,7 +97,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
     const what = run.state === "reading" ? "Reading the list of steps …" : run.steps_read < run.steps ? `Reading: ${count(run.steps_read)} of ${plural(run.steps, "step")}` : `Checking: ${count(run.steps_checked)} of ${plural(run.steps, "step")}`;
     replace(progress, ...run.notes.map((text) => h("p", { class: "problem", role: "status", text })), run.error ? h("p", { class: "problem", role: "alert", text: run.error }) : null,
       reading && !run.error ? h("p", { class: "quiet" }, h("progress", { max: Math.max(1, 2 * run.steps), value: run.steps_read + run.steps_checked, "aria-label": what }), ` ${what}`) : null,
-      run.damaged.length ? h("details", {}, h("summary", { class: "warn", text: `${plural(run.damaged.length, "part")} of the run cannot be read; the rest is shown` }),
+      run.damaged.length ? h("details", { open: progress.querySelector("details")?.open }, h("summary", { class: "warn", text: `${plural(run.damaged.length, "part")} of the run cannot be read; the rest is shown` }),
         h("ul", {}, ...run.damaged.map(([place, why]) => h("li", { text: `${place}: ${why}` })))) : null);
   }
 
