@@ -18,6 +18,8 @@ from typing import Any
 from bench.measure import Table
 
 ROOT = Path(__file__).parents[1]
+RULES = ROOT / "rules"
+"""Where the rules are that a child process judges a training with."""
 OLD_HOME = ROOT / ".venv-old-hooks"
 # What the old library works with on the Python of the frameworks.
 OLD = ["smdebug==1.0.34", "protobuf==3.20.3", "numpy==1.26.4", "pandas", "psutil", "requests"]
@@ -54,7 +56,11 @@ def main() -> None:
         [sys.executable, "-m", "bench.plan_price"],
         check=False,
         cwd=ROOT,
-        env={**os.environ, **KEPT_MEMORY, "PYTHONPATH": str(library())},
+        env={
+            **os.environ,
+            **KEPT_MEMORY,
+            "PYTHONPATH": os.pathsep.join([str(library()), str(RULES)]),
+        },
     )
     sys.exit(plan.returncode)
 
