@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from smdebug.service.costs import PRICES
@@ -16,7 +16,7 @@ PRICED = {**PRICES, "log byte": 0.50e-9}
 class Bill:
     """The billed usage."""
 
-    used: Counter[str] = field(default_factory=Counter)
+    used: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     writes_by_key: Counter[str] = field(default_factory=Counter)
 
     def __getitem__(self, what: str) -> float:

@@ -16,7 +16,6 @@ import math
 import random
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -64,7 +63,7 @@ _OF_TENSORS = [
     for tensor in ("weight", "gradient")
 ]
 DIGESTS = {"smdebug/digests/parameters": np.ones((8, 2), np.int64)}
-RULES = [*_TINY, *_OTHERS, *_OF_TENSORS]
+RULES: list[dict[str, Any]] = [*_TINY, *_OTHERS, *_OF_TENSORS]
 
 
 @functools.cache
@@ -154,13 +153,13 @@ class BilledWorld(SmallWorld):
         self.world = replace(
             self.world,
             index=StepIndex(self.items, kept_for=KEPT_FOR, now=self.clock.now),
-            open_run=lambda run: BilledStorage(plain(run), bill),  # type: ignore[arg-type, return-value]
+            open_run=lambda run: BilledStorage(plain(run), bill),  # type: ignore[arg-type]
         )
 
     @contextmanager
     def invocation(self, gigabytes: float) -> Iterator[None]:
         """Bill one invocation of a function: its own time, and that of its calls."""
-        before = Counter(self.bill.used)
+        before = self.bill.used.copy()
         begin = time.process_time()
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -168,13 +167,15 @@ class BilledWorld(SmallWorld):
         lines = printed.getvalue().splitlines()
         self.bill.used["log byte"] += LOG_LINES + 3 * LOG_EVENT
         self.bill.used["log byte"] += sum(len(line.encode()) + LOG_EVENT for line in lines)
-        calls = self.bill.used - before
-        requests = calls["S3 GET"] + calls["S3 PUT"] + calls["S3 LIST"]
+        calls, requests = (
+            sum(self.bill.used[kind] - before[kind] for kind in kinds)
+            for kinds in (("table call",), ("S3 GET", "S3 PUT", "S3 LIST"))
+        )
         processor = time.process_time() - begin
         # The tables and buckets in memory make no calls: boto3's own time comes on top.
-        processor += calls["table call"] * self.boto[0] + requests * self.boto[1]
+        processor += calls * self.boto[0] + requests * self.boto[1]
         seconds = processor / (CPU_OF_A_GB * gigabytes)
-        seconds += calls["table call"] * DYNAMODB_CALL
+        seconds += calls * DYNAMODB_CALL
         seconds += math.ceil(requests / AT_A_TIME) * S3_CALL
         self.bill.used["invocation"] += 1
         self.bill.used["GB-second"] += seconds * gigabytes
@@ -216,9 +217,11 @@ def measure(
     chance = random.Random(workers)
     world = BilledWorld()
     place = world.place("experiments/2026-11-21/mnist")
-    chosen = [RULES[n % len(RULES)] | {"name": f"rule {n}"} for n in range(rules)]
+    chosen = [{**RULES[n % len(RULES)], "name": f"rule {n}"} for n in range(rules)]
     place.write("rules.json", json.dumps({"version": 1, "rules": chosen}).encode())
-    kind = {"replicas": workers} if replicas and workers > 1 else {"num_workers": workers}
+    kind: dict[str, Any] = (
+        {"replicas": workers} if replicas and workers > 1 else {"num_workers": workers}
+    )
     savers = [Saver(place, f"worker_{n}", **kind) for n in range(workers)]
     for saver in savers[:1] if workers > 100 else savers:
         saver.begin()
@@ -255,13 +258,19 @@ def pretend_to_be_at(world: BilledWorld, savers: list[Saver], first: int) -> Non
         return
     run = "runs/experiments/2026-11-21/mnist"
     tokens = frozenset(
-        token_of(saver.worker, is_index=index) for saver in savers for index in (0, 1)
+        token_of(saver.worker, is_index=index) for saver in savers for index in (False, True)
     )
     for step in range(first):
-        described = {"m": "TRAIN", "ms": step, "l": "0" * 16, "up": 0.5, "ix": 0.5}
-        item = {"pk": items.run_pk(run), "sk": items.step_sk(0, step), "f": tokens, **described}
+        described: dict[str, Any] = {"m": "TRAIN", "ms": step, "l": "0" * 16, "up": 0.5, "ix": 0.5}
+        item: dict[str, Any] = {
+            "pk": items.run_pk(run),
+            "sk": items.step_sk(0, step),
+            "f": tokens,
+            **described,
+        }
         MemoryItems.put(world.items, item)
     group = world.index.groups.get(run, "builtin")
+    assert group is not None
     MemoryItems.put(world.items, items.item_of_group(run, replace(group, cursor=first - 1)))
     names = ("gradient/fc", "loss", "weight/fc")
     layout = Layout("0" * 16, names, "TRAIN", 0, tuple(saver.worker for saver in savers))

@@ -73,7 +73,7 @@ def where_nothing_is_due(sizes, batch, iterations, rounds):
     for _ in range(rounds):
         pair = [Training(sizes, batch) for _ in range(2)]
         hook, folder = hooked(pair[1], save_config=smd.SaveConfig(save_interval=NEVER))
-        seconds = [[], []]
+        seconds: list[list[float]] = [[], []]
         for training in pair:
             training.run(3)  # of which the first is saved
         gc.collect()

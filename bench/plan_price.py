@@ -46,12 +46,12 @@ from smdebug.saving.system_metrics import resident_bytes
 STEPS = 10_000
 AFTER = 5
 """Steps that count as those during which a due step is written."""
-_SCHEDULE = save_config().mode_save_configs[smd.modes.GLOBAL]
+_PLAN = save_config()
 
 
 def is_due(step: int) -> bool:
     """Whether the default plan saves this step."""
-    return step in _SCHEDULE.save_steps or step % _SCHEDULE.save_interval == 0
+    return _PLAN.should_save_step(smd.modes.GLOBAL, step)
 
 
 PEERS = (("outputs' .item()", items), ("gradients' histograms", histograms))
@@ -183,7 +183,9 @@ def price_of_plan(
         ]
     saved = rounds * sum(map(is_due, range(11, steps)))
     return Price(
-        *(statistics.median(each) for each in (bare, idle, due)),
+        statistics.median(bare),
+        statistics.median(idle),
+        statistics.median(due),
         sum(behind) / saved,
         statistics.median(longer),
     )

@@ -13,7 +13,8 @@ from tests.trainings.failures import FAILURES, Failure, Stall
 
 def report(failures: tuple[Failure | Stall, ...], seeds: int) -> tuple[list[tuple[str, ...]], bool]:
     """Return a row for each rule, and whether every rule fired on failing trainings and only there."""
-    rows, is_right = [], True
+    rows: list[tuple[str, ...]] = []
+    is_right = True
     for case in failures:
         true, false = (
             sum(case.fires(failing=failing, seed=seed) for seed in range(seeds))

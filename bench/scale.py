@@ -241,9 +241,9 @@ def _fill(table: MemoryItems, workers: int, steps: int) -> None:
         shards[shard] = shards.get(shard, frozenset()) | tokens
     pk = items.run_pk(RUN)
     for step in range(steps):
-        for shard, tokens in shards.items():
+        for shard, files in shards.items():
             more = {"m": "TRAIN", "ms": step, "l": "0" * 16} if shard == 0 else {}
-            item = {"pk": pk, "sk": items.step_sk(0, step, shard), "f": tokens}
+            item = {"pk": pk, "sk": items.step_sk(0, step, shard), "f": files}
             MemoryItems.put(table, {**item, "up": 0.5, "ix": 0.5, "expires": 2e9, **more})
     rule = RuleRecord("r", "r", status=RuleStatus.NO_ISSUES_FOUND)
     # A lost first step is the doubt that has the whole run listed.
@@ -267,7 +267,10 @@ def _fill(table: MemoryItems, workers: int, steps: int) -> None:
 
 def boto_times() -> dict[str, float]:
     """Measure the processor time of boto3: of a call, and of each item and key in an answer."""
-    item = {"pk": {"S": "RUN#runs/long"}, "sk": {"S": "STEP#0000#000000000001#0000"}}
+    item: dict[str, dict[str, Any]] = {
+        "pk": {"S": "RUN#runs/long"},
+        "sk": {"S": "STEP#0000#000000000001#0000"},
+    }
     item |= {
         "f": {"SS": ["e0", "i0"]},
         "up": {"N": "0.5"},
@@ -328,14 +331,12 @@ def main() -> int:
         if megabytes > MOST_MEGABYTES:
             failed.append(f"{workers} workers: an invocation takes {megabytes:.0f} MB")
     print("\nExtrapolated, in proportion to the files:\n")
-    columns = ("workers", "steps", "files", "seconds", "invocations", "longest", "MB")
-    print("".join(column.rjust(13) for column in columns))
-    for row in rows:
-        workers, steps, files, seconds, invocations, longest, megabytes = row
-        cells = (f"{workers:,}", f"{steps:,}", f"{files:,}", f"{seconds:,.0f}", f"{invocations:,}")
-        print(
-            "".join(cell.rjust(13) for cell in (*cells, f"{longest:,.1f} s", f"{megabytes:,.0f}"))
-        )
+    headings = ("workers", "steps", "files", "seconds", "invocations", "longest", "MB")
+    print("".join(column.rjust(13) for column in headings))
+    for workers, steps, files, seconds, invocations, longest, megabytes in rows:
+        last = (f"{invocations:,}", f"{longest:,.1f} s", f"{megabytes:,.0f}")
+        numbers = (f"{workers:,}", f"{steps:,}", f"{files:,}", f"{seconds:,.0f}", *last)
+        print("".join(cell.rjust(13) for cell in numbers))
     print(
         f"\nAssumed: {GIGABYTES} GB and {CPU_OF_A_GB} of this machine's core for each GB; a table call takes "
         f"{DYNAMODB_CALL * 1000:.0f} ms and {QUERY_SECONDS_A_MB * 1000:.0f} ms more for each MB, a page of a "

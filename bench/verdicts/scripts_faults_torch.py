@@ -5,6 +5,9 @@ Most were not shown to the rules. It is long because each program stands alone, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import torch
 from sklearn import datasets
@@ -162,7 +165,7 @@ def loader_begun_anew_at_each_step(seed: int, faulty: bool) -> None:
     model = Net()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     data = Digits("train")
-    source = iter(())
+    source: Iterator[Any] = iter(())
     for _ in range(100):
         images, labels = next(source, (None, None))
         if images is None or faulty:

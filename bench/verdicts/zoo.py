@@ -43,7 +43,8 @@ def load() -> None:
 def trainings(half: str | None = None, only: str | None = None) -> Iterator[Trained]:
     """The trainings of one half (`tuning` or `held out`) or of both, whose names contain `only`."""
     load()
-    for case in (*PROGRAMS, *FAULTS):
+    cases: list[Program | Fault] = [*PROGRAMS, *FAULTS]
+    for case in cases:
         if half is not None and case.held_out != (half == "held out"):
             continue
         if only is not None and only.lower() not in f"{case.framework} {case.name}".lower():
