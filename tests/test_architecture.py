@@ -49,7 +49,7 @@ ARROWS = {
     },
     "companion": {
         *("diagnosis", "files.names", "plain_text", "rules.rule_sets", "runs", "storage", "trials"),
-        *("service.records", "service.rules_file"),
+        *("service.records", "service.rules_file", "logger"),
     },
     "export": {"files", "storage", "numbers", "trials", "runs"},
     "reports": {"files", "storage", "numbers", "trials", "runs", "service", "rules", "diagnosis"},

@@ -191,3 +191,28 @@ def test_an_evaluation_that_died_is_reported_once_and_the_training_goes_on(tmp_p
     assert printed.count("has ended early (signal 9); the training goes on") == 1
     assert f"smdebug evaluate {tmp_path / 'run'}" in printed
     assert len(create_trial(str(tmp_path / "run")).steps()) == 6
+
+
+def test_rules_that_cannot_be_read_are_reported_once(tmp_path, capfd):
+    place = tmp_path / "run"
+    with smdebug.Hook(str(place), evaluate="here") as hook:
+        place.mkdir(exist_ok=True)
+        (place / "rules.json").write_text("{")
+        for _ in range(5):
+            with hook.step():
+                hook.record("loss", 1.0)
+    errors = capfd.readouterr().err
+    assert errors.count(f"smdebug: {place} cannot be evaluated now: ") == 1
+    assert "rules.json" in errors
+
+
+def test_what_fails_unexpectedly_is_one_line_and_not_a_traceback(tmp_path, capfd, monkeypatch):
+    (tmp_path / "smdebug_rules").mkdir()  # a package of the user's that hides the library's rules
+    (tmp_path / "smdebug_rules" / "__init__.py").write_text("raise RuntimeError('hidden')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with smdebug.Hook(str(tmp_path / "run"), evaluate="here") as hook, hook.step():
+        hook.record("loss", 1.0)
+    printed = capfd.readouterr()
+    assert "cannot be evaluated beside the training: RuntimeError: hidden" in printed.err
+    assert "Traceback" not in printed.err
+    assert "has ended early (exit code 1)" in printed.out

@@ -7,8 +7,9 @@ import os
 import sys
 from contextlib import suppress
 
-from smdebug.companion.evaluation import Companion
+from smdebug.companion.evaluation import Companion, report
 from smdebug.companion.pipe import TrainingPipe
+from smdebug.logger import get_logger
 
 NICENESS = 10
 
@@ -22,9 +23,19 @@ def main() -> int:
     if "place" not in settings:
         print("smdebug.companion is started by a hook with evaluate='here'", file=sys.stderr)
         return 2
-    companion = Companion(settings["place"], settings.get("alerts", ()))
-    with suppress(KeyboardInterrupt):
-        companion.follow(pipe)
+    place = settings["place"]
+    try:
+        Companion(place, settings.get("alerts", ())).follow(pipe)
+    except KeyboardInterrupt:
+        pass
+    except Exception as error:  # noqa: BLE001 - the end of a process, which says why
+        # The hook warns that the evaluation has ended early, and says how to evaluate the run.
+        report(
+            f"smdebug: {place} cannot be evaluated beside the training: {type(error).__name__}: {error}"
+            " (SMDEBUG_LOG_LEVEL=debug shows where)"
+        )
+        get_logger().debug("The evaluation has failed", exc_info=True)
+        return 1
     return 0
 
 

@@ -32,6 +32,7 @@ class Companion:
         self._run = LiveRun(place, rules_beside)
         self._alerts = Alerts(alerts, report)
         self._is_stop_requested = False
+        self._reported_error = ""
         self._interval = BUCKET_INTERVAL if self._storage.concurrency > 1 else FOLDER_INTERVAL
 
     def follow(self, pipe: TrainingPipe) -> None:
@@ -44,11 +45,20 @@ class Companion:
         self._summarise()
 
     def _advance(self) -> None:
-        for change in self._run.advance():
+        changes = self._run.advance()
+        self._report_error()
+        for change in changes:
             if change.kind is Kind.OPENED:
                 self._report(change)
             else:
                 report(f"smdebug: resolved at step {change.step:,}: {headline(change.issue)}")
+
+    def _report_error(self) -> None:
+        """Report once why the run cannot be evaluated, and again only if the reason is another."""
+        error = self._run.error
+        if error and error != self._reported_error:
+            self._reported_error = error
+            report(f"smdebug: {self._run.path} cannot be evaluated now: {error}")
 
     def _report(self, change: Change) -> None:
         lines = as_text(change.issue)
