@@ -15,16 +15,16 @@ FUNCTIONS = ROOT / "functions"
 INFRA = ROOT / "infra"
 LOCAL_AWS = ROOT / "local_aws"
 
-# room -> the rooms it may look into (besides exceptions and mode_keys, which all may)
+# What every room may look into; these four look only into each other.
+COMMON = ("exceptions", "mode_keys", "plain_text", "amounts")
+# room -> the other rooms it may look into
 ARROWS = {
-    "exceptions": set(),
-    "mode_keys": set(),
-    "plain_text": set(),
-    "logger": {"plain_text"},
+    **{room: set() for room in COMMON},
+    "logger": set(),
     "files": set(),
     "numbers": set(),
     "storage": {"files.names"},
-    "config": {"numbers", "files", "storage", "logger", "plain_text"},
+    "config": {"numbers", "files", "storage", "logger"},
     "saving": {
         *("files", "storage", "config", "numbers", "logger"),
         *("service.records", "service.rules_file"),  # a hook can carry its run's rules
@@ -40,15 +40,15 @@ ARROWS = {
     },
     "profiler": {"config", "logger"},
     "service": {
-        *("files", "storage", "logger", "trials.utils", "plain_text", "diagnosis"),
+        *("files", "storage", "logger", "trials.utils", "diagnosis"),
         "config.json_config",  # an imported job is held to what a hook takes
     },
     "runs": {
-        *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger", "plain_text"),
+        *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger"),
         *("service.records", "service.rules_file"),
     },
     "companion": {
-        *("diagnosis", "files.names", "plain_text", "rules.rule_sets", "runs", "storage", "trials"),
+        *("diagnosis", "files.names", "rules.rule_sets", "runs", "storage", "trials"),
         *("service.records", "service.rules_file", "logger"),
     },
     "export": {"files", "storage", "numbers", "trials", "runs"},
@@ -57,12 +57,12 @@ ARROWS = {
     "plots": {"numbers", "trials", "runs"},
     "ui": {
         *("runs", "trials", "rules", "diagnosis", "reports", "storage", "numbers", "logger"),
-        *("files.names", "files.observations", "files.zoom_request", "plain_text"),
+        *("files.names", "files.observations", "files.zoom_request"),
         "service",
     },
     "cli": {
         *("runs", "export", "reports", "plots", "service", "rules", "trials", "storage", "logger"),
-        *("migrating", "plain_text", "diagnosis", "files.zoom_request", "run_checks", "ui"),
+        *("migrating", "diagnosis", "files.zoom_request", "run_checks", "ui"),
     },
     "migrating": {"config.keys", "rules.generic", "service.training_job"},
     "__main__": {"cli"},
@@ -74,13 +74,8 @@ ARROWS = {
         around_torch: {"saving", "config", "trials", "logger", "pytorch"}
         for around_torch in ("huggingface", "lightning")
     },
-    "run": {
-        "saving",
-        "config",
-        "logger",
-        "plain_text",
-        "run_checks",
-    },  # it looks for the frameworks by name, when they are there
+    # It looks for the frameworks by name, when they are there.
+    "run": {"saving", "config", "logger", "run_checks"},
     "run_checks": {"saving", "config", "rules.generic", "service.rules_file"},
     "starting": {"run", "saving.places", "logger"},
 }
@@ -142,7 +137,7 @@ def test_there_is_something_to_check():
 
 @pytest.mark.parametrize("room", ARROWS)
 def test_a_room_looks_only_where_its_arrows_point(room):
-    allowed = {"exceptions", "mode_keys", room} | ARROWS[room]
+    allowed = {room, *COMMON} | ARROWS[room]
     wrong = []
     for path in OURS:
         if room_of(path) != room:

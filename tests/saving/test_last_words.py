@@ -34,7 +34,7 @@ def test_one_line_says_what_was_saved_and_the_next_command(capsys):
     said = capsys.readouterr().out
     # 139 of the plan, and the last step, which holds the losses since
     assert "Saved 140 of 4,000 steps, 3 tensors, " in said
-    assert said.rstrip().endswith("kB to runs/a. Next: smdebug evaluate runs/a")
+    assert said.rstrip().endswith("KB to runs/a. Next: smdebug evaluate runs/a")
     assert "evaluate" in COMMANDS
 
 
@@ -52,12 +52,12 @@ def test_the_bytes_are_those_of_the_files(tmp_path, capsys):
         train(hook, 3)
     files = [*(tmp_path / "run/events").rglob("*.*"), *(tmp_path / "run/index").rglob("*.*")]
     size = sum(file.stat().st_size for file in files)
-    assert f"Saved 3 of 3 steps, 1 tensor, {size / 1000:.1f} kB to run." in capsys.readouterr().out
+    assert f"Saved 3 of 3 steps, 1 tensor, {size / 1000:.3g} KB to run." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_250_000, "1.2 MB"), (4e12, "4,000.0 GB")],
+    [(0, "0 B"), (999, "999 B"), (1_254_000, "1.25 MB"), (4e12, "4 TB")],
 )
 def test_sizes_are_readable(size, shown):
     assert f", {shown} to s3://b/run." in closing_line(Saved("s3://b/run", 9, 1, 2, size))

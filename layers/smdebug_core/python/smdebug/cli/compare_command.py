@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from smdebug.amounts import counted, number
 from smdebug.cli import exit_codes
 from smdebug.cli.choice_options import tensor_options
 from smdebug.cli.colours import bad, faint, good, strong
 from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import open_path
 from smdebug.cli.output import (
-    number,
     output_options,
-    plural,
     print_heading,
     print_json,
     print_line,
@@ -111,18 +110,20 @@ def _print(found: Comparison) -> None:
     elif found.is_same:
         print_line(
             good("✓ ")
-            + f"The runs are the same: {plural(found.compared, 'value')} at {plural(found.steps, 'step')}"
+            + f"The runs are the same: {counted(found.compared, 'value')} at {counted(found.steps, 'step')}"
         )
     elif not found.steps:
         print_line(bad("✗ ") + "The runs have no step in common")
     elif not found.compared:
         print_line(bad("✗ ") + "The runs have no value in common")
     else:
-        print_line(bad("✗ ") + f"The common values are the same: {plural(found.compared, 'value')}")
+        print_line(
+            bad("✗ ") + f"The common values are the same: {counted(found.compared, 'value')}"
+        )
     for run, steps in ((found.path, found.only_in_one), (found.other, found.only_in_other)):
         if steps:
             shown = ", ".join(map(str, steps[:10])) + ("…" if len(steps) > 10 else "")
-            print_line(f"Only {run} has {plural(len(steps), 'step')}: {shown}")
+            print_line(f"Only {run} has {counted(len(steps), 'step')}: {shown}")
     tensors = (
         (found.path, found.tensors_only_in_one),
         (found.other, found.tensors_only_in_other),
@@ -130,7 +131,7 @@ def _print(found: Comparison) -> None:
     for run, names in tensors:
         if names:
             shown = ", ".join(names[:5]) + ("…" if len(names) > 5 else "")
-            print_line(f"Only {run} has {plural(len(names), 'tensor')}: {shown}")
+            print_line(f"Only {run} has {counted(len(names), 'tensor')}: {shown}")
     if found.collections:
         print_heading("Collections")
         print_table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.choice_options import tensor_options
 from smdebug.cli.completers import (
@@ -11,7 +12,7 @@ from smdebug.cli.completers import (
     complete_worker,
 )
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
-from smdebug.cli.output import output_options, plural, print_json, print_line
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import progress
 
@@ -89,7 +90,7 @@ def command(
     if as_json:
         print_json({"form": form, "output": output, "values": count, "left_out": gaps})
         return code
-    print_line(f"{plural(count, 'value')} written to {output}")
+    print_line(f"{counted(count, 'value')} written to {output}")
     if form == "tensorboard":
         print_line(f"view them with: tensorboard --logdir {output}")
     return code

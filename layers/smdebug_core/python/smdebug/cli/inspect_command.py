@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.amounts import counted, number, size
 from smdebug.cli.colours import bad, faint, strong
 from smdebug.cli.completers import complete_place
 from smdebug.cli.inputs import attempt_option, open_path
 from smdebug.cli.output import (
     moment,
-    number,
     output_options,
-    plural,
     print_curves,
     print_heading,
     print_json,
     print_line,
     print_table,
-    size,
     wrapped,
 )
 from smdebug.cli.progress import progress
@@ -107,15 +105,15 @@ def _print(run: Overview, most: int | None) -> None:
     if len(run.attempts) > 1:
         state = f"attempt {run.attempt} of {len(run.attempts)}, {state}"
     expected = run.num_workers + run.digest_workers
-    workers = plural(expected, "worker")
+    workers = counted(expected, "worker")
     if run.digest_workers:
         workers += f" ({run.digest_workers} of them with digests alone)"
     if len(run.workers) != expected:
         workers += f" ({len(run.workers)} of them saved something)"
     print_line(strong(run.path))
     print_line(
-        f"{state}, {workers}, {plural(run.num_steps, 'step')}, {plural(len(run.tensors), 'tensor')}, "
-        f"{size(run.bytes)} in {plural(run.index_files, 'event file')}"
+        f"{state}, {workers}, {counted(run.num_steps, 'step')}, {counted(len(run.tensors), 'tensor')}, "
+        f"{size(run.bytes)} in {counted(run.index_files, 'event file')}"
     )
     if run.first_saved and run.last_saved:
         each = run.seconds_per_step
@@ -125,7 +123,7 @@ def _print(run: Overview, most: int | None) -> None:
     if run.incomplete_steps:
         shown = ", ".join(map(str, run.incomplete_steps[:10]))
         print_line(
-            f"{plural(len(run.incomplete_steps), 'incomplete step')}, missing some workers: {shown}"
+            f"{counted(len(run.incomplete_steps), 'incomplete step')}, missing some workers: {shown}"
         )
     for key, problem in run.damaged.items():
         print_line(bad("damaged: ") + f"{key}: {problem}")

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.amounts import counted
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_folder, complete_place
 from smdebug.cli.new_files import configuration_warnings, write_new_files
-from smdebug.cli.output import output_options, plural, print_heading, print_json, print_line
+from smdebug.cli.output import output_options, print_heading, print_json, print_line
 
 if TYPE_CHECKING:
     from smdebug.migrating import Conversion, Finding, Scan
@@ -137,7 +138,7 @@ def _print(result: Scan, written: dict[str, dict[str, Path]]) -> None:
     if result.findings:
         print_line()
     counts = ", ".join(f"{result.count(verdict)} {_COUNTED[verdict.value]}" for verdict in Verdict)
-    print_line(f"{plural(len(result.files), 'file')}: {counts}.")
+    print_line(f"{counted(len(result.files), 'file')}: {counts}.")
 
 
 _COUNTED = {

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from smdebug.amounts import number
 from smdebug.cli.colours import faint, strong, with_colours
 from smdebug.cli.table_layout import GAP, lay_out, width_of
 from smdebug.plain_text import escaped_in_json
@@ -151,28 +152,6 @@ def cell_text(value: Any) -> str:
 
 class Styled(str):
     """Text that this program has coloured, and so is printed as it is."""
-
-
-def number(value: float | None) -> str:
-    if value is None:
-        return ""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return f"{value:.4g}"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as text: `1.07 KB`."""
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:.3g} TB"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def moment(value: datetime | None) -> str:

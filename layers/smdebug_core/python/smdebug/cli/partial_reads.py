@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from smdebug.amounts import counted
 from smdebug.cli import exit_codes
-from smdebug.cli.output import plural, print_note
+from smdebug.cli.output import print_note
 
 if TYPE_CHECKING:
     from smdebug.runs.left_out import LeftOut
@@ -37,7 +38,7 @@ def unread_file_warnings(gaps: Sequence[LeftOut], path: str) -> list[str]:
         (missing, "event file", "is missing" if len(missing) == 1 else "are missing"),
     )
     return [
-        f"{plural(len(some), noun)} {problem}, so the tensors in {'it' if len(some) == 1 else 'them'} "
+        f"{counted(len(some), noun)} {problem}, so the tensors in {'it' if len(some) == 1 else 'them'} "
         f"are left out: {_first_of(some)}; run `smdebug verify {path}` for details"
         for some, noun, problem in kinds
         if some

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.amounts import size
 from smdebug.cli import exit_codes
 from smdebug.cli.completers import complete_place, complete_tensor, complete_worker
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
-from smdebug.cli.output import output_options, print_json, print_line, size
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, warn_of_unread_files
 from smdebug.cli.progress import Progress, waiting
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from smdebug.amounts import size
 from smdebug.cli import exit_codes
 from smdebug.cli.choice_options import rule_file_option, rule_option, rules_option, set_option
 from smdebug.cli.colours import bad, faint, good, strong
@@ -16,7 +17,7 @@ from smdebug.cli.completers import complete_place
 from smdebug.cli.diagnosis_output import print_in_short, print_issues
 from smdebug.cli.evaluate_command import wanted_rules
 from smdebug.cli.inputs import attempt_option, in_an_existing_folder, open_path
-from smdebug.cli.output import output_options, print_json, print_line, size
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings, warn_of_unread_files
 from smdebug.cli.progress import Progress, progress
 from smdebug.cli.service_options import stack_option

@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from smdebug.amounts import counted, number
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint
 from smdebug.cli.completers import complete_place
-from smdebug.cli.output import (
-    moment,
-    number,
-    output_options,
-    plural,
-    print_json,
-    print_line,
-    print_table,
-)
+from smdebug.cli.output import moment, output_options, print_json, print_line, print_table
 from smdebug.cli.progress import progress
 from smdebug.cli.service_options import debugger_at, stack_option
 from smdebug.service.tables import cell
@@ -114,7 +107,7 @@ def _print_runs(runs: list[ListedRun], asked: list[str]) -> None:
     for run in runs:
         if run.error:
             print_line(bad(f"{run.name}: ") + run.error)
-    print_line(faint(plural(len(runs), "run")))
+    print_line(faint(counted(len(runs), "run")))
 
 
 def _problems(problems: tuple[str, ...]) -> str:

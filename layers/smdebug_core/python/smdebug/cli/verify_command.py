@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from smdebug.amounts import counted, size
 from smdebug.cli import exit_codes
 from smdebug.cli.colours import bad, faint, good
 from smdebug.cli.completers import complete_place
-from smdebug.cli.output import output_options, plural, print_json, print_line, size
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.progress import progress
 
 
@@ -42,13 +43,13 @@ def command(path: str, quick: bool, as_json: bool) -> int:
             print_line(f"checked  {attempt}")
     how = "only sizes were checked" if quick else _how(found.records, found.checksummed)
     print_line(
-        f"{plural(found.index_files, 'index file')}, {plural(found.event_files, 'event file')}, "
-        f"{plural(found.records, 'record')}, {size(found.bytes)}; {how}"
+        f"{counted(found.index_files, 'index file')}, {counted(found.event_files, 'event file')}, "
+        f"{counted(found.records, 'record')}, {size(found.bytes)}; {how}"
     )
     if found.is_sound:
         print_line(good("The run is sound."))
         return exit_codes.PASSED
-    print_line(bad(f"{plural(len(found.problems), 'problem')} found."))
+    print_line(bad(f"{counted(len(found.problems), 'problem')} found."))
     return exit_codes.FOUND
 
 

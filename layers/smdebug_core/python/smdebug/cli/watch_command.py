@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from smdebug.amounts import number
 from smdebug.cli import exit_codes
 from smdebug.cli.choice_options import rule_file_option, rule_option
 from smdebug.cli.colours import bad, faint, good, strong
@@ -16,7 +17,7 @@ from smdebug.cli.completers import complete_place
 from smdebug.cli.diagnosis_output import issue_lines
 from smdebug.cli.inputs import read_file
 from smdebug.cli.live_screen import LiveScreen
-from smdebug.cli.output import number, output_options, print_json_line, print_note
+from smdebug.cli.output import output_options, print_json_line, print_note
 from smdebug.cli.partial_reads import code_despite, unread_file_warnings
 
 if TYPE_CHECKING:

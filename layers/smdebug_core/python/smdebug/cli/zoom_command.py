@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from smdebug.amounts import counted
 from smdebug.cli.colours import faint
 from smdebug.cli.completers import complete_folder, complete_tensor
-from smdebug.cli.output import output_options, plural, print_json, print_line
+from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.files.zoom_request import MOST_STEPS, STEPS
 
@@ -79,9 +80,9 @@ def command(
         )
         return
     names = requested.matching
-    what = plural(len(names), "known tensor")
+    what = counted(len(names), "known tensor")
     print_line(
-        f"zoom requested: {requested.location} saves {what} whole for {plural(steps, 'step')}"
+        f"zoom requested: {requested.location} saves {what} whole for {counted(steps, 'step')}"
     )
     if names:
         print_line(faint(_listed(names)))

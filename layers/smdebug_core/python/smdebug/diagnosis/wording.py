@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from smdebug.amounts import counted
 from smdebug.diagnosis.issues import Issue, Symptom
 
 MOST_NAMED = 5  # places or workers
@@ -27,7 +28,7 @@ def headline(issue: Issue) -> str:
 def in_a_line(issue: Issue) -> str:
     """Return the issue in one line: the cause, its onset, the fact, and the number of symptoms."""
     count = len(issue.symptoms)
-    more = f" ({count} symptom{'s' * (count != 1)})" if count else ""
+    more = f" ({counted(count, 'symptom')})" if count else ""
     return f"{headline(issue)}: {issue.what.rstrip('.')}{more}"
 
 
@@ -81,7 +82,7 @@ def summary(issues: Sequence[Issue]) -> str:
         return "No problem detected."
     names = ", ".join(f"{title_of(issue).lower()} since step {issue.since}" for issue in issues[:3])
     more = f" and {len(issues) - 3} more" if len(issues) > 3 else ""
-    return f"{len(issues)} problem{'s' * (len(issues) != 1)} detected: {names}{more}."
+    return f"{counted(len(issues), 'problem')} detected: {names}{more}."
 
 
 def named(names: Sequence[str], most: int = MOST_NAMED) -> str:

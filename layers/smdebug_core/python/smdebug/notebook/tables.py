@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from smdebug.amounts import counted, number
 from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
 from smdebug.runs.origins import in_words, readable_origin, value_in_words
 from smdebug.runs.overview import thinned
@@ -36,7 +36,7 @@ def run_html(trial: Trial) -> str:
         kept = kept_losses(trial)
         if kept is not None and kept[1]:
             name, losses = kept
-            rows.append((name, f"{_number(losses[-1])} {sparkline(losses, _MOST_POINTS)}"))
+            rows.append((name, f"{number(losses[-1])} {sparkline(losses, _MOST_POINTS)}"))
     except SMDebugError as error:
         rows.append(("damaged", str(error)))
     origin = readable_origin(trial)
@@ -68,12 +68,12 @@ def tensor_html(tensor: Tensor) -> str:
         odd = None if found.nan is None else found.nan + (found.infinite or 0)
         rows.append(
             (
-                *(step, shape, found.dtype or "", _number(found.minimum), _number(found.maximum)),
-                *(_number(found.mean), _number(found.std), odd or ""),
+                *(step, shape, found.dtype or "", number(found.minimum), number(found.maximum)),
+                *(number(found.mean), number(found.std), odd or ""),
             )
         )
     head = ("step", "shape", "type", "min", "max", "mean", "std", "not finite")
-    title = f"{tensor.name}: {len(steps):,} step{'' if len(steps) == 1 else 's'}"
+    title = f"{tensor.name}: {counted(len(steps), 'step')}"
     if len(shown) < len(steps):
         title += f", {len(shown)} of them shown"
     return f"<p><b>{escape(title)}</b></p>{_table(head, rows)}"
@@ -119,9 +119,3 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         cells = "".join(f'<td style="text-align:left">{escape(str(value))}</td>' for value in rest)
         parts.append(f'<tr><th style="text-align:left">{escape(str(first))}</th>{cells}</tr>')
     return "".join([*parts, "</tbody></table>"])
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if math.isfinite(value) else str(value)

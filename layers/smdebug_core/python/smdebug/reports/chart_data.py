@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from smdebug.amounts import as_json_number
 from smdebug.reports.curves import Curve
 from smdebug.reports.distributions import Distribution
 from smdebug.reports.gathering import Gathered
@@ -68,7 +68,7 @@ def numbered(sections: Sequence[Section]) -> Iterator[tuple[int, Section]]:
 def _line(curve: Curve | None) -> dict[str, Any]:
     if curve is None:
         return {"steps": [], "values": []}
-    return {"steps": list(curve.steps), "values": [_finite(value) for value in curve.values]}
+    return {"steps": list(curve.steps), "values": [as_json_number(value) for value in curve.values]}
 
 
 def _series(series: Series, verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -100,7 +100,3 @@ def _distribution(distribution: Distribution) -> dict[str, Any]:
 
 def _packed(numbers: Any) -> str:
     return base64.b64encode(numbers.astype("<f4").tobytes()).decode()
-
-
-def _finite(value: float) -> float | None:
-    return float(f"{value:.7g}") if math.isfinite(value) else None

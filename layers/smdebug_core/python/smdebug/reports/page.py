@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from smdebug.amounts import counted
 from smdebug.diagnosis import wording as diagnosis
 from smdebug.reports import wording
 from smdebug.reports.chart_data import MOST_WORKER_CHARTS, OtherCurves, chart_data, numbered
@@ -33,7 +34,7 @@ _LICENSES = ("vendored/d3-LICENSE.txt", "vendored/plot-LICENSE.txt")
 _MOST_VALUES = 25  # in the table below a curve
 _MOST_CARDS = 8  # of rules that passed or were not checked; more of them are folded up
 _FILTERS = (
-    *(wording.number, wording.cell, wording.percent, wording.plural, wording.capitalized),
+    *(wording.number, wording.cell, wording.percent, counted, wording.capitalized),
     *(wording.lowered, wording.time, wording.evidence_shown, wording.outcome, wording.spoken),
     *(wording.last_numbers, wording.range_in_words, numbered),
     value_in_words,

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from smdebug import amounts
+from smdebug.amounts import counted, size
+
 if TYPE_CHECKING:
     from smdebug.reports.curves import Curve
     from smdebug.reports.distributions import Distribution
@@ -20,12 +23,10 @@ if TYPE_CHECKING:
 
 
 def number(value: float | None) -> str:
-    """A number with four digits."""
-    if value is None:
-        return ""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return f"{value:.4g}"
+    """A number with four digits, infinity as its sign."""
+    if value is not None and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return amounts.number(value)
 
 
 def cell(value: Any) -> str:
@@ -39,27 +40,12 @@ def percent(share: float) -> str:
     return f"{share:.2%}"
 
 
-def plural(count: int, noun: str) -> str:
-    """A count with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def lowered(text: str) -> str:
     return text[:1].lower() + text[1:]
-
-
-def size(count: int) -> str:
-    """A number of bytes in the largest unit that fits."""
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:.3g} TB"
 
 
 def time(moment: datetime | None) -> str:
@@ -94,19 +80,19 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     errors = sum(verdict.has_failed for verdict in verdicts)
     passed = sum(verdict.kind == "good" for verdict in verdicts)
     if failing:
-        return f"{failing} of {plural(len(verdicts), 'rule')} detected a problem"
+        return f"{failing} of {counted(len(verdicts), 'rule')} detected a problem"
     if errors:
-        return f"{plural(errors, 'rule')} could not be evaluated"
+        return f"{counted(errors, 'rule')} could not be evaluated"
     if passed:
         rest = len(verdicts) - passed
-        return f"{plural(passed, 'rule')} passed" + (f", {rest} not checked" if rest else "")
+        return f"{counted(passed, 'rule')} passed" + (f", {rest} not checked" if rest else "")
     return "nothing was checked" if verdicts else "no rules evaluated"
 
 
 def evidence_shown(verdict: Verdict) -> str:
     """How many of the steps with findings are listed."""
     total, shown = len(verdict.steps_found), len(verdict.found)
-    return f"{shown} of {plural(total, 'step')}" if total > shown else plural(total, "step")
+    return f"{shown} of {counted(total, 'step')}" if total > shown else counted(total, "step")
 
 
 def outcome(comparison: Comparison) -> str:
@@ -174,8 +160,8 @@ def notes(found: Gathered) -> list[str]:
     """What a reader must know about what the page omits."""
     texts = list(found.notes)
     if found.left_out:
-        texts.append(f"{plural(found.left_out, 'saved tensor')} not drawn.")
+        texts.append(f"{counted(found.left_out, 'saved tensor')} not drawn.")
     if found.overview.incomplete_steps:
         count = len(found.overview.incomplete_steps)
-        texts.append(f"{plural(count, 'step')} not counted: workers are missing.")
+        texts.append(f"{counted(count, 'step')} not counted: workers are missing.")
     return texts + [f"Damaged: {key}: {why}" for key, why in found.overview.damaged.items()]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from smdebug.amounts import counted
 from smdebug.diagnosis import Issue, as_text, fold
 from smdebug.diagnosis.html import issue_html
 from smdebug.diagnosis.wording import summary
@@ -15,7 +16,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.runs.evaluating import evaluate
 from smdebug.runs.layer_order import computed_layers
 from smdebug.runs.opening import open_run
-from smdebug.runs.rule_results import RuleResult, plural
+from smdebug.runs.rule_results import RuleResult
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
@@ -120,7 +121,7 @@ def layers_in_order(trial: Trial) -> tuple[str, ...]:
 
 def passed_in_words(names: Sequence[str]) -> str:
     """Return the rules that passed in a sentence."""
-    return f"{plural(len(names), 'rule')} passed: {', '.join(names)}."
+    return f"{counted(len(names), 'rule')} passed: {', '.join(names)}."
 
 
 def not_checked_in_words(reasons: dict[str, str]) -> list[str]:
@@ -129,7 +130,7 @@ def not_checked_in_words(reasons: dict[str, str]) -> list[str]:
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     return [
-        f"Not checked: {', '.join(some) if len(some) <= MOST_NAMED else plural(len(some), 'rule')}: "
+        f"Not checked: {', '.join(some) if len(some) <= MOST_NAMED else counted(len(some), 'rule')}: "
         f"{reason.rstrip('.')}."
         for reason, some in names.items()
     ]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from smdebug.amounts import counted
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.following import Change, Following
 from smdebug.runs.opening import open_run
-from smdebug.runs.rule_results import plural
 from smdebug.runs.training_loss import kept_losses, most_likely_loss
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
@@ -82,10 +82,10 @@ class LiveRun:
             return "nothing was saved"
         problems = len(self.following.issues)
         if problems:
-            return f"{plural(problems, 'problem')} detected"
+            return f"{counted(problems, 'problem')} detected"
         results = self.following.results
         passed = sum(result.has_seen and not result.error for result in results)
-        return f"{plural(passed, 'rule')} passed" if passed else "nothing was checked"
+        return f"{counted(passed, 'rule')} passed" if passed else "nothing was checked"
 
     @property
     def loss(self) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from smdebug.amounts import counted
 from smdebug.diagnosis.evidence import Evidence, evidence_of
 from smdebug.exceptions import SMDebugError
 from smdebug.rules.state import RuleState
@@ -69,18 +70,18 @@ class RuleResult:
         if self.missing:
             return self.missing
         if self.damaged and not self.looked:
-            return f"{plural(self.damaged, 'step')} damaged"
+            return f"{counted(self.damaged, 'step')} damaged"
         if not self.looked and not self.without_data:
             return "no steps to evaluate"
         wanted = self.selection or "data for it"
-        return f"none of {plural(max(self.looked, self.without_data), 'step')} had {wanted}"
+        return f"none of {counted(max(self.looked, self.without_data), 'step')} had {wanted}"
 
     def summary(self) -> str:
         """The result in a sentence."""
         if self.error:
             return f"{self.name} failed: {self.error}"
-        steps = plural(self.looked, "step")
-        damaged = f", {plural(self.damaged, 'damaged step')} left out" if self.damaged else ""
+        steps = counted(self.looked, "step")
+        damaged = f", {counted(self.damaged, 'damaged step')} left out" if self.damaged else ""
         if self.has_found:
             number = len(self.steps_found)
             first, last = self.steps_found[0], self.steps_found[-1]
@@ -159,8 +160,3 @@ class PartialResult:
     @property
     def is_over(self) -> bool:
         return bool(self.error) or self.stopped
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"

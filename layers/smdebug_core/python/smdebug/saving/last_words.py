@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from smdebug.amounts import counted, size
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -30,8 +32,8 @@ def closing_line(saved: Saved) -> str:
     """Return the line for a run of which something was saved."""
     place = short(saved.place)
     return (
-        f"Saved {saved.saved_steps:,} of {_counted(saved.steps, 'step')}, "
-        f"{_counted(saved.tensors, 'tensor')}, {_size(saved.bytes)} to {place}. "
+        f"Saved {saved.saved_steps:,} of {counted(saved.steps, 'step')}, "
+        f"{counted(saved.tensors, 'tensor')}, {size(saved.bytes)} to {place}. "
         f"Next: smdebug evaluate {shlex.quote(place)}"
     )
 
@@ -42,14 +44,14 @@ def problems(saved: Saved, *, if_no_step: str, if_no_loss: str, if_no_optimizer:
         return [f"Nothing was saved to {short(saved.place)}, because no step began: {if_no_step}"]
     if not saved.saved_steps:
         if saved.by_default:
-            steps = _counted(saved.steps, "step")
+            steps = counted(saved.steps, "step")
             return [
                 f"Nothing was saved to {short(saved.place)}: in {steps} no number and no tensor was "
                 f"recorded. For the loss, {if_no_loss}"
             ]
         named = ", ".join(sorted(saved.collections))
         return [
-            f"Nothing was saved to {short(saved.place)}: in {_counted(saved.steps, 'step')} no tensor of "
+            f"Nothing was saved to {short(saved.place)}: in {counted(saved.steps, 'step')} no tensor of "
             f"the collections {named} was recorded at a step that is saved. Include other collections, "
             "or save more often"
         ]
@@ -71,15 +73,3 @@ def short(place: str) -> str:
         return place
     relative = os.path.relpath(place)
     return place if relative.startswith(os.pardir) else relative
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
-def _size(number: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000 or unit == "GB":
-            break
-        number /= 1000
-    return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
+from smdebug.amounts import counted
 from smdebug.service.items import RulesOfRun
 from smdebug.service.records import (
     LANE,
@@ -146,7 +147,7 @@ def headline(summary: RunSummary) -> str:
     """A run in one sentence."""
     workers = "an unknown number of workers"
     if summary.workers is not None:
-        workers = f"{summary.workers} worker{'s' * (summary.workers != 1)}"
+        workers = counted(summary.workers, "worker")
     through = summary.evaluated_through
     progress = "no step evaluated yet" if through is None else f"evaluated through step {through}"
     verdict = f" ({summary.verdict.value})" if summary.verdict else ""

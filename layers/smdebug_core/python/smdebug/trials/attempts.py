@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from smdebug.amounts import counted
+
 RUN_ID, TRAINING_RUN, RESUMED_AT = "run_id", "training_run", "resumed_at"
 ENDED, OPEN, INTERRUPTED = "ended", "open", "interrupted"
 
@@ -78,7 +80,7 @@ class Attempt:
         parts = [_steps_of(self)]
         if self.hidden_steps:
             parts.append(f"{self.hidden_steps} of them hidden by a later attempt")
-        parts += [f"{len(self.workers)} worker{'s' * (len(self.workers) != 1)}", self.outcome]
+        parts += [counted(len(self.workers), "worker"), self.outcome]
         if self.last_saved is not None:
             parts.append(f"last saved {self.last_saved_moment()}")
         return f"attempt {self.number}: {', '.join(parts)}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smdebug.amounts import as_json_number
 from smdebug.numbers.rows import COLUMNS
 from smdebug.plain_text import escaped
 from smdebug.service.run_status import RunSnapshot
@@ -189,7 +189,4 @@ def matrix_bytes(window: Window, places: list[int]) -> bytes:
 
 def numbers(values: NDArray[Any]) -> list[float | None]:
     """Return numbers as JSON can hold them."""
-    return [
-        float(f"{value:.7g}") if math.isfinite(value) else None
-        for value in np.asarray(values).tolist()
-    ]
+    return list(map(as_json_number, np.asarray(values).tolist()))

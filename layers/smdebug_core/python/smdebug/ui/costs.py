@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from smdebug.amounts import counted
 from smdebug.service.costs import PRICED_IN, PRICES, Cost
 
 FILES_OF_STEP = 2
@@ -30,7 +31,7 @@ def estimate(steps: int, workers: int, *, is_remote: bool, is_deployed: bool) ->
     parts = [f"{files:,} PUT requests of the training"]
     if is_deployed:
         saving += Cost(steps, max(1, workers)).dollars
-        parts.append(f"the evaluation of {steps:,} step{'s' * (steps != 1)}")
+        parts.append(f"the evaluation of {counted(steps, 'step')}")
     return Estimate(
         saving, f"Estimate at list prices ({PRICED_IN}), without storage: {' and '.join(parts)}"
     )

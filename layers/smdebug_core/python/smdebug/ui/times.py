@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from smdebug.amounts import counted
+
 AHEAD = 120.0
 """Seconds by which the clock of another machine may be ahead before it is mentioned."""
 
@@ -33,4 +35,4 @@ def _words(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{round(seconds / size):,} {name}s"
     count = max(1, round(seconds))
-    return f"{count:,} second{'s' * (count != 1)}"
+    return counted(count, "second")
