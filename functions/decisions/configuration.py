@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.plain_text import nearest_of
 from smdebug.rules import parameters as read
 from smdebug.rules.rule_sets import DEFAULT, USUAL, USUAL_RULES
 from smdebug.rules.rule_sets import default_rules as built_in_default_rules
 from smdebug.service.records import BUILT_IN, RuleConfiguration, RuleRecord
-from smdebug.service.rules_file import RulesFile, nearest_of, parse_rules, read_rules
+from smdebug.service.rules_file import RulesFile, parse_rules, read_rules
 
 if TYPE_CHECKING:
     from smdebug_rules.catalog import Parameter, RuleEntry

@@ -38,6 +38,12 @@ def nearest_of(given: str, known: Iterable[str]) -> str | None:
     return by_plain[close[0]] if close else None
 
 
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return a sentence that suggests the known name nearest to `given`; empty if none is near."""
+    nearest = nearest_of(given, known)
+    return f" Did you mean {nearest}?" if nearest is not None and nearest != given else ""
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 

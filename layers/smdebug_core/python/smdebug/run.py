@@ -30,10 +30,9 @@ from typing import Any, NoReturn
 
 from smdebug.config import json_config
 from smdebug.config.environment import config_file_path
-from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugError, SMDebugValueError
 from smdebug.logger import get_logger
-from smdebug.plain_text import escaped
+from smdebug.plain_text import did_you_mean, escaped
 from smdebug.run_checks import check_configuration
 from smdebug.saving.places import place_for_a_run, unused
 

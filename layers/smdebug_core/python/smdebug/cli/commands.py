@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from smdebug.plain_text import did_you_mean
+
 try:
     import click
 except ImportError:  # a layer, or a copy of the sources: the library without its dependencies
@@ -118,12 +120,10 @@ class Commands(click.Group):
         if name not in COMMANDS and _is_a_place(name):
             return super().resolve_command(ctx, ["evaluate", "--short", *args])
         if name and not name.startswith("-") and name not in COMMANDS:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-            if not close:
+            hint = did_you_mean(name, COMMANDS)
+            if not hint:
                 raise click.UsageError(f"There is neither a run nor a command {name!r}.", ctx)
-            raise click.UsageError(f"There is no command {name!r}. Did you mean {close[0]}?", ctx)
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -22,7 +22,7 @@ from smdebug.config.constants import (
 from smdebug.config.keys import CollectionKeys
 from smdebug.config.save_config import SAVE_CONFIG_FIELDS
 from smdebug.mode_keys import ModeKeys
-from smdebug.plain_text import nearest_of
+from smdebug.plain_text import did_you_mean
 
 COLLECTIONS = tuple(
     sorted(value for name, value in vars(CollectionKeys).items() if not name.startswith("_"))
@@ -55,12 +55,6 @@ def unknown_collection(name: str, known: Iterable[str] = COLLECTIONS) -> str:
         f"There is no collection {name}, and no pattern that selects its tensors.{did_you_mean(name, known)}"
         f' Give it one: hook.get_collection("{name}").include("regex")'
     )
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return a sentence that suggests the known name nearest to `given`; empty if none is near."""
-    nearest = nearest_of(given, known)
-    return f" Did you mean {nearest}?" if nearest is not None and nearest != given else ""
 
 
 def _unknown(described: Mapping[str, Any]) -> Iterator[str]:

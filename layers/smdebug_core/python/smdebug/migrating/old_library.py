@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple
+
+from smdebug.plain_text import did_you_mean, nearest_of
 
 PACKAGES = ("smdebug", "smdebug_rules", "tornasole", "tornasole_rules")
 _FRAMEWORKS = {"pytorch", "tensorflow", "mxnet", "xgboost", "jax", "huggingface", "lightning"}
@@ -78,8 +79,8 @@ def check_call(address: str, arguments: Mapping[str, Any]) -> Answer:
     unknown = [keyword for keyword in arguments if keyword not in accepted]
     if not unknown:
         return WORKS
-    close = get_close_matches(unknown[0], accepted, n=1)
-    hint = f"Use {close[0]}." if close else f"It takes {', '.join(accepted)}."
+    nearest = nearest_of(unknown[0], accepted)
+    hint = f"Use {nearest}." if nearest else f"It takes {', '.join(accepted)}."
     return Answer(False, f"{address} has no parameter {unknown[0]}.", hint)
 
 
@@ -94,9 +95,7 @@ def _replacement(module: str, name: str | None) -> Answer:
     if not _exists(module):
         return Answer(False, f"There is no module {module} here.")
     known = dir(import_module(module)) if not _needs_framework(module) else []
-    close = get_close_matches(name or "", known, n=1)
-    hint = f"Did you mean {close[0]}?" if close else ""
-    return Answer(False, f"{module} has no {name} here.", hint)
+    return Answer(False, f"{module} has no {name} here.", did_you_mean(name or "", known).strip())
 
 
 @cache

@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smdebug.exceptions import SMDebugError, SMDebugValueError
+from smdebug.plain_text import did_you_mean
 
 if TYPE_CHECKING:
     from smdebug.rules.rule import Rule
@@ -82,11 +83,7 @@ def make_rule(
 
 def suggestion(name: str, choices: Iterable[str]) -> str:
     """Return the end of an error about an unknown name: the closest choice, or all of them."""
-    from difflib import get_close_matches
-
     choices = list(choices)
-    by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    if close:
-        return f". Did you mean {by_lower[close[0]]}?"
+    if hint := did_you_mean(name, choices):
+        return f".{hint}"
     return f": there are {', '.join(choices)}" if choices else ""

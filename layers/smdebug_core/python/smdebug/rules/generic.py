@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.plain_text import did_you_mean
 
 if TYPE_CHECKING:
     from smdebug_rules.catalog import RuleEntry
@@ -35,12 +36,8 @@ def find_rule(name: str) -> RuleEntry:
     for entry in rules.values():
         if wanted in (entry.name.lower(), *map(str.lower, entry.aliases)):
             return entry
-    from difflib import get_close_matches
-
-    close = get_close_matches(wanted, [known.lower() for known in rules], n=1, cutoff=0.5)
-    closest = next((known for known in rules if known.lower() in close), None)
-    hint = f"Did you mean {closest}?" if closest else f"There are {', '.join(rules)}."
-    raise SMDebugValueError(f"There is no built-in rule {name!r}. {hint}")
+    hint = did_you_mean(name, rules) or f" There are {', '.join(rules)}."
+    raise SMDebugValueError(f"There is no built-in rule {name!r}.{hint}")
 
 
 def __getattr__(name: str) -> Any:

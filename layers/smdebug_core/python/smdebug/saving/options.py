@@ -23,10 +23,10 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 from smdebug.config.parsing import Default, patterns, truth, words
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SaveConfig
-from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopped
 from smdebug.files.framing import Checksum
 from smdebug.mode_keys import ModeKeys
+from smdebug.plain_text import did_you_mean
 from smdebug.saving.companion import checked_alerts
 from smdebug.saving.control import Agree
 from smdebug.saving.control_file import LOOK_EVERY

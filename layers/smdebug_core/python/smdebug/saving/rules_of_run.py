@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from smdebug.config.keys import CollectionKeys
-from smdebug.config.unknown_names import did_you_mean
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.plain_text import did_you_mean
 from smdebug.service.records import RuleConfiguration
 from smdebug.service.rules_file import RULES_FILE, in_our_form, parse_rules
 

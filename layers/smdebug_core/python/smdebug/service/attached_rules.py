@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from smdebug.exceptions import ObjectMissing, RuleUnknown
+from smdebug.plain_text import nearest_of
 from smdebug.service.records import RequestedRule, RuleConfiguration
-from smdebug.service.rules_file import RULES_FILE, in_our_form, nearest_of, parse_rules
+from smdebug.service.rules_file import RULES_FILE, in_our_form, parse_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,10 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from smdebug.exceptions import RunUnknown
+from smdebug.plain_text import nearest_of
 from smdebug.service import items
 from smdebug.service.item_reader import ItemReader
 from smdebug.service.log_lines import LogReader
-from smdebug.service.rules_file import nearest_of
 from smdebug.service.run_status import RunSnapshot, RunSummary
 from smdebug.service.tables import Rows
 from smdebug.service.waiting import Clock

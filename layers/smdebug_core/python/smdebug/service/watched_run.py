@@ -16,6 +16,7 @@ from smdebug.exceptions import (
     StackUnknown,
 )
 from smdebug.files.names import STOP_KEY
+from smdebug.plain_text import nearest_of
 from smdebug.service import items, sagemaker_statuses
 from smdebug.service.attached_rules import AttachedRules, RequestedRules
 from smdebug.service.findings import ActionOutcome, FindingEvent, action_outcome, finding_event
@@ -23,7 +24,6 @@ from smdebug.service.item_reader import Item, ItemReader
 from smdebug.service.log_lines import LogLine, LogReader
 from smdebug.service.news import News
 from smdebug.service.records import RuleConfiguration, RunRecord, RunState
-from smdebug.service.rules_file import nearest_of
 from smdebug.service.run_status import RuleStatusOf, RunSnapshot, snapshot
 from smdebug.service.step_status import StepStatus, step_statuses
 from smdebug.service.tables import Rows

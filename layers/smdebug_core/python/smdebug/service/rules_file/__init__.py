@@ -25,7 +25,6 @@ from smdebug.service.rules_file.parsing import (
     read_rules,
 )
 from smdebug.service.rules_file.rule_actions import ACTIONS, MAX_ACTIONS
-from smdebug.service.rules_file.wording import nearest_of
 
 RULES_FILE = "rules.json"
 
@@ -44,7 +43,6 @@ __all__ = [
     "VERSION",
     "RulesFile",
     "in_our_form",
-    "nearest_of",
     "parse_rules",
     "read_rules",
 ]

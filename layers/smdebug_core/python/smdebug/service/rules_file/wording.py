@@ -7,8 +7,6 @@ from typing import Any
 
 from smdebug.plain_text import nearest_of
 
-__all__ = ["kind_of", "nearest_of", "shortened", "suggestion"]
-
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Mapping, "an object"),
     (str, "a string"),
