@@ -27,7 +27,7 @@ from smdebug.files.names import END_MARKER
 from smdebug.files.replicas import Replicas
 from smdebug.service.items import shard_of
 from smdebug.service.records import RunRecord, RunState
-from smdebug.trials.attempts import Origin
+from smdebug.trials.attempts import AttemptId
 
 _MOST_STARTS = 100
 _COLLECTIONS_FILE = "collections"
@@ -126,7 +126,7 @@ def _with_collections(
 def _starts(record: RunRecord, attempt: int, meta: Mapping[str, object]) -> Mapping[str, int]:
     """Return the first steps of the run's last attempts, as far as they name them."""
     known: dict[str, int | None] = {**record.attempt_starts}
-    known[str(attempt)] = Origin.named_in(meta).resumed_at
+    known[str(attempt)] = AttemptId.named_in(meta).resumed_at
     last = sorted(known, key=int)[-_MOST_STARTS:]
     return {key: value for key in last if (value := known[key]) is not None}
 

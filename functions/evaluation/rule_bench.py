@@ -94,8 +94,9 @@ class RuleBench:
         if self.summary is not None:
             view.history.add_layout(view.trial.layout(summary.layout))
             written = view.trial.written_by(step.step, summary.workers).values()
-            attempts = {saved.training_run for saved in written if saved.training_run is not None}
-            attempt = min(attempts, default=self._record.training_run) + self._record.training_base
+            named = [saved.attempt for saved in written if saved.attempt.run_id is not None]
+            number = min((each.training_run for each in named), default=self._record.training_run)
+            attempt = number + self._record.training_base
             self.earlier_attempt = attempt if attempt < self._record.training_run else None
             self.saved = (
                 max((index_file.saved_at or 0.0 for index_file in written), default=0.0) or None

@@ -10,6 +10,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.service.records import Layout, RunRecord
 from smdebug.storage import Storage
+from smdebug.trials.attempts import AttemptId
 from smdebug.trials.history import StepSummary
 from smdebug.trials.index_files import IndexFiles
 from smdebug.trials.listed_history import ListedHistory
@@ -73,13 +74,15 @@ class ShownListing:
         if summary.step < self._lowest:
             return summary
         written = self._files.of(summary.step, summary.workers)
-        workers = [name for name, of in written.items() if not self._hides(of.origin, summary.step)]
+        workers = [
+            name for name, of in written.items() if not self._hides(of.attempt, summary.step)
+        ]
         return StepSummary.unread(summary.step, workers) if workers else None
 
-    def _hides(self, origin: Any, step: int) -> bool:
-        is_of_this_training = origin.run_id is None or origin.run_id == self._run_id
-        attempt = self._base + origin.training_run if is_of_this_training else self._base - 1
-        return any(later > attempt and start <= step for later, start in self._starts.items())
+    def _hides(self, attempt: AttemptId, step: int) -> bool:
+        is_of_this_training = attempt.run_id is None or attempt.run_id == self._run_id
+        number = self._base + attempt.training_run if is_of_this_training else self._base - 1
+        return any(later > number and start <= step for later, start in self._starts.items())
 
 
 def _ignored(key: str, error: SMDebugError) -> None:

@@ -27,7 +27,7 @@ from smdebug.files.names import (
 )
 from smdebug.runs.opening import open_run, refuse_a_file
 from smdebug.storage import Storage, open_storage
-from smdebug.trials.attempts import Attempt, Attempts, Origin
+from smdebug.trials.attempts import Attempt, AttemptId, Attempts
 from smdebug.trials.worker_steps import seconds
 
 _AT_A_TIME = 256
@@ -156,7 +156,7 @@ class _Workers(NamedTuple):
 
     expected: int
     attempts: Mapping[str, int]  # of each worker, how often its training was restarted
-    newest: Origin | None  # the attempt that the first readable file names
+    newest: AttemptId | None  # the attempt that the first readable file names
 
     def may_have_stopped(self, worker: str, extras: Mapping[StepFile, Mapping[str, Any]]) -> bool:
         """Whether this worker of an ended run may have stopped before it committed its last step.
@@ -180,13 +180,13 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
         raise MissingCollectionFiles(f"There is no run at {storage.location}")
     problems: list[Problem] = []
     counts: Counter[int] = Counter()
-    newest: Origin | None = None
+    newest: AttemptId | None = None
     attempts = {worker: 0 for key in keys if (worker := collections_worker(key))}
     for key in keys:
         try:
             content = parse_collections(storage.read(key), file=key)
             meta = content.get("_meta", {})
-            newest = newest or Origin.named_in(meta)
+            newest = newest or AttemptId.named_in(meta)
             counts[int(meta.get("num_workers") or 1)] += 1
             attempts[collections_worker(key) or ""] = _whole(meta.get("training_run")) or 0
         except SMDebugError as error:
@@ -208,15 +208,15 @@ class _Saved(NamedTuple):
     step: int
     worker: str
     saved_at: float | None
-    origin: Origin
+    attempt: AttemptId
 
 
 def _attempts(
-    extras: Mapping[StepFile, Mapping[str, Any]], newest: Origin | None, ended: bool
+    extras: Mapping[StepFile, Mapping[str, Any]], newest: AttemptId | None, ended: bool
 ) -> tuple[Attempt, ...]:
     at: defaultdict[int, dict[str, _Saved]] = defaultdict(dict)
     for (step, worker), meta in extras.items():
-        saved = _Saved(step, worker, seconds(meta.get("saved_at")), Origin.named_in(meta))
+        saved = _Saved(step, worker, seconds(meta.get("saved_at")), AttemptId.named_in(meta))
         at[step][worker] = saved
     return Attempts(at, newest, ended=ended).all()
 

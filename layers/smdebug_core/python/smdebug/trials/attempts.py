@@ -5,7 +5,7 @@ earlier files; the others remain. An attempt that resumes at a step keeps what e
 it. One that starts at its initial step hides all of it. Until an attempt has saved a step, it hides nothing.
 
 The application follows the same rule in `functions/evaluation/run_history.py`, which reads the step index
-backwards, and takes the step at which an attempt resumed from here (`Origin.named_in`).
+backwards, and takes the step at which an attempt resumed from here (`AttemptId.named_in`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ RUN_ID, TRAINING_RUN, RESUMED_AT = "run_id", "training_run", "resumed_at"
 ENDED, OPEN, INTERRUPTED = "ended", "open", "interrupted"
 
 
-class Origin(NamedTuple):
+class AttemptId(NamedTuple):
     """The attempt that wrote a file, as the file names it; old runs name none."""
 
     run_id: str | None = None
     training_run: int = 0
     resumed_at: int | None = None
 
+    @property
+    def key(self) -> _Key:
+        """What the files of one attempt have in common: workers may resume at different steps."""
+        return self.run_id, self.training_run
+
     @classmethod
-    def named_in(cls, meta: Mapping[str, Any]) -> Origin:
-        """Return the origin that an index file or a collections file names in its `meta`."""
+    def named_in(cls, meta: Mapping[str, Any]) -> AttemptId:
+        """Return the attempt that an index file or a collections file names in its `meta`."""
         run_id, number, at = meta.get(RUN_ID), meta.get(TRAINING_RUN), meta.get(RESUMED_AT)
         return cls(
             run_id if type(run_id) is str else None,
@@ -50,7 +55,7 @@ class SavedStep(Protocol):
     @property
     def saved_at(self) -> float | None: ...
     @property
-    def origin(self) -> Origin: ...
+    def attempt(self) -> AttemptId: ...
 
 
 W = TypeVar("W", bound=SavedStep)
@@ -130,8 +135,8 @@ class _Files:
         self.workers.add(written.worker)
         if written.saved_at is not None:
             self.times.append(written.saved_at)
-        if written.origin.resumed_at is not None:
-            self.resumed_at.append(written.origin.resumed_at)
+        if written.attempt.resumed_at is not None:
+            self.resumed_at.append(written.attempt.resumed_at)
 
 
 class Attempts:
@@ -140,14 +145,14 @@ class Attempts:
     def __init__(
         self,
         at: Mapping[int, Mapping[str, Any]],
-        newest: Origin | None = None,
+        newest: AttemptId | None = None,
         *,
         ended: bool = False,
     ):
         self._newest, self._ended = newest, ended
         by_name: defaultdict[_Key, _Files] = defaultdict(_Files)
         for written in _all(at):
-            by_name[written.origin[:2]].add(written)
+            by_name[written.attempt.key].add(written)
         self._keys = _in_order(by_name, newest)
         self._place = {key: place for place, key in enumerate(self._keys)}
         self._numbers = _numbers(self._keys)
@@ -191,7 +196,7 @@ class Attempts:
 
         A worker that joins a later attempt counts its own attempts from zero, so its file's time decides.
         """
-        place = self._place[written.origin[:2]]
+        place = self._place[written.attempt.key]
         saved_at = written.saved_at
         if saved_at is not None:
             for later in range(len(self._named) - 1, place, -1):
@@ -203,7 +208,7 @@ class Attempts:
     def _attempt(self, place: int, hidden: int | None) -> Attempt:
         key, of = self._keys[place], self._files[place]
         was_followed = place < len(self._keys) - 1 or (
-            self._newest is not None and self._newest[:2] != key
+            self._newest is not None and self._newest.key != key
         )
         return Attempt(
             number=self._numbers[place],
@@ -225,7 +230,7 @@ def _all(at: Mapping[int, Mapping[str, Any]]) -> Iterator[SavedStep]:
         yield from workers.values()
 
 
-def _in_order(files: Mapping[_Key, _Files], newest: Origin | None) -> list[_Key]:
+def _in_order(files: Mapping[_Key, _Files], newest: AttemptId | None) -> list[_Key]:
     """Return the attempts as they followed each other: by training, and within it by number."""
     began: dict[str | None, float] = {}
     for (run_id, _), of in files.items():

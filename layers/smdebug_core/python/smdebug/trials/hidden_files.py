@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
-from smdebug.trials.attempts import Origin
+from smdebug.trials.attempts import AttemptId
 from smdebug.trials.worker_steps import Workers
 
 
@@ -26,7 +26,7 @@ class HiddenFiles:
         return any(self._steps.values())
 
     def find(
-        self, read: Mapping[int, Workers], shown: Mapping[int, Workers], newest: Origin
+        self, read: Mapping[int, Workers], shown: Mapping[int, Workers], newest: AttemptId
     ) -> None:
         """Find what is hidden: it was read, and is not shown."""
         self._steps, self._last = {}, {}
@@ -36,7 +36,7 @@ class HiddenFiles:
                 if worker not in seen:
                     if (step, worker) not in self._left:
                         self._steps.setdefault(worker, []).append(step)
-                elif seen[worker].origin[:2] == newest[:2]:
+                elif seen[worker].attempt.key == newest.key:
                     self._last[worker] = step
 
     def written(self, step: int, workers: Iterable[str]) -> None:

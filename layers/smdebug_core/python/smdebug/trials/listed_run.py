@@ -15,7 +15,7 @@ from smdebug.exceptions import (
 from smdebug.files.names import END_MARKER, EVENTS_FOLDER, file_name_of, index_key, step_file
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.arguments import StepRange
-from smdebug.trials.attempts import Attempt, Origin
+from smdebug.trials.attempts import Attempt, AttemptId
 from smdebug.trials.listing import Damaged, IndexListing
 from smdebug.trials.opening import read_collections, wait_for_run
 from smdebug.trials.progress import RunProgress, StepState
@@ -105,8 +105,8 @@ class ListedRun:
             self._finish()  # nothing more can come of it
 
     @property
-    def _newest(self) -> Origin:
-        return Origin.named_in(self.collections.meta)
+    def _newest(self) -> AttemptId:
+        return AttemptId.named_in(self.collections.meta)
 
     def _new_progress(self) -> RunProgress:
         return RunProgress(
@@ -133,7 +133,7 @@ class ListedRun:
         """Return True if a later attempt exists of which no step was read."""
         newest = self._newest
         self._refresh_collections()
-        if self._newest[:2] != newest[:2]:
+        if self._newest.key != newest.key:
             self._logger.warning(
                 f"The training at {self._path} was started again: its steps are read again"
             )
@@ -162,13 +162,13 @@ class ListedRun:
             self._read_news(everywhere=True)
 
     def _read_news(self, *, everywhere: bool = False) -> bool:
-        shown, origins = self._shown.index, len(self._shown.all.origins)
+        shown, attempts = self._shown.index, len(self._shown.all.attempt_ids)
         changed = self._shown.add(self._arrivals(), self._newest)
         while replaced := self._replaced(everywhere=everywhere):
             changed |= self._shown.add(replaced, self._newest)
         if not changed:
             return False
-        if 0 < origins < len(self._shown.all.origins):
+        if 0 < attempts < len(self._shown.all.attempt_ids):
             self._refresh_collections()
             self._read_again()
             return True
@@ -234,8 +234,8 @@ class ListedRun:
         return [
             arrival
             for arrival in self._listing.read([index_key(*each) for each in candidates])
-            if Origin.named_in(arrival.file.meta.extras)
-            != known[arrival.step][arrival.worker].origin
+            if AttemptId.named_in(arrival.file.meta.extras)
+            != known[arrival.step][arrival.worker].attempt
         ]
 
     def _move_token(self) -> None:

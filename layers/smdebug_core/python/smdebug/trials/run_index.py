@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from smdebug.mode_keys import ModeKeys
-from smdebug.trials.attempts import Origin
+from smdebug.trials.attempts import AttemptId
 from smdebug.trials.worker_steps import (
     Arrival,
     Layout,
@@ -36,7 +36,7 @@ class RunIndex:
         self.workers_by_step: dict[int, frozenset[str]] = {}
         self.workers: frozenset[str] = frozenset()
         #: The attempts that wrote any of it.
-        self.origins: dict[Origin, None] = {}
+        self.attempt_ids: dict[AttemptId, None] = {}
         #: Global steps by mode and mode step. The later one counts where two share a mode step.
         self.global_steps: dict[ModeKeys, dict[int, int]] = {GLOBAL: {}}
         self._steps: dict[ModeKeys, list[int]] = {GLOBAL: []}
@@ -170,7 +170,7 @@ class RunIndex:
             self.global_steps[GLOBAL][step] = step
             _insert(self._steps[GLOBAL], step)
         for by_worker in written.values():
-            self.origins[by_worker.origin] = None
+            self.attempt_ids[by_worker.attempt] = None
             self._layouts_by_mode[GLOBAL][by_worker.layout] = None
             if by_worker.mode is not GLOBAL:
                 self._add_mode_step(by_worker)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from smdebug.exceptions import SMDebugValueError
 from smdebug.trials.arguments import StepRange
-from smdebug.trials.attempts import Attempts, Origin
+from smdebug.trials.attempts import AttemptId, Attempts
 from smdebug.trials.hidden_files import HiddenFiles
 from smdebug.trials.run_index import RunIndex
 from smdebug.trials.worker_steps import Arrival, Workers
@@ -26,21 +26,21 @@ class ShownSteps:
         #: Files of earlier attempts that may be replaced; none if one attempt was asked for.
         self.hidden = HiddenFiles()
 
-    def attempts(self, newest: Origin, *, ended: bool = False) -> Attempts:
+    def attempts(self, newest: AttemptId, *, ended: bool = False) -> Attempts:
         """Return the attempts in what was read; `newest` is the one that the collections file names."""
         return Attempts(self.all.at, newest, ended=ended)
 
-    def has(self, origin: Origin) -> bool:
+    def has(self, attempt: AttemptId) -> bool:
         """Return True if that attempt has saved a step."""
-        return any(origin[:2] == known[:2] for known in self.all.origins)
+        return any(attempt.key == known.key for known in self.all.attempt_ids)
 
-    def add(self, arrivals: Iterable[Arrival], newest: Origin) -> set[int]:
+    def add(self, arrivals: Iterable[Arrival], newest: AttemptId) -> set[int]:
         """Add what arrived, and return the steps that changed. This may replace the index."""
-        before = dict(self.all.origins)
+        before = dict(self.all.attempt_ids)
         changed = self.all.add(arrivals)
-        if not changed or (len(self.all.origins) == 1 and not self._is_cut):
+        if not changed or (len(self.all.attempt_ids) == 1 and not self._is_cut):
             return changed
-        if before != self.all.origins or not self._are_of(newest, changed):
+        if before != self.all.attempt_ids or not self._are_of(newest, changed):
             self._show(self.attempts(newest).shown(self.all.at, self._attempt))
             if self._attempt is None:
                 read = {step: workers for step, workers in self.all.at.items() if self._wants(step)}
@@ -52,7 +52,7 @@ class ShownSteps:
                 self.hidden.written(step, workers)
         return changed
 
-    def show_only(self, attempt: int, newest: Origin, path: str) -> bool:
+    def show_only(self, attempt: int, newest: AttemptId, path: str) -> bool:
         """Show the run as that attempt left it; return True if another one followed."""
         attempts = self.attempts(newest)
         numbers = attempts.numbers
@@ -74,9 +74,9 @@ class ShownSteps:
     def _wants(self, step: int) -> bool:
         return (self._first or 0) <= step and (self._end is None or step < self._end)
 
-    def _are_of(self, newest: Origin, steps: Iterable[int]) -> bool:
+    def _are_of(self, newest: AttemptId, steps: Iterable[int]) -> bool:
         return all(
-            written.origin[:2] == newest[:2]
+            written.attempt.key == newest.key
             for step in steps
             for written in self.all.at[step].values()
         )

@@ -18,7 +18,7 @@ from smdebug.files.index import IndexFile, ShapeRecord
 from smdebug.files.replicas import root_digests
 from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.reductions import REDUCTIONS_PREFIX, reverse_reduction_tensor_name
-from smdebug.trials.attempts import Origin
+from smdebug.trials.attempts import AttemptId
 
 GLOBAL = ModeKeys.GLOBAL
 Reduction = tuple[str, bool]
@@ -70,12 +70,12 @@ class WorkerStep:
     """What one worker wrote at one step."""
 
     __slots__ = (
+        "attempt",
         "checksums",
         "event_file",
         "layout",
         "mode",
         "mode_step",
-        "origin",
         "places",
         "previous_step",
         "root_digests",
@@ -84,7 +84,6 @@ class WorkerStep:
         "shapes",
         "spans",
         "step",
-        "training_run",
         "worker",
     )
 
@@ -95,11 +94,11 @@ class WorkerStep:
         spans: Spans,
         shapes: tuple[tuple[int, ...] | None, ...] | None,
         shape_records: tuple[ShapeRecord, ...],
-        origin: Origin,
+        attempt: AttemptId,
     ):
         file = arrival.file
         #: The attempt that wrote it.
-        self.origin = origin
+        self.attempt = attempt
         self.step = arrival.step
         self.worker = arrival.worker
         self.mode = file.meta.mode
@@ -113,8 +112,6 @@ class WorkerStep:
         #: The step that this worker saved before, and the time of this one. Old runs have neither.
         self.previous_step = _whole_number(file.meta.extras.get("previous_step"))
         self.saved_at = seconds(file.meta.extras.get("saved_at"))
-        #: The attempt that saved it, as the file itself counts; None in old runs.
-        self.training_run = _whole_number(file.meta.extras.get("training_run"))
         #: One digest over the content of all tensors of a kind, where the worker has saved digests.
         self.root_digests = root_digests(file.meta.extras)
         self.shapes = shapes
@@ -167,7 +164,7 @@ class Sharing:
             spans,  # type: ignore[arg-type]
             self.share(file.shapes) if file.shapes else None,
             self.share(records) if records else (),
-            self.share(Origin.named_in(file.meta.extras)),
+            self.share(AttemptId.named_in(file.meta.extras)),
         )
 
     def share(self, value: T) -> T:
