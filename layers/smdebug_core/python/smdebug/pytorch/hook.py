@@ -60,6 +60,7 @@ from smdebug.pytorch.observer import TorchObserver  # noqa: E402
 from smdebug.pytorch.optimizers import before_steps  # noqa: E402
 from smdebug.pytorch.process import SkippedSteps  # noqa: E402
 from smdebug.pytorch.ranks import Agreement  # noqa: E402
+from smdebug.pytorch.scripting import script_without_callbacks  # noqa: E402
 from smdebug.pytorch.structure import KnownStructure, Structure  # noqa: E402
 
 DEFAULT_INCLUDE_COLLECTIONS = [CollectionKeys.LOSSES]
@@ -129,6 +130,7 @@ class Hook(FrameworkHook):
         self._observer: TorchObserver | None = None
         self.gradients = Gradients(self.record_together, self._kept, AfterAccumulation(self))
         self._skipped_steps = SkippedSteps(self)
+        script_without_callbacks()
         self.set_up(options)
 
     def make_collections(self) -> CollectionManager:

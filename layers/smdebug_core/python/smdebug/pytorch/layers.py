@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from smdebug.pytorch.callbacks import AroundLayer, WatchingHook
-from smdebug.pytorch.names import Layer
+from smdebug.pytorch.names import Layer, unwrapped
 
 _CAN_LEAVE_GRAPHS = hasattr(torch.compiler, "set_stance")  # since PyTorch 2.6
 # The number of a layer's inputs and outputs is unknown beforehand: this many are tried.
@@ -146,7 +146,7 @@ class LayerHooks:
     ) -> list[_Wanted]:
         """The layers of which something is wanted, without those that a compiled graph hides."""
         visible: list[_Wanted] = []
-        hidden: list[str] = []
+        hidden: list[Layer] = []
         known = [(layer, layer.is_in_graph or in_graph) for layer in layers]
         known += [(loss, False) for loss in losses]
         for layer, is_inside in known:
@@ -154,22 +154,17 @@ class LayerHooks:
             if not (wanted.inputs or wanted.outputs):
                 continue
             if is_inside and not (self._runs_eagerly and not in_graph):
-                hidden.append(layer.name)
+                hidden.append(layer)
             else:
                 visible.append(wanted)
         if hidden:
             self._warn_of_hidden(hidden)
         return visible
 
-    def _warn_of_hidden(self, hidden: list[str]) -> None:
+    def _warn_of_hidden(self, hidden: list[Layer]) -> None:
+        others = f" and of {len(hidden) - 1} others" if len(hidden) > 1 else ""
         self._hook.warn_once(
-            f"Inputs and outputs of the layer {hidden[0]} and of {len(hidden) - 1} others are not saved: "
-            "they run inside of a compiled graph. "
-            + (
-                "See compiled_layers, and register a model after torch.compile(model)."
-                if _CAN_LEAVE_GRAPHS
-                else "From PyTorch 2.6 on they can be saved: see compiled_layers."
-            )
+            f"Inputs and outputs of the layer {hidden[0].name}{others} are not saved: {_why(hidden[0])}"
         )
 
     def _wanted_of(self, due: int, name: str) -> tuple[bool, bool]:
@@ -187,6 +182,18 @@ class LayerHooks:
             for collection in self._hook.get_collections().values()
             for name in collection.tensor_names
         )
+
+
+def _why(hidden: Layer) -> str:
+    """Return why the inside of a layer is not seen, and what to do."""
+    if isinstance(unwrapped(hidden.module), torch.jit.ScriptModule):
+        return "torch.jit has compiled the model. Train it before it is compiled, and they are."
+    todo = (
+        "See compiled_layers, and register a model after torch.compile(model)."
+        if _CAN_LEAVE_GRAPHS
+        else "From PyTorch 2.6 on they can be saved: see compiled_layers."
+    )
+    return f"they run inside of a compiled graph. {todo}"
 
 
 def _hook_again(module: Any, handle: Any, around: AroundLayer, with_kwargs: bool) -> Any:

@@ -11,7 +11,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 from weakref import ref
 
 import torch
@@ -21,6 +21,7 @@ from smdebug.pytorch.callbacks import (
     WatchingHook,
     in_backward,
     is_compiling,
+    is_tracing,
     kept_out_of_graphs,
 )
 
@@ -128,24 +129,24 @@ class _Process:
         @functools.wraps(criterion)
         def watched_criterion(*args: Any, **kwargs: Any) -> Any:
             value = criterion(*args, **kwargs)
-            if not is_compiling() and not torch.is_grad_enabled():
+            if not torch.is_grad_enabled() and not is_compiling() and not is_tracing():
                 for listener in self.of("after_criterion"):
                     listener.after_criterion(name, value)
             return value
 
-        return watched_criterion
+        return _scriptable(watched_criterion, criterion)
 
     def _dropout(self, dropout: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(dropout)
         def watched_dropout(
             input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
         ) -> Any:
-            if training and p and not is_compiling():
+            if training and p and not is_compiling() and not is_tracing():
                 for listener in self.of("before_dropout"):
                     listener.before_dropout(p)
             return dropout(input, p, training, inplace)
 
-        return watched_dropout
+        return _scriptable(watched_dropout, dropout)
 
     def _scale(self, scale: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(scale)
@@ -168,6 +169,12 @@ class _Process:
             return result
 
         return watched_step
+
+
+def _scriptable(watched: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `torch.jit.script` compile the function itself: it cannot compile what calls listeners."""
+    watched.__prepare_scriptable__ = lambda: function
+    return cast(Callable[..., Any], watched)
 
 
 def _replace(replacements: Mapping[str, Callable[..., Any]]) -> None:

@@ -161,7 +161,8 @@ class _Watcher:
             if next(module.parameters(), None) is not None and len(self._called) < _MOST_CALLED:
                 self._called.append(ref(module))
             return
-        self._watch(module)
+        # The forward of a scripted model takes no callbacks.
+        self._watch(module, in_graph=isinstance(module, torch.jit.RecursiveScriptModule))
 
     def _trains(self, module: nn.Module) -> bool:
         """Return True if an optimizer without a known model has a parameter of the module."""
@@ -247,6 +248,7 @@ class _Watcher:
             is_found = self._hook is not None
         hook = self._hook
         if hook is not None and self._in_graph:
+            is_found = is_found or hook.last_step is None
             hook.begin_step(ModeKeys.TRAIN)
         if hook is not None and is_found:  # it listens to backward passes from the next one on
             for tensor in tensors:
