@@ -195,9 +195,14 @@ def data_parallel(watch):
     return [model, optimizer]
 
 
+# Its end waits for gloo's threads, which may wait for the GIL that it holds (PyTorch 2.13).
+LEFT_ALIVE = []
+
+
 def distributed_data_parallel(watch):
     with one_rank():
         model = watch(nn.parallel.DistributedDataParallel(Model()))
+        LEFT_ALIVE.append(model)
         optimizer = adam(model)
         for step in range(STEPS):
             optimizer.zero_grad()
