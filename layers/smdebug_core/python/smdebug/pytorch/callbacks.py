@@ -11,7 +11,7 @@ from weakref import ref
 import torch
 from torch import nn
 from torch._C import _current_graph_task_id as graph_task
-from torch._C import _is_tracing as is_tracing
+from torch._C import _is_tracing
 
 try:
     from torch.compiler import is_compiling as is_compiling
@@ -52,6 +52,8 @@ class WatchingHook(Protocol):
 
     def guarded(self, capture: Callable[[], object]) -> None: ...
 
+    def fail(self, error: Exception) -> None: ...
+
     def warn_once(self, message: str, kind: str = "") -> None: ...
 
     def stay_with_optimizers(self) -> None: ...
@@ -77,6 +79,11 @@ def is_exporting() -> bool:
     """Return whether the model is called to be exported, not to compute."""
     asked = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7
     return asked is not None and bool(asked())
+
+
+def is_tracing() -> bool:
+    """Return whether `torch.jit.trace` calls, for which numbers are tensors."""
+    return bool(_is_tracing())
 
 
 def in_backward() -> bool:
@@ -188,10 +195,13 @@ def _after_layer(
             "replicas are not saved"
         )
         return
-    if around.inputs:
-        around.hook.record_inputs(around.name, [*args, *kwargs.values()])
-    if around.outputs:
-        around.hook.record_outputs(around.name, output)
+    try:
+        if around.inputs:
+            around.hook.record_inputs(around.name, [*args, *kwargs.values()])
+        if around.outputs:
+            around.hook.record_outputs(around.name, output)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        around.hook.fail(error)
 
 
 class AfterAccumulation(_OfHook):

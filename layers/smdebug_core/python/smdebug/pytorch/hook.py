@@ -240,7 +240,10 @@ class Hook(FrameworkHook):
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step. From now on the forward of the model does not begin steps."""
         self._by_hand = True
-        self._next_step(mode, self._is_in_graph)
+        try:
+            self._next_step(mode, self._is_in_graph)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.contain(error)
 
     def begin_steps_by_hand(self) -> None:
         """Let no forward begin a step: `begin_step` does, from the first one on."""
@@ -253,6 +256,12 @@ class Hook(FrameworkHook):
 
     def before_forward(self, module: nn.Module, in_graph: bool = False) -> None:
         """Begin a step, as the model is about to be called, unless the user begins them."""
+        try:
+            self._before_forward(module, in_graph)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.contain(error)
+
+    def _before_forward(self, module: nn.Module, in_graph: bool) -> None:
         if self._by_hand or self.has_closed or in_backward():
             return
         mode = None

@@ -168,6 +168,10 @@ class TorchObserver:
         tensors = [tensor for tensor in inputs if isinstance(tensor, torch.Tensor)]
         self._observations.note(**facts.batch_facts(tensors))
 
+    def fail(self, error: Exception) -> None:
+        """Log what went wrong, and save nothing from now on."""
+        self._hook.fail(error)
+
     # What the process does
 
     def before_backward(self, tensors: Sequence[Any]) -> None:

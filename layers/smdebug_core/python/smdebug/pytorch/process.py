@@ -17,6 +17,7 @@ from weakref import ref
 import torch
 from torch.nn import functional as F  # noqa: N812
 
+from smdebug.exceptions import TrainingStopped
 from smdebug.pytorch.callbacks import (
     WatchingHook,
     in_backward,
@@ -58,6 +59,8 @@ class _Process:
     before_dropout(rate)           dropout is about to be applied
     after_scaling(scaler)          a loss was scaled
     after_scaled_step(optimizer)   a scaler has called this optimizer's step, or skipped it
+
+    fail(error)                    what a listener raised, other than a request to stop
     """
 
     def __init__(self) -> None:
@@ -82,12 +85,18 @@ class _Process:
         for event, known in self._listeners.items():
             self._listeners[event] = tuple(each for each in known if each() not in (None, listener))
 
-    def of(self, event: str) -> Iterator[Any]:
-        """Yield the listeners to that event which still exist."""
+    def tell(self, event: str, *details: Any) -> None:
+        """Call the listeners to that event which still exist. One that fails is told of its error instead."""
         for known in self._listeners[event]:
             listener = known()
-            if listener is not None:
-                yield listener
+            if listener is None:
+                continue
+            try:
+                getattr(listener, event)(*details)
+            except TrainingStopped:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+                listener.fail(error)
 
     def _install(self, event: str) -> None:
         if event not in self._installed:
@@ -119,8 +128,7 @@ class _Process:
             # A recomputation of activations calls it within a backward pass.
             if self._listeners["before_backward"] and not in_backward():
                 given = tensors if isinstance(tensors, Sequence) else (tensors,)
-                for listener in self.of("before_backward"):
-                    listener.before_backward(given)
+                self.tell("before_backward", given)
             return backward(tensors, *args, **kwargs)
 
         return kept_out_of_graphs(watched_backward)
@@ -130,8 +138,7 @@ class _Process:
         def watched_criterion(*args: Any, **kwargs: Any) -> Any:
             value = criterion(*args, **kwargs)
             if not torch.is_grad_enabled() and not is_compiling() and not is_tracing():
-                for listener in self.of("after_criterion"):
-                    listener.after_criterion(name, value)
+                self.tell("after_criterion", name, value)
             return value
 
         return _scriptable(watched_criterion, criterion)
@@ -142,8 +149,7 @@ class _Process:
             input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
         ) -> Any:
             if training and p and not is_compiling() and not is_tracing():
-                for listener in self.of("before_dropout"):
-                    listener.before_dropout(p)
+                self.tell("before_dropout", p)
             return dropout(input, p, training, inplace)
 
         return _scriptable(watched_dropout, dropout)
@@ -154,8 +160,7 @@ class _Process:
             scaled = scale(scaler, outputs)
             if self._listeners["before_backward"] and isinstance(scaled, torch.Tensor):
                 setattr(scaled, UNSCALED, outputs)
-                for listener in self.of("after_scaling"):
-                    listener.after_scaling(scaler)
+                self.tell("after_scaling", scaler)
             return scaled
 
         return watched_scale
@@ -164,8 +169,7 @@ class _Process:
         @functools.wraps(step)
         def watched_step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             result = step(scaler, optimizer, *args, **kwargs)
-            for listener in self.of("after_scaled_step"):
-                listener.after_scaled_step(optimizer)
+            self.tell("after_scaled_step", optimizer)
             return result
 
         return watched_step
@@ -210,3 +214,7 @@ class SkippedSteps:
         gradients = self._hook.gradients
         if gradients:
             self._hook.guarded(lambda: gradients.used_by(optimizer))
+
+    def fail(self, error: Exception) -> None:
+        """Log what went wrong, and save nothing from now on."""
+        self._hook.fail(error)

@@ -1,7 +1,7 @@
 """`torch.jit.script` compiles a watched model as if it were not watched.
 
-It compiles the callbacks of modules, too, and fails for those that are no functions of TorchScript. So a hook's
-callbacks leave a model while it is compiled, and come back.
+It compiles the callbacks of modules, too, and fails for those that are no functions of TorchScript. So the
+callbacks of a hook leave a model while it is compiled, and come back.
 """
 
 from __future__ import annotations

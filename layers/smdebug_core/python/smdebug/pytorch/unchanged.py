@@ -20,7 +20,8 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy
 
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, TrainingStopped
+from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.pytorch.callbacks import (
     BeforeCompiled,
@@ -116,7 +117,7 @@ class _Watcher:
         @functools.wraps(made)
         def optimizer_made(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             made(optimizer, *args, **kwargs)
-            watcher._optimizer_made(optimizer)
+            watcher._contained(watcher._optimizer_made, optimizer)
 
         @functools.wraps(compile_in_place)
         def module_compiled(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -132,7 +133,7 @@ class _Watcher:
                 output = nn.Module.__call__(loss, *args, **kwargs)
             finally:
                 watcher._in_loss = False
-            watcher._loss_called(loss, args, kwargs, output)
+            watcher._contained(watcher._loss_called, loss, [*args, *kwargs.values()], output)
             return output
 
         torch.optim.Optimizer.__init__ = optimizer_made
@@ -150,12 +151,34 @@ class _Watcher:
         self._others.clear()
         self._called.clear()
         self._is_sought = False
-        if self._handle is None and self._make_hook is not None:
+        if self._handle is None:
             self._handle = register_module_forward_pre_hook(self._before_any_forward)
 
+    def fail(self, error: Exception) -> None:
+        """Log what went wrong, and watch nothing any more."""
+        hook = self._hook
+        self.stop()
+        if hook is not None:
+            hook.fail(error)
+        else:
+            kind = type(error).__name__
+            get_logger().exception("The training is not watched, but goes on: %s: %s", kind, error)
+
     def _before_any_forward(self, module: nn.Module, args: Any) -> None:
-        if is_compiling() or module in self._others:
-            return
+        if not is_compiling() and module not in self._others:
+            self._contained(self._consider, module)
+
+    def _contained(self, react: Callable[..., object], *details: Any) -> None:
+        """React to what the training does; whatever goes wrong there, it goes on."""
+        try:
+            react(*details)
+        except TrainingStopped:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.fail(error)
+
+    def _consider(self, module: nn.Module) -> None:
+        """Watch the module that is about to be called, if it is trained."""
         if not self._trains(module):
             self._others.add(module)
             if next(module.parameters(), None) is not None and len(self._called) < _MOST_CALLED:
@@ -188,10 +211,7 @@ class _Watcher:
             else:
                 self._hook.register_module(module)
         except (SMDebugError, RuntimeError, OSError) as error:
-            self._stop_watching_modules()
-            self._make_hook = None  # type: ignore[assignment]
-            from smdebug.logger import get_logger
-
+            self.stop()
             get_logger().error("The training is not watched: %s", error)
             return
         self._models.add(module)
@@ -216,8 +236,10 @@ class _Watcher:
 
     def before_forward(self, module: nn.Module) -> None:
         """Find out whether one of several models, which is about to be called, is the one trained now."""
-        if self._hook is None:
-            return
+        if self._hook is not None:
+            self._contained(self._before_one, module, self._hook)
+
+    def _before_one(self, module: nn.Module, hook: Hook) -> None:
         model = self._model() if self._model is not None else None
         if module is model:
             self._turns, self._has_turned = 0, False
@@ -225,19 +247,19 @@ class _Watcher:
             self._turns += self._has_turned
             self._has_turned = False
             if model is None or self._turns >= _TURNS:
-                self._hook.follow_module(module)
+                hook.follow_module(module)
                 self._model, self._turns = ref(module), 0
-                self._hook.before_forward(module)  # this call began before it was watched
+                hook.before_forward(module)  # this call began before it was watched
 
     def _stop_watching_modules(self) -> None:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
 
-    def _loss_called(self, loss: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def _loss_called(self, loss: nn.Module, inputs: list[Any], output: Any) -> None:
         hook = self._hook
         if hook is not None and hook.saves_now:
-            hook.record_inputs(class_name(loss), [*args, *kwargs.values()])
+            hook.record_inputs(class_name(loss), inputs)
             hook.record_outputs(class_name(loss), output)
 
     def before_backward(self, tensors: Sequence[Any]) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import (
+    SMDebugError,
     SMDebugTypeError,
     SMDebugValueError,
     TrainingStopped,
@@ -121,11 +122,27 @@ class BaseHook(ConfigurableHook):
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
         """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
-        self.recorder.begin(mode)
+        try:
+            self.recorder.begin(mode)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.contain(error)
 
     def end_step(self, *, interrupted: bool = False) -> None:
         """End the step: what was recorded is handed over, marked if the step was interrupted."""
-        self.recorder.end(interrupted=interrupted)
+        try:
+            self.recorder.end(interrupted=interrupted)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            self.contain(error)
+
+    def contain(self, error: Exception) -> None:
+        """Let no error end the training: log it, and save nothing from now on.
+
+        Raised are requests to stop, and before the first step what is wrong with the configuration.
+        """
+        is_refused = isinstance(error, SMDebugError) and self.recorder.last_step is None
+        if is_refused or isinstance(error, TrainingStopped):
+            raise error
+        self.recorder.fail(error)
 
     def wants(self, tensor_name: str) -> bool:
         """Return whether this tensor would be saved now. Ask before work that is done for saving alone."""

@@ -186,8 +186,8 @@ class Recorder:
             self.hand_over()
 
     def prepared(self) -> PreparedRun | None:
-        """Return the run, prepared with its first step; None if it was closed before."""
-        if self.run is None and self.state is not _CLOSED:
+        """Return the run, prepared with its first step; None if it was closed, or has failed, before."""
+        if self.run is None and self.state < _QUIET:
             self.run = self._prepare()
             if self.run.records:
                 self.capture.zoom = self.run.zoom
