@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import smdebug
-from smdebug.files.names import END_MARKER, event_key, index_key
+from smdebug.files.names import END_MARKER, ORIGIN, collections_key, event_key, index_key
 from tests.cli.conftest import failing_run
 
 
@@ -57,6 +58,34 @@ def test_the_last_step_of_a_worker_that_died_is_no_damage_and_a_lost_index_file_
     assert (problem["step"], "worker_0.json is missing" in problem["problem"]) == (10, True)
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (index_key(1, "worker_0"), b'"training_run": 0', b'"training_run": 4'),
+        (index_key(1, "worker_0"), b'"mode_step": 1', b'"mode_step": 3'),
+        (collections_key("worker_0"), b'"training_run": 0', b'"training_run": 4'),
+        (collections_key("worker_0"), b'"losses"', b'"lasses"'),
+    ],
+)
+def test_json_that_changed_is_damage_and_not_another_attempt(ask, tmp_path, file, old, new):
+    attempt(tmp_path / "run", 3)
+    place = tmp_path / "run" / file
+    assert old in place.read_bytes()
+    place.write_bytes(place.read_bytes().replace(old, new))
+    found = ask("verify", tmp_path / "run", "--json")
+    (problem,) = found.json["problems"]
+    assert (found.code, problem["file"]) == (1, file)
+    assert problem["problem"].startswith("it has changed since it was written")
+    assert len(found.json["attempts"]) == 1
+
+
+def test_a_damaged_origin_is_reported(ask, tmp_path):
+    attempt(tmp_path / "run", 1)
+    (tmp_path / "run" / ORIGIN).write_bytes(b'{"version": 1')
+    answer = ask("verify", tmp_path / "run")
+    assert (answer.code, "damaged  origin.json: its JSON cannot be read" in answer.out) == (1, True)
+
+
 def attempt(place: Path, steps: int, *, first: int = 0, crashes: bool = False) -> None:
     """A training that saves each of these steps, and at the last one dies before the index file is there."""
     every = smdebug.SaveConfig(save_interval=1)
@@ -93,6 +122,7 @@ def test_a_step_that_a_process_went_on_without_is_no_damage(ask, tmp_path):
     index = tmp_path / "run" / index_key(6, "worker_0")
     payload = json.loads(index.read_text())
     payload["meta"]["previous_step"] = 1
+    del payload["meta"]["file_crc32c"]
     (tmp_path / "run" / index_key(5, "worker_0")).unlink()
     index.write_text(json.dumps(payload))
     found = ask("verify", tmp_path / "run", "--json").json

@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from smdebug.exceptions import IndexReaderException
+from smdebug.files.file_checksum import ChangedFile, without_checksum
 from smdebug.files.index import IndexFile, parse_index
 
 _PAYLOAD: Final = b', "tensor_payload": ['
@@ -38,6 +39,10 @@ class AlikeIndexFiles:
 
     def parse(self, data: bytes, *, file: str) -> IndexFile:
         """Return the checked content of an index file; raise `IndexReaderException` like `parse_index`."""
+        try:
+            data = without_checksum(data)
+        except ChangedFile:
+            return parse_index(data, file=file)  # its error says what is wrong
         at = data.find(_PAYLOAD)
         if at < 0 or self._in_vain > 4 * _REMEMBERED:
             return parse_index(data, file=file)

@@ -2,7 +2,7 @@
 
     {"collections": {"losses": {"name": "losses", "include_regex": ["loss"], "tensor_names": [],
                                 "reduction_config": null, "save_config": null, "save_histogram": true}},
-     "_meta": {"num_workers": 1}}
+     "_meta": {"num_workers": 1, "file_crc32c": 3735928559}}
 
 Regular expressions are only checked to be strings here: what they match is not a question of the file.
 """
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smdebug.exceptions import DamagedFile, SMDebugTypeError
+from smdebug.files.file_checksum import ChangedFile, with_checksum, without_checksum
 from smdebug.mode_keys import ModeKeys
 
 LARGEST_FILE: Final = 256 * 1024 * 1024
@@ -24,10 +25,14 @@ _COUNTED: Final = ("training_run", "resumed_at", "last_step")
 _MODES: Final = frozenset(mode.name for mode in ModeKeys)
 
 
-def encode_collections(collections: Mapping[str, Any]) -> bytes:
-    """The collections file that says so: JSON with Python's default separators, in the given order."""
+def encode_collections(collections: Mapping[str, Any], *, checksum: bool = False) -> bytes:
+    """Return the collections file: JSON with Python's default separators, in the given order.
+
+    With `checksum`, the file carries its own, at the end of `_meta`, which must be its last key.
+    """
     try:
-        return json.dumps(collections).encode("ascii")
+        data = json.dumps(collections).encode("ascii")
+        return with_checksum(data[:-2], data[-2:]) if checksum else data
     except (TypeError, ValueError) as error:
         raise SMDebugTypeError(f"A collections file holds plain data only: {error}") from error
 
@@ -51,7 +56,9 @@ def _parse(data: bytes) -> dict[str, Any]:
     if len(data) > LARGEST_FILE:
         raise _Wrong(f"it has {len(data)} bytes, and more than {LARGEST_FILE} are not read")
     try:
-        content = json.loads(data.decode())
+        content = json.loads(without_checksum(data).decode())
+    except ChangedFile as error:
+        raise _Wrong(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise _Wrong(f"it is not JSON ({error})") from error
     _is(content, dict, "the file")

@@ -4,9 +4,9 @@
      "tensor_payload": [{"tensorname": "loss", "start_idx": 0, "length": 148}],
      "shape_payload": [{"tensorname": "loss", "originalname": "loss", "shape": []}]}
 
-Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`; readers ignore
-keys they do not know. What a file says is checked here, once, so that no reader has to ask again
-whether an offset is a number or a path leaves the run.
+Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`, the last of them a
+checksum of the file (`files.file_checksum`); readers ignore keys they do not know. What a file says is
+checked here, once, so that no reader has to ask again whether an offset is a number or a path leaves the run.
 
 Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
 in order, and a lookup of a name takes the last.
@@ -22,6 +22,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from smdebug.exceptions import IndexReaderException, SMDebugValueError
+from smdebug.files.file_checksum import CHECKSUM_KEY, ChangedFile, with_checksum, without_checksum
 from smdebug.files.names import step_file
 from smdebug.mode_keys import ModeKeys
 
@@ -76,9 +77,16 @@ class IndexFile(NamedTuple):
 
 
 def encode_index(
-    meta: IndexMeta, tensors: Sequence[TensorEntry], shapes: Sequence[ShapeRecord] = ()
+    meta: IndexMeta,
+    tensors: Sequence[TensorEntry],
+    shapes: Sequence[ShapeRecord] = (),
+    *,
+    checksum: bool = False,
 ) -> bytes:
-    """Return the index file as the old library writes it, with the additional keys."""
+    """Return the index file as the old library writes it, with the additional keys.
+
+    With `checksum`, the file carries its own, which every reader of ours checks.
+    """
     if not tensors and not shapes:
         raise SMDebugValueError(
             "An index file needs a tensor or a shape: readers do not count a step that has neither"
@@ -94,8 +102,10 @@ def encode_index(
             for name, original_name, shape in shapes
         ],
     }
-    before, after = json.dumps({"meta": head, **payloads}).rsplit('"tensor_payload": []', 1)
-    return f'{before}"tensor_payload": [{", ".join(_written(tensors))}]{after}'.encode("ascii")
+    before, after = json.dumps({"meta": head, **payloads}).rsplit('}, "tensor_payload": []', 1)
+    head_part = before.encode("ascii")
+    tail = f'}}, "tensor_payload": [{", ".join(_written(tensors))}]{after}'.encode("ascii")
+    return with_checksum(head_part, tail) if checksum else head_part + tail
 
 
 def _written(tensors: Sequence[TensorEntry]) -> Iterator[str]:
@@ -118,10 +128,11 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
     """Return the checked content of an index file; `IndexReaderException` names the file and the problem."""
     try:
         return _parse(data, file)
-    except _Wrong as error:
+    except (_Wrong, ChangedFile) as error:
+        kind = "damaged" if isinstance(error, ChangedFile) else "no index file"
         raise IndexReaderException(
-            f"{file} is no index file: {error}. Restore the file, or remove it to read the run without "
-            "this worker's step."
+            f"{file} is {kind}: {error}. Restore the file, or remove it to read the run without this "
+            "worker's step."
         ) from error
 
 
@@ -132,6 +143,7 @@ class _Wrong(ValueError):
 def _parse(data: bytes, file: str) -> IndexFile:
     if len(data) > LARGEST_FILE:
         raise _Wrong(f"it has {len(data)} bytes, and more than {LARGEST_FILE} are not read")
+    data = without_checksum(data)
     try:
         index = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -173,6 +185,7 @@ def _meta(meta: Any, file: str) -> IndexMeta:
     if type(meta) is not dict or not meta:
         raise _Wrong(f"its meta is {_kind(meta) if meta != {} else 'empty'}")
     extras = dict(meta)
+    extras.pop(CHECKSUM_KEY, None)  # of a file that was laid out anew, which has none to check
     mode_name = extras.pop("mode", None)
     mode = _MODES.get(mode_name) if type(mode_name) is str else None
     if mode is None:

@@ -12,7 +12,8 @@ from smdebug.runs.left_out import LeftOut, left_out_of
 from smdebug.runs.opening import open_run, runs_below
 from smdebug.runs.overview import Overview, overview_of
 from smdebug.runs.statistics import TensorSummary, statistics_of
-from smdebug.runs.verifying import Problem, Verification, verify
+from smdebug.runs.verification import Problem, Verification
+from smdebug.runs.verifying import verify
 
 __all__ = [
     "Comparison",

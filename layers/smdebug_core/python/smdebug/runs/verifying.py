@@ -6,7 +6,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from smdebug.files.names import (
     END_MARKER,
     EVENTS_FOLDER,
     INDEX_FOLDER,
+    ORIGIN,
     StepFile,
     collections_worker,
     event_key,
@@ -26,8 +26,10 @@ from smdebug.files.names import (
     step_file,
 )
 from smdebug.runs.opening import open_run, refuse_a_file
+from smdebug.runs.verification import Problem, Verification
 from smdebug.storage import Storage, open_storage
 from smdebug.trials.attempts import Attempt, AttemptId, Attempts
+from smdebug.trials.origin import read_origin
 from smdebug.trials.worker_steps import seconds
 
 _AT_A_TIME = 256
@@ -35,52 +37,6 @@ _FRAME_START, _FRAME_END = (
     12,
     4,
 )  # around a payload: its length with a checksum before, a footer after
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A defect in a run."""
-
-    file: str
-    problem: str
-    tensor: str | None = None
-    step: int | None = None
-    harmless: bool = False  # readers are not affected
-
-    def __str__(self) -> str:
-        what = f", tensor {self.tensor}" if self.tensor else ""
-        return f"{self.file}{what}: {self.problem}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The number of files and records that were verified, and the problems found."""
-
-    path: str
-    ended: bool
-    index_files: int
-    event_files: int
-    records: int
-    checksummed: int  # records with a CRC32C in their index file
-    bytes: int
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...]
-    attempts: tuple[Attempt, ...] = ()
-    """The attempts of the training. All of their files are verified."""
-
-    @property
-    def is_sound(self) -> bool:
-        return not self.problems
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        content = {**vars(self), "is_sound": self.is_sound}
-        for name in ("problems", "notes", "attempts"):
-            content[name] = [item.to_dict() for item in content[name]]
-        return content
 
 
 class _Seen(NamedTuple):
@@ -91,7 +47,7 @@ class _Seen(NamedTuple):
     checksummed: int = 0
     bytes: int = 0
     problems: tuple[Problem, ...] = ()
-    extras: Mapping[str, Any] = {}  # the index file's entries beside the tensors
+    extras: Mapping[str, Any] | None = None  # entries of `meta`; None if it cannot be read
 
 
 def verify(
@@ -110,6 +66,7 @@ def verify(
     if isinstance(path, str | os.PathLike):
         refuse_a_file(path)
     unfit, workers = _collections(storage)
+    unfit += _origin(storage)
     ended = storage.exists(END_MARKER)
     keys = list(storage.list(INDEX_FOLDER))
     problems, notes = list(unfit), []
@@ -117,6 +74,7 @@ def verify(
     pointed_at: set[str] = set()
     by_step: defaultdict[int, set[str]] = defaultdict(set)
     extras: dict[StepFile, Mapping[str, Any]] = {}
+    unreadable: set[StepFile] = set()
     for key, seen in _in_turn(
         storage, progress(keys), lambda key: _index_file(storage, key, quick)
     ):
@@ -128,7 +86,9 @@ def verify(
         named = step_file(key)
         if named:
             by_step[named.step].add(named.worker)
-            extras[named] = seen.extras
+            extras[named] = seen.extras or {}
+            if seen.extras is None:
+                unreadable.add(named)
     events = list(storage.list(EVENTS_FOLDER))
     for problem in _not_indexed(events, pointed_at, extras, workers if ended else None):
         (notes if problem.harmless else problems).append(problem)
@@ -147,7 +107,9 @@ def verify(
         bytes=counts["bytes"],
         problems=tuple(problems),
         notes=tuple(notes),
-        attempts=_attempts(extras, workers.newest, ended),
+        attempts=_attempts(
+            {named: extras[named] for named in extras.keys() - unreadable}, workers.newest, ended
+        ),
     )
 
 
@@ -200,6 +162,15 @@ def _collections(storage: Storage) -> tuple[list[Problem], _Workers]:
         text = f"files of {len(attempts)} workers, but the run has {expected}"
         problems.append(Problem(COLLECTIONS_FOLDER, text))
     return problems, _Workers(expected, attempts, newest)
+
+
+def _origin(storage: Storage) -> list[Problem]:
+    """The problem of the file that says where the run comes from, if it has one."""
+    try:
+        read_origin(storage)
+    except DamagedFile as damaged:
+        return [Problem(ORIGIN, damaged.problem)]
+    return []
 
 
 class _Saved(NamedTuple):
@@ -391,6 +362,6 @@ def _in_turn(
 def _without(key: str, error: SMDebugError) -> str:
     """The text of the error, without the file's name in front."""
     text = str(error)
-    for start in (f"{key} is ", f"{key}: "):
+    for start in (f"{key} is damaged: ", f"{key} is ", f"{key}: "):
         text = text.removeprefix(start)
     return text

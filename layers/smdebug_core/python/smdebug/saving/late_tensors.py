@@ -113,7 +113,7 @@ class LateTensors:
         except BaseException:
             sink.abort()
             raise
-        storage.write(index, encode_index(meta, entries, shapes))
+        storage.write(index, encode_index(meta, entries, shapes, checksum=True))
 
 
 def _nothing() -> None:

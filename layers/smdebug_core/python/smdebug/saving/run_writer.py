@@ -7,6 +7,7 @@ from typing import Any
 
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.exceptions import StorageError
+from smdebug.files.collections_file import encode_collections
 from smdebug.files.framing import Checksum
 from smdebug.files.names import collections_key
 from smdebug.logger import get_logger
@@ -59,7 +60,7 @@ class RunWriter:
         self._board = _tensorboard(storage, tensorboard_dir)
         self._submitted: int | None = None  # the last step that was handed over
         self._previous: int | None = None  # the last step whose index file is written
-        self._exported: str | None = None  # the collections file as it was written last
+        self._exported: bytes | None = None  # the collections file as it was written last
         self._has_new_collection = False
 
     @property
@@ -112,7 +113,7 @@ class RunWriter:
         """Write the collections file if its content has changed."""
         content = self._collections_file()
         if content != self._exported:
-            self.storage.write(collections_key(self.worker), content.encode())
+            self.storage.write(collections_key(self.worker), content)
             self._exported = content
 
     def write_rules(self, content: bytes) -> None:
@@ -151,10 +152,10 @@ class RunWriter:
         if self.after_step is not None:
             self.after_step()
 
-    def _collections_file(self) -> str:
+    def _collections_file(self) -> bytes:
         while True:
             try:
-                return self.collections.to_json()
+                return encode_collections(self.collections.to_json_dict(), checksum=True)
             except RuntimeError:  # the training added a name meanwhile
                 continue
 

@@ -179,7 +179,9 @@ class StepWriter:
             event_file_name=self.event_key if self._events_visible else None,
             extras=extras or {},
         )
-        self._storage.write(self.index_key, encode_index(meta, self._entries, self._shapes))
+        # Without our keys, the file is the old library's to the byte.
+        data = encode_index(meta, self._entries, self._shapes, checksum=bool(extras))
+        self._storage.write(self.index_key, data)
 
     def abort(self) -> None:
         """Leave no trace of the step, except for an event file that is visible already.
