@@ -41,7 +41,7 @@ ARROWS = {
     "profiler": {"config", "logger"},
     "service": {
         *("files", "storage", "logger", "trials.utils", "diagnosis"),
-        "config.json_config",  # an imported job is held to what a hook takes
+        *("config.json_config", "config.parsing"),  # an imported job is held to what a hook takes
     },
     "runs": {
         *("files", "storage", "numbers", "trials", "rules", "diagnosis", "logger"),
@@ -244,6 +244,7 @@ def test_a_built_in_rule_is_written_as_a_user_would(room):
     public = {
         "smdebug",
         "smdebug.rules",
+        "smdebug.rules.action",
         "smdebug.rules.evidence",
         "smdebug.rules.measurements",
         "smdebug.rules.parameters",

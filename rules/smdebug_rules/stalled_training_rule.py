@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any, ClassVar
 
 from smdebug.exceptions import RuleEvaluationConditionMet, SMDebugValueError
 from smdebug.rules import Finding, Rule
+from smdebug.rules.action import listed_actions
 from smdebug.rules.parameters import boolean, integer, is_given, text
 from smdebug.trials import StepState
 
@@ -47,7 +47,8 @@ class StalledTrainingRule(Rule):
             raise SMDebugValueError("stop_training_on_fire needs training_job_name_prefix")
         if stop:
             prefix = text("training_job_name_prefix", training_job_name_prefix)
-            action_str = _with_stop(action_str, prefix)
+            stopping = {"name": "stoptraining", "training_job_prefix": prefix}
+            action_str = [*listed_actions(action_str), stopping]
         super().__init__(base_trial, action_str)
         self.threshold = integer("threshold", threshold, minimum=1)
         self.before_first_step = boolean("before_first_step", before_first_step)
@@ -138,12 +139,3 @@ class StalledTrainingRule(Rule):
             message=f"no step saved for {silence:.0f} s {since} (limit {self.threshold} s)",
             details={} if before is None else {"last_good_step": before},
         )
-
-
-def _with_stop(action_str: Any, prefix: str) -> str:
-    try:
-        parsed = json.loads(action_str) if action_str else []
-    except (TypeError, ValueError) as error:
-        raise SMDebugValueError(f"The actions are not valid JSON: {error}") from error
-    actions = parsed if isinstance(parsed, list) else [parsed]
-    return json.dumps([*actions, {"name": "stoptraining", "training_job_prefix": prefix}])

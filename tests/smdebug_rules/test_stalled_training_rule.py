@@ -104,7 +104,16 @@ def test_a_silence_before_the_first_step_is_reported_once_too():
     assert "after step 2" in str(found[3][0])
 
 
-def test_stopping_needs_to_know_the_job_and_is_an_action():
+@pytest.mark.parametrize(
+    "configured",
+    [
+        '{"name": "sms", "endpoint": "+4915112345678"}',
+        '[{\\"name\\": \\"sms\\", \\"endpoint\\": \\"+4915112345678\\"}]',
+        [{"name": "sms", "endpoint": "+4915112345678"}],
+    ],
+    ids=["JSON", "JSON as SageMaker's SDK writes it", "a list"],
+)
+def test_stopping_needs_to_know_the_job_and_is_an_action(configured):
     trial = MadeRun().trial()
     with pytest.raises(SMDebugValueError, match="needs training_job_name_prefix"):
         StalledTrainingRule(trial, stop_training_on_fire="True")
@@ -112,6 +121,6 @@ def test_stopping_needs_to_know_the_job_and_is_an_action():
         trial,
         stop_training_on_fire="True",
         training_job_name_prefix="my-Job",
-        action_str='{"name": "sms", "endpoint": "+4915112345678"}',
+        action_str=configured,
     )
     assert len(rule._actions) == 2

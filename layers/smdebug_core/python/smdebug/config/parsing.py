@@ -110,6 +110,18 @@ def json_object(text: str | bytes, what: str) -> dict[str, Any]:
     return value
 
 
+def quoted_json(text: str) -> Any:
+    """Return the value of JSON text, also if it is in a JSON string, or has a backslash before each quote.
+
+    SageMaker's SDK writes lists in both ways. Raise `ValueError` if it is not JSON.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = json.loads(text.replace('\\"', '"'))
+    return json.loads(value) if isinstance(value, str) else value
+
+
 def _json_list(text: str) -> list[Any] | None:
     """Return the list in `text` if it is a JSON list, unlike the regex `[a-z]+`."""
     if not text.lstrip().startswith("["):

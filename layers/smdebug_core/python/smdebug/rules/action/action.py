@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from smdebug.config.parsing import whole_number
+from smdebug.config.parsing import quoted_json, whole_number
 from smdebug.exceptions import SMDebugValueError
 from smdebug.files.zoom_request import STEPS
 from smdebug.logger import get_logger
@@ -22,7 +21,14 @@ if TYPE_CHECKING:
 
 ALLOWED_ACTIONS = list(records.ACTIONS)
 
-__all__ = ["ALLOWED_ACTIONS", "Action", "ActionOutcome", "Actions", "parse_actions"]
+__all__ = [
+    "ALLOWED_ACTIONS",
+    "Action",
+    "ActionOutcome",
+    "Actions",
+    "listed_actions",
+    "parse_actions",
+]
 
 
 class Action(Protocol):
@@ -64,6 +70,11 @@ def parse_actions(configured: Any, rule_name: str) -> list[Action]:
 
     `SMDebugValueError` describes the mistake. Names are accepted in any case.
     """
+    return [_made(action, rule_name) for action in listed_actions(configured)]
+
+
+def listed_actions(configured: Any) -> list[Any]:
+    """Return the descriptions of the actions, which `parse_actions` takes, as a list."""
     parsed = _parsed(configured)
     if isinstance(parsed, Mapping):
         parsed = [parsed] if parsed else []
@@ -71,7 +82,7 @@ def parse_actions(configured: Any, rule_name: str) -> list[Action]:
         raise SMDebugValueError(
             f"An action must be an object with a name, or a list of them, not {configured!r:.120}"
         )
-    return [_made(action, rule_name) for action in parsed]
+    return list(parsed)
 
 
 def _parsed(configured: Any) -> Any:
@@ -82,14 +93,10 @@ def _parsed(configured: Any) -> Any:
     text = configured.strip()
     if not text:
         return []
-    # The SDK writes \" for "; others write the whole list as a JSON string.
-    for attempt in (text, text.replace('\\"', '"')):
-        try:
-            parsed = json.loads(attempt)
-            return json.loads(parsed) if isinstance(parsed, str) else parsed
-        except ValueError as error:
-            problem = error
-    raise SMDebugValueError(f"The actions are not valid JSON ({problem}): {text:.120}") from problem
+    try:
+        return quoted_json(text)
+    except (ValueError, RecursionError) as error:
+        raise SMDebugValueError(f"The actions are not valid JSON ({error}): {text:.120}") from error
 
 
 def _made(configured: Any, rule_name: str) -> Action:

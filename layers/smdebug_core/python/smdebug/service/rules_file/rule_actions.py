@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from smdebug.config.parsing import quoted_json
 from smdebug.files.zoom_request import MOST_STEPS
 from smdebug.service.records import EMAIL, SMS, STOP_TRAINING, ZOOM_IN, RuleConfiguration
 from smdebug.service.rules_file.entry import MAX_NAME, MAX_VALUE, Entry
@@ -40,7 +40,6 @@ def actions(entry: Entry, value: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def _decoded(entry: Entry, value: Any) -> Any:
-    """The SDK writes actions as JSON in a string, sometimes with a backslash before each quote."""
     if value is None or value == "":
         return []
     if not isinstance(value, str):
@@ -49,13 +48,10 @@ def _decoded(entry: Entry, value: Any) -> Any:
         raise entry.error(
             f"the actions have {len(value)} characters, at most {MAX_VALUE} are allowed"
         )
-    for attempt in (value, value.replace('\\"', '"')):
-        try:
-            parsed = json.loads(attempt)
-            return json.loads(parsed) if isinstance(parsed, str) else parsed
-        except (ValueError, RecursionError):
-            continue
-    raise entry.error(f"the actions are not valid JSON: {shortened(value)}")
+    try:
+        return quoted_json(value)
+    except (ValueError, RecursionError):
+        raise entry.error(f"the actions are not valid JSON: {shortened(value)}") from None
 
 
 def _action(entry: Entry, value: Any) -> dict[str, Any]:
