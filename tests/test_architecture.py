@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,8 +102,10 @@ def modules(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*.py") if "_pb2" not in p.name)
 
 
-def imports_of(path: Path, at_run_time: bool = True) -> Iterator[str]:
+@cache
+def imports_of(path: Path, at_run_time: bool = True) -> tuple[str, ...]:
     """Every module that the file names in an import, wherever in the file it does."""
+    found: list[str] = []
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
         inner
@@ -116,11 +118,11 @@ def imports_of(path: Path, at_run_time: bool = True) -> Iterator[str]:
         if at_run_time and node in for_types:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are written out in full"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(found)
 
 
 def room_of(path: Path) -> str:

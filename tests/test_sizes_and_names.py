@@ -2,9 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -37,9 +38,38 @@ def sources() -> tuple[Path, ...]:
     return tuple(path for path in found if not path.name.endswith("_pb2.py"))
 
 
+class Contents(NamedTuple):
+    """What a file holds, as far as it is checked here: the trees of all files would fill the memory."""
+
+    lines: int
+    is_excused: bool
+    """Whether it gives a reason for its length, or its one long class does."""
+    long_classes: dict[str, int]
+    """The lines of each long class that gives no reason."""
+    vague_names: list[str]
+    imports: set[tuple[str, str]]
+    """What it imports anywhere: for types alone, in a function, by name."""
+
+
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def contents_of(path: Path) -> Contents:
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    return Contents(
+        lines=source.count("\n"),
+        is_excused=gives_a_reason(tree)
+        or any(gives_a_reason(node) for node in tree.body if isinstance(node, ast.ClassDef)),
+        long_classes={
+            node.name: lines
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            and (lines := (node.end_lineno or 0) - node.lineno + 1) > CLASS_LINES
+            and not gives_a_reason(node)
+        },
+        vague_names=[f"{line} {name}" for name, line in bindings(nodes) if name in FORBIDDEN_NAMES],
+        imports={name for node in nodes for name in names_imported_by(node)},
+    )
 
 
 def place_of(path: Path) -> str:
@@ -50,42 +80,9 @@ def gives_a_reason(node: ast.Module | ast.ClassDef) -> bool:
     return bool(REASON.search(" ".join((ast.get_docstring(node) or "").split())))
 
 
-def is_excused(tree: ast.Module) -> bool:
-    """Whether a long module gives a reason, or its one long class does."""
-    return gives_a_reason(tree) or any(
-        gives_a_reason(node) for node in tree.body if isinstance(node, ast.ClassDef)
-    )
-
-
-def test_there_are_sources_to_check():
-    assert len(sources()) > 400
-
-
-def test_a_long_module_says_why():
-    long = {
-        place_of(path): lines
-        for path in sources()
-        if (lines := path.read_text(encoding="utf-8").count("\n")) > MODULE_LINES
-        and not is_excused(tree_of(path))
-    }
-    assert not long
-
-
-def test_a_long_class_says_why():
-    long = {
-        f"{place_of(path)}: {node.name}": lines
-        for path in sources()
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.ClassDef)
-        and (lines := (node.end_lineno or 0) - node.lineno + 1) > CLASS_LINES
-        and not gives_a_reason(node)
-    }
-    assert not long
-
-
-def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Each name that the module binds, with its line: variables, parameters, attributes, functions."""
-    for node in ast.walk(tree):
+def bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    """Each name that is bound, with its line: variables, parameters, attributes, functions."""
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name, node.lineno
@@ -93,14 +90,44 @@ def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
-def test_a_name_says_what_it_names():
-    vague = [
-        f"{place_of(path)}:{line} {name}"
+def names_imported_by(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Each module that is imported, with the name that is taken from it, which may be a module itself."""
+    match node:
+        case ast.Import(names=aliases):
+            yield from ((alias.name, "") for alias in aliases)
+        case ast.ImportFrom(module=str(module), names=aliases):
+            yield from ((module, alias.name) for alias in aliases)
+        case ast.Call(func=function, args=arguments) if "import_module" in ast.unparse(function):
+            yield from (
+                (str(each.value), "") for each in arguments if isinstance(each, ast.Constant)
+            )
+
+
+def test_there_are_sources_to_check():
+    assert len(sources()) > 400
+
+
+def test_a_long_module_says_why():
+    contents = {place_of(path): contents_of(path) for path in sources()}
+    assert not {
+        place: of.lines
+        for place, of in contents.items()
+        if of.lines > MODULE_LINES and not of.is_excused
+    }
+
+
+def test_a_long_class_says_why():
+    assert not {
+        f"{place_of(path)}: {name}": lines
         for path in sources()
-        for name, line in bindings(tree_of(path))
-        if name in FORBIDDEN_NAMES
+        for name, lines in contents_of(path).long_classes.items()
+    }
+
+
+def test_a_name_says_what_it_names():
+    assert not [
+        f"{place_of(path)}:{name}" for path in sources() for name in contents_of(path).vague_names
     ]
-    assert not vague
 
 
 def module_name(path: Path) -> str:
@@ -115,19 +142,12 @@ def modules() -> dict[str, Path]:
 
 
 def imported_modules(path: Path) -> set[str]:
-    """The modules of ours that a file imports anywhere: for types alone, in a function, by name."""
-    found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in modules() else node.module for name in inside]
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-            names = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
-        found.update(name for name in names if name in modules())
-    return found
+    """The modules of ours that a file imports."""
+    named = (
+        inside if (inside := f"{module}.{name}") in modules() else module
+        for module, name in contents_of(path).imports
+    )
+    return {name for name in named if name in modules()}
 
 
 def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
