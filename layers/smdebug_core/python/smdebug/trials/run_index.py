@@ -132,7 +132,10 @@ class RunIndex:
         return sorted({name for layout in layouts for name in layout.tensor_names})
 
     def has_tensor(self, name: str) -> bool:
-        return any(name in layout.of_tensor for layout in list(self._layouts_by_mode[GLOBAL]))
+        for layout in list(self._layouts_by_mode[GLOBAL]):  # `any` costs twice the time
+            if name in layout.of_tensor:
+                return True
+        return False
 
     def layouts(self) -> int:
         """Return the number of different sets of tensors; new names may exist when it grows."""

@@ -123,8 +123,8 @@ class Statistics:
         if 0 < self._in_last < self._per_stretch:
             at = self._count - 1
             assert self._high is not None
-            self._low[at] = np.fmin(self._low[at], values)
-            self._high[at] = np.fmax(self._high[at], top)
+            np.fmin(self._low[at], values, out=self._low[at])
+            np.fmax(self._high[at], top, out=self._high[at])
             self._last[at] = step
             self._in_last += 1
             return
@@ -244,16 +244,22 @@ class Statistics:
     def _join_neighbours(self) -> None:
         """Join each two neighbours: half as many stretches, each twice as long."""
         count = self._count
-        high = self._low if self._high is None else self._high
         if count:
-            edges = np.arange(0, count, 2)
-            joined_low = np.fmin.reduceat(self._low[:count], edges)
-            joined_high = np.fmax.reduceat(high[:count], edges)
-            ends = np.minimum(edges + 1, count - 1)
-            self._first, self._last = self._first[edges], self._last[ends]
-            self._low, self._high = joined_low, joined_high
+            firsts = np.arange(0, count, 2)
+            ends = np.minimum(firsts + 1, count - 1)
+            half = len(firsts)
+            low, high = self._low, self._low if self._high is None else self._high
+            if self._high is None:
+                self._low, self._high = np.empty_like(low[:half]), np.empty_like(low[:half])
+            # Row by row and in place, as large temporary arrays take time and memory.
+            for at, (first, end) in enumerate(zip(firsts, ends, strict=True)):
+                np.fmin(low[first], low[end], out=self._low[at])
+                np.fmax(high[first], high[end], out=self._high[at])
+            room = len(self._low)
+            self._first = np.resize(self._first[firsts], room)
+            self._last = np.resize(self._last[ends], room)
             self._in_last += self._per_stretch if count % 2 == 0 else 0
-            self._count = len(edges)
+            self._count = half
         self._per_stretch *= 2
 
     def _drop_from(self, step: int) -> None:
