@@ -167,10 +167,14 @@ def test_charts_are_remembered_before_the_rules_have_reached_their_end(tmp_path,
     assert (kept.read_through, kept.checked, kept.is_complete) == (39, 0, False)
     monkeypatch.undo()
 
-    again = Board([str(tmp_path / "runs")], cache=cache)
+    clock = Clock()
+    again = Board([str(tmp_path / "runs")], cache=cache, clock=clock)
     listed(again)
     reader = again.reader(row.id)
     assert reader.steps_read == 40  # at once
+    assert again.work([row.id]) > 0
+    assert reader.trial is None  # the page first
+    clock.now += 1
     while again.work([row.id]) == 0:
         pass
     assert reader.steps_checked == 40
@@ -180,10 +184,13 @@ def test_charts_are_remembered_before_the_rules_have_reached_their_end(tmp_path,
 def test_a_remembered_run_is_opened_for_the_values_of_its_steps(tmp_path):
     cache = Cache(tmp_path / "cache")
     WrittenRun(tmp_path / "runs" / "a").write(10, end=True)
+    clock = Clock()
     for _ in range(2):
-        board = Board([str(tmp_path / "runs")], cache=cache)
+        board = Board([str(tmp_path / "runs")], cache=cache, clock=clock)
         listed(board)
         (row,) = board.rows
+        board.work([row.id])
+        clock.now += 1
         while board.work([row.id]) == 0:
             pass
         reader = board.reader(row.id)

@@ -61,6 +61,10 @@ class EventFiles:
             return self._own(key, whole, start, length)
         return whole[start : start + length]
 
+    def limit(self, budget: int) -> None:
+        """Keep at most so many bytes in memory."""
+        self._budget = min(self._budget, budget)
+
     def forget(self) -> None:
         """Drop all bytes."""
         with self._lock:

@@ -313,6 +313,10 @@ class Observations:
         """What was observed at a global step, read once for all rules that ask."""
         return self._steps.at(step, worker)
 
+    def limit(self, budget: int) -> None:
+        """Keep at most so many bytes of the last steps."""
+        self._steps.limit(budget)
+
     def damage_at(self, step: int) -> Mapping[str, str]:
         """Why parts of the global step that was asked for last could not be read, by their names."""
         return self._steps.damage_at(step)

@@ -197,6 +197,11 @@ class ObservedSteps:
         self._trial = trial
         self._kept: OrderedDict[tuple[int, str | None], tuple[Any, ObservedStep]] = OrderedDict()
         self._newest: tuple[int, str | None, Any, ObservedStep] | None = None
+        self._budget = KEPT_BYTES
+
+    def limit(self, budget: int) -> None:
+        """Keep at most so many bytes of the last steps."""
+        self._budget = min(self._budget, budget)
 
     def at(self, step: int, worker: str | None = None) -> ObservedStep:
         """The step as that worker observed it, or the first worker that has facts of it."""
@@ -224,7 +229,7 @@ class ObservedSteps:
         if len(self._kept) > _LEAST_KEPT:
             oldest = islice(self._kept.values(), _LEAST_KEPT)
             size = max(seen.nbytes for _, seen in oldest)
-            while len(self._kept) > max(_LEAST_KEPT, KEPT_BYTES // size):
+            while len(self._kept) > max(_LEAST_KEPT, self._budget // size):
                 self._kept.popitem(last=False)
         return found
 

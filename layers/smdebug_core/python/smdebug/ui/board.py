@@ -31,6 +31,8 @@ MOST_REMOTE_CHECKS = 100
 _SLICE = 0.05  # seconds for which queries of a run may wait
 _IDLE = 5.0
 _FOLDER_EVERY, _BUCKET_EVERY, _TABLE_EVERY = 0.3, 10.0, 2.0
+_OPEN_AFTER = 1.0
+"""Seconds for which a page shows what was kept of an ended run before the run is opened for its values."""
 _GLANCES_AT_A_TIME = 8
 _GONE = "The run was deleted."
 _UNSEEN = 6.0
@@ -238,6 +240,8 @@ class Board:
         every = _BUCKET_EVERY if row.is_remote else _FOLDER_EVERY
         if row.is_deployed:
             every = _TABLE_EVERY
+        if run_id not in self._looked_at and reader.trial is None and reader.has_ended:
+            self._looked_at[run_id] = self._clock() + _OPEN_AFTER - every
         due = self._looked_at.get(run_id, -every) + every - self._clock()
         if due > 0 and not is_behind:
             return due

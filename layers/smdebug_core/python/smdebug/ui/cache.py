@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import smdebug
 
@@ -52,28 +52,32 @@ class Cache:
         """How many bytes a single entry may have."""
         return self._most_bytes // 4
 
-    def get_bytes(self, kind: str, path: str, mark: str) -> bytes | None:
-        """Return the bytes that were put there, or None."""
+    @contextmanager
+    def opened(self, kind: str, path: str, mark: str) -> Iterator[IO[bytes] | None]:
+        """Open what was put there, at the beginning of its content; None if there is nothing."""
         file = self._file(kind, path)
-        if file is None:
-            return None
-        try:
-            if file.stat().st_size > self.longest + _LONGEST_MARK:
-                return None
-            with file.open("rb") as content:
-                head = content.readline(_LONGEST_MARK)
-                if head != _line(self._mark(path, mark)) + b"\n":
-                    return None
-                data = content.read()
-            os.utime(file)
-        except OSError:
-            return None
-        return data
+        with ExitStack() as stack:
+            found: IO[bytes] | None = None
+            with suppress(OSError):
+                if file is not None and file.stat().st_size <= self.longest + _LONGEST_MARK:
+                    content = stack.enter_context(file.open("rb"))
+                    head = content.readline(_LONGEST_MARK)
+                    if head == _line(self._mark(path, mark)) + b"\n":
+                        os.utime(file)
+                        found = content
+            yield found
 
-    def put_bytes(self, kind: str, path: str, mark: str, data: bytes | memoryview) -> None:
-        """Keep bytes, unless they are too many."""
-        if len(data) <= self.longest:
-            self._write(kind, path, _line(self._mark(path, mark)) + b"\n", data)
+    def put_content(
+        self, kind: str, path: str, mark: str, write: Callable[[IO[bytes]], None]
+    ) -> None:
+        """Keep what `write` writes into a file, unless it is too much."""
+        head = _line(self._mark(path, mark)) + b"\n"
+
+        def with_mark(content: IO[bytes]) -> None:
+            content.write(head)
+            write(content)
+
+        self._write(kind, path, with_mark, self.longest + len(head))
 
     def has(self, kind: str, path: str) -> bool:
         """Return whether anything was put there, whatever its mark."""
@@ -99,24 +103,37 @@ class Cache:
 
     def put(self, kind: str, path: str, mark: str, value: Any) -> None:
         """Keep a value; nothing happens where the folder cannot be written."""
-        self._write(
-            kind, path, json.dumps({"mark": self._mark(path, mark), "value": value}).encode()
-        )
+        data = json.dumps({"mark": self._mark(path, mark), "value": value}).encode()
+        self._write(kind, path, lambda content: content.write(data))
 
-    def _write(self, kind: str, path: str, *pieces: bytes | memoryview) -> None:
+    def _write(
+        self,
+        kind: str,
+        path: str,
+        write: Callable[[IO[bytes]], object],
+        longest: int | None = None,
+    ) -> None:
         file = self._file(kind, path)
         if file is None:
             return
-        self._written += sum(map(len, pieces))
-        if self._written > self._most_bytes // 8:
-            self._written = 0
-            self.trim()
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-            with temporary.open("wb") as content:
-                content.writelines(pieces)
-            temporary.replace(file)
+            try:
+                with temporary.open("wb") as content:
+                    write(content)
+                    size = content.tell()
+                if longest is None or size <= longest:
+                    self._make_room(size)
+                    temporary.replace(file)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _make_room(self, size: int) -> None:
+        self._written += size
+        if self._written > self._most_bytes // 8:
+            self._written = 0
+            self.trim()
 
     def trim(self) -> None:
         """Remove the files used longest ago, until the others fit."""

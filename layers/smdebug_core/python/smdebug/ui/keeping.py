@@ -28,9 +28,9 @@ def keep(cache: Cache, path: str, reader: RunReader) -> None:
     """Put into the cache what was read of a run."""
     if not cache.is_on or reader.nbytes > cache.longest:
         return
-    with reader.lock:
-        data = reader.keep(verdict_of(reader)).to_bytes()
-    cache.put_bytes(CHARTS, path, mark_of(path), data)
+    mark = mark_of(path)
+    with reader.lock:  # into the file, as a copy in memory would be as large as the charts
+        cache.put_content(CHARTS, path, mark, reader.keep(verdict_of(reader)).write)
 
 
 def kept_of(cache: Cache, path: str) -> Kept | None:
@@ -38,7 +38,7 @@ def kept_of(cache: Cache, path: str) -> Kept | None:
     if not cache.has(CHARTS, path):
         return None
     try:
-        data = cache.get_bytes(CHARTS, path, mark_of(path))
-        return None if data is None else Kept.from_bytes(data, BUDGET)
+        with cache.opened(CHARTS, path, mark_of(path)) as content:
+            return None if content is None else Kept.read(content, BUDGET)
     except (SMDebugError, ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile):
         return None  # damaged, or of another version

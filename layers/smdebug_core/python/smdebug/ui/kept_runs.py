@@ -1,15 +1,14 @@
-"""What was read of a run, as bytes for the cache: its charts, and what the rules found.
+"""What was read of a run, as a file for the cache: its charts, and what the rules found.
 
 A file of NumPy's form (npz, read without pickle): `head` is JSON, the others are the series and matrices.
 """
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -47,8 +46,8 @@ class Kept:
         """Whether the run has ended, and all of it was read and checked."""
         return self.has_ended and self.checked == len(self.steps)
 
-    def to_bytes(self) -> memoryview:
-        """Return what `from_bytes` reads, without a second copy of it."""
+    def write(self, file: IO[bytes]) -> None:
+        """Write what `read` reads."""
         head = {
             "read_through": self.read_through,
             "checked": self.checked,
@@ -76,14 +75,12 @@ class Kept:
             arrays |= {f"k{at}.first": first, f"k{at}.last": last, f"k{at}.low": low}
             if high is not None:
                 arrays[f"k{at}.high"] = high
-        file = io.BytesIO()
         np.savez(file, **arrays)
-        return file.getbuffer()
 
     @classmethod
-    def from_bytes(cls, data: bytes | memoryview, budget: int) -> Kept:
-        """Return what `to_bytes` wrote; raise a `ValueError`, `KeyError` or `TypeError` for anything else."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+    def read(cls, file: IO[bytes], budget: int) -> Kept:
+        """Return what `write` wrote; raise a `ValueError`, `KeyError` or `TypeError` for anything else."""
+        with np.load(file, allow_pickle=False) as arrays:
             head = json.loads(arrays[_HEAD].tobytes().decode("utf-8", "surrogatepass"))
             series: dict[str, Pyramid] = {}
             for at, name in enumerate(head["series"]):

@@ -21,13 +21,12 @@ from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import OBSERVATIONS
 from smdebug.plain_text import escaped
 from smdebug.runs.following import Following
-from smdebug.runs.opening import open_run
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 from smdebug.ui.charts import Charts
-from smdebug.ui.glance import INDEX_FILES
 from smdebug.ui.kept_runs import Kept
 from smdebug.ui.matrices import Statistics
+from smdebug.ui.opening import Opening, attempt_of
 from smdebug.ui.pyramid import Pyramid
 
 _STEPS_AT_A_TIME = 16
@@ -57,7 +56,9 @@ class RunReader:
         self.notes: dict[str, str] = {}
         """What else a reader of the page must know, by its subject."""
         self.following: Following | None = None
-        self._given = trial
+        self._verdict_holds = True
+        """Whether the run's rules are those of the verdict that was kept."""
+        self._opening = Opening(path, trial, kept)
         self._rules = rules
         self._clock = clock
         self._read_through = -1
@@ -85,8 +86,10 @@ class RunReader:
     @property
     def is_behind(self) -> bool:
         """Whether saved steps wait to be read or to be checked."""
-        if self.trial is None or self.steps_read < len(self.steps) or self.is_listing:
-            return self.trial is not None
+        if self.trial is None:
+            return self._opening.is_under_way
+        if self.steps_read < len(self.steps) or self.is_listing:
+            return True
         following = self.following
         if following is None:
             return False
@@ -130,7 +133,8 @@ class RunReader:
     @property
     def is_complete(self) -> bool:
         """Whether the run has ended, and all of it was read and checked."""
-        return self.is_read and self.steps_checked >= len(self.steps) and not self.is_behind
+        is_behind = self.trial is not None and self.is_behind
+        return self.is_read and self.steps_checked >= len(self.steps) and not is_behind
 
     def order(self, kind: str) -> list[int]:
         """Return the places of a kind's tensors in the order of the network."""
@@ -183,8 +187,9 @@ class RunReader:
     def advance(self, seconds: float) -> bool:
         """Read new steps for about `seconds`; return whether there is more."""
         try:
-            if self.trial is None:
-                self._open()
+            if self.trial is None and not self._open():
+                self._set_error("")
+                return True
             with self.lock:
                 self._advance(self._clock() + seconds)
                 self._set_error("")
@@ -202,27 +207,23 @@ class RunReader:
             self.error = text
             self.version += 1
 
-    def _open(self) -> None:
-        # Without the lock, as storage may take its time.
-        trial = self._given or open_run(
-            self.path, index_files=INDEX_FILES if self.kept is None else None
-        )
-        self._given = None
-        trial.dynamic_refresh = False  # requests read no files: `advance` does, once for each slice
+    def _open(self) -> bool:
+        """Open the run; return whether it is open, which a long one that was kept is after several calls."""
+        opened = self._opening.advance()  # without the lock, as storage may take its time
+        if opened is None:
+            return False
         with self.lock:
-            self.trial = trial
-            kept = self.kept
-            if kept is not None:
-                steps = trial.steps()
-                if (
-                    list(_attempt_of(trial)) != kept.attempt
-                    or steps[: len(kept.steps)] != kept.steps
-                ):
-                    self._forget()
-                elif kept.is_complete and trial.loaded_all_steps and len(steps) == len(kept.steps):
-                    self.version += 1
-                    return  # the verdict that was kept holds
-            self.use_rules()
+            self.trial, kept = opened.trial, self.kept
+            if kept is not None and not opened.is_kept:
+                self._forget()
+            elif opened.went_on:
+                self.has_ended = False
+            is_same = opened.is_kept and not opened.went_on and opened.trial.loaded_all_steps
+            if is_same and kept is not None and kept.is_complete and self._verdict_holds:
+                self.version += 1
+            else:
+                self.use_rules()
+        return True
 
     def _take_over(self, kept: Kept) -> None:
         self.steps, self._read_through = kept.steps, kept.read_through
@@ -244,6 +245,7 @@ class RunReader:
         """Evaluate the run's rules from the first step on, as they are now."""
         with self.lock:
             if self.trial is None:
+                self._verdict_holds = False
                 return
             self.damaged.pop("rules", None)
             self.kept = None
@@ -275,7 +277,7 @@ class RunReader:
 
     def _notice_another_attempt(self, trial: Trial) -> None:
         """Read everything again if the training was started again, which may have replaced any step."""
-        attempt = _attempt_of(trial)
+        attempt = attempt_of(trial)
         if attempt == self._attempt:
             return
         if self._attempt is not None:
@@ -328,9 +330,3 @@ class RunReader:
 def is_of_observations(name: str) -> bool:
     """Return whether a tensor holds observations of others."""
     return name.startswith(OBSERVATIONS)
-
-
-def _attempt_of(trial: Trial) -> tuple[Any, ...]:
-    """Return what tells the attempts of a training apart."""
-    meta = trial.collection_manager.meta
-    return meta.get("run_id"), meta.get("training_run")
