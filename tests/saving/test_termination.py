@@ -99,6 +99,94 @@ terminate()
     assert [has_ended(tmp_path / run) for run in (".", "b", "c")] == [False, True, False]
 
 
+NATIVE = """
+import ctypes
+from smdebug.saving import termination
+termination.RESPONSE_SECONDS = 0.2
+
+def wait_in_native_code():
+    # A mutex that is locked twice: a wait that no signal interrupts, as that for a rank which is gone.
+    mutex = ctypes.create_string_buffer(256)
+    lock = ctypes.CDLL(None).pthread_mutex_lock
+    threading.Timer(0.1, terminate).start()
+    while True:
+        lock(mutex)
+"""
+
+
+def test_a_training_that_waits_in_native_code_is_closed_and_ended(tmp_path):
+    done = run(tmp_path, NATIVE + "train(hook); wait_in_native_code()")
+    assert done.returncode == -signal.SIGTERM
+    assert "Saved 12 of 14 steps" in done.stdout
+    assert losses(tmp_path) == list(range(14))
+    assert not has_ended(tmp_path)
+
+
+@pytest.mark.parametrize("waits", ["wait_in_native_code()", "terminate()"])
+def test_a_run_that_cannot_be_closed_keeps_no_process_alive(tmp_path, waits):
+    never = "termination.before_termination(threading.Event().wait)"
+    hanging = f"{NATIVE}\ntermination.CLOSING_SECONDS = 0.2\ntrain(hook); {never}; {waits}"
+    done = run(tmp_path, hanging)
+    assert done.returncode == -signal.SIGTERM
+    assert losses(tmp_path) == list(range(14))
+
+
+def test_a_later_handler_of_the_script_may_take_its_time(tmp_path):
+    ending = """
+train(hook)
+def handle(*_):
+    while not heard.wait(1.0):  # longer than the training has to respond
+        pass
+    sys.exit(5)
+heard = threading.Event()
+signal.signal(signal.SIGTERM, handle)
+threading.Timer(0.5, heard.set).start()
+terminate()
+"""
+    done = run(tmp_path, NATIVE + ending)
+    assert done.returncode == 5
+    assert losses(tmp_path) == list(range(14))
+
+
+def test_an_event_loop_keeps_hearing_of_signals(tmp_path):
+    ending = """
+import asyncio
+async def main(hook):
+    heard = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, heard.set)
+    train(hook)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    await heard.wait()
+    hook.close()
+    asyncio.get_running_loop().call_soon(terminate)
+    await asyncio.Event().wait()
+train(smdebug.Hook(sys.argv[1] + "/first"))
+asyncio.run(main(hook))
+"""
+    done = run(tmp_path, ending)
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert losses(tmp_path) == list(range(14))
+    assert has_ended(tmp_path)
+
+
+def test_a_signal_of_a_child_is_not_taken_for_the_parents(tmp_path):
+    ending = """
+train(hook)
+signal.signal(signal.SIGTERM, lambda *_: os._exit(3))
+child = os.fork()
+if child == 0:
+    terminate()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+assert signal.set_wakeup_fd(-1) != -1  # here it is watched
+if os.fork() == 0:
+    os._exit(int(signal.set_wakeup_fd(-1) != -1))
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+"""
+    done = run(tmp_path, ending)
+    assert done.returncode == 0, done.stderr
+    assert has_ended(tmp_path)
+
+
 def test_a_terminated_child_leaves_the_run_to_its_parent(tmp_path):
     ending = """
 train(hook)
