@@ -6,8 +6,11 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
+from torch.nn.utils import prune
+from torch.utils.checkpoint import checkpoint
 
 import smdebug
+import smdebug.pytorch
 from smdebug import modes
 from smdebug.logger import get_logger
 from smdebug.pytorch.accumulation import Accumulation
@@ -187,3 +190,79 @@ def test_a_model_compiled_with_its_loss_shows_parameters_and_updates(place, logg
     assert len([message for message in logged if "inside of a compiled graph" in message]) == 1
     unseen = [message for message in logged if "Gradients of Sequential are not saved" in message]
     assert len(unseen) == whole_step
+
+
+def trained(model, call=None, steps=12):
+    """Train a model, called by `call`, and return it."""
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss_of(call or model).backward()
+        optimizer.step()
+    return model
+
+
+def small_model():
+    return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+def test_a_model_whose_forward_is_recomputed_in_the_backward_pass_is_trained(place, logged):
+    with smdebug.start(place):
+        model = small_model()
+        trained(
+            model, lambda x: checkpoint(model, x.requires_grad_(), use_reentrant=True), steps=12
+        )
+        with torch.no_grad():
+            model.eval()(torch.randn(3, 4))
+    trial = create_trial(place)
+    assert trial.steps(modes.EVAL) == [0, 1]  # what the first one is, its backward pass shows
+    assert trial.steps(modes.TRAIN) == list(range(11))
+    assert not (KINDS | {"outputs"}).difference(trial.statistics(5, modes.TRAIN).kinds)
+    assert not [message for message in logged if "Call model.train()" in message]
+
+
+def test_a_model_that_is_called_by_vmap_shows_what_has_values(place, logged):
+    with smdebug.start(place):
+        model = small_model()
+        trained(model, torch.vmap(model))
+    trial = create_trial(place)
+    assert len(trial.series("loss")) == 12
+    assert set(trial.statistics(5, modes.TRAIN).kinds) == KINDS
+    assert len([message for message in logged if "torch.vmap" in message]) == 1
+
+
+def test_a_model_with_another_optimizer_and_other_parameters_stays_the_same(place, logged):
+    with smdebug.start(place):
+        model = trained(small_model(), steps=5)
+        prune.l1_unstructured(model[0], "weight", amount=0.5)
+        trained(model, steps=8)
+    trial = create_trial(place)
+    assert len(trial.series("loss")) == 13
+    assert "update/Sequential_0.weight_orig" in trial.statistics(8, modes.TRAIN).names
+    assert not [message for message in logged if "registered" in message]
+
+
+@since("2.6", "graphs that contain what watches modules")
+@pytest.mark.filterwarnings("error")
+def test_compiling_a_model_warns_of_nothing_that_watching_it_does(place):
+    with smdebug.start(place):
+        model = small_model()
+        trained(model, torch.compile(model, backend="eager"))
+    assert len(create_trial(place).series("loss")) == 12
+
+
+def test_without_a_number_to_begin_with_it_is_said_what_to_do(place, logged):
+    with smdebug.start(place):
+        model = small_model()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(3):
+            model(torch.randn(3, 4)).backward(torch.ones(3, 2))
+            optimizer.step()
+    (said,) = [message for message in logged if "No loss was seen" in message]
+    assert "call backward on one number" in said
+    with smdebug.start(place + "-recorded"):
+        loss = small_model()(torch.randn(3, 4)).sum()
+        model(torch.randn(3, 4)).backward(torch.ones(3, 2))
+        smdebug.pytorch.get_hook().record_tensor_value("loss", loss)  # as the message says
+        optimizer.step()
+    assert len([message for message in logged if "No loss was seen" in message]) == 1

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch._C import _current_graph_task_id as graph_task
 from torch._C import _is_tracing
+from torch._C._functorch import peek_interpreter_stack as _innermost_transform
 
 try:
     from torch.compiler import is_compiling as is_compiling
@@ -28,6 +29,9 @@ except ImportError:  # PyTorch 2.1
     _set_strategy = None
 
 from smdebug.pytorch.gradients import Gradients
+
+is_tracing: Callable[[], bool] = _is_tracing
+"""Whether `torch.jit.trace` calls, for which numbers are tensors."""
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
@@ -81,9 +85,9 @@ def is_exporting() -> bool:
     return asked is not None and bool(asked())
 
 
-def is_tracing() -> bool:
-    """Return whether `torch.jit.trace` calls, for which numbers are tensors."""
-    return bool(_is_tracing())
+def in_transform() -> bool:
+    """Return whether a transform of functions, such as `torch.vmap`, calls: tensors have no values then."""
+    return _innermost_transform() is not None
 
 
 def in_backward() -> bool:
@@ -196,6 +200,13 @@ def _after_layer(
         )
         return
     try:
+        if in_transform():
+            around.hook.warn_once(
+                f"Inputs and outputs of {around.name} (others may too) are not saved: it is called within a "
+                "transform such as torch.vmap, where tensors have no values",
+                "transform",
+            )
+            return
         if around.inputs:
             around.hook.record_inputs(around.name, [*args, *kwargs.values()])
         if around.outputs:

@@ -123,6 +123,9 @@ class Hook(FrameworkHook):
         self._sees_optimizers = True  # which is not so if that contains their steps
         self._modes_by_training = False  # the mode follows model.training
         self._forgot_train = False  # parameters were updated while that said evaluation
+        self._recomputes = (
+            False  # a training forward keeps no gradients: the backward pass repeats it
+        )
         self._optimizers: Any = None  # the handle of the callback before optimizers
         self._stays = False  # that callback stays, wanted or not
         self._output_of: str | None = None  # the layer whose output is recorded
@@ -262,16 +265,28 @@ class Hook(FrameworkHook):
             self.contain(error)
 
     def _before_forward(self, module: nn.Module, in_graph: bool) -> None:
-        if self._by_hand or self.has_closed or in_backward():
+        if self._by_hand or self.has_closed:
+            return
+        if in_backward():
+            self._recomputes = self._recomputes or self._begins_without_gradients()
             return
         mode = None
         if self._modes_by_training:
             self._forgot_train = self._forgot_train and not module.training
             trains = (module.training or self._forgot_train) and torch.is_grad_enabled()
+            trains = trains or (module.training and self._recomputes)
             mode = ModeKeys.TRAIN if trains else ModeKeys.EVAL
         if self.recorder.skip(mode):  # the shorter way, while caches are cold
             return
         self._next_step(mode, in_graph)
+
+    def _begins_without_gradients(self) -> bool:
+        """Whether the step began with a forward of the model in which gradients were not kept.
+
+        That is how reentrant checkpointing calls what it recomputes. A forward of the model in a
+        backward pass belongs to such a step.
+        """
+        return self._modes_by_training and self.mode is ModeKeys.EVAL
 
     def follow_training_flag(self) -> None:
         """Count steps as TRAIN while `model.training` is true and gradients are enabled, else as EVAL.
@@ -279,10 +294,16 @@ class Hook(FrameworkHook):
         If an optimizer updates parameters in evaluation mode, `model.train()` was forgotten.
         """
         self._modes_by_training = True
+        self.if_no_loss = (
+            "call backward on one number, such as loss.mean(), or record it with "
+            'smdebug.pytorch.get_hook().record_tensor_value("loss", loss)'
+        )
 
     def note_update(self) -> None:
         """Note that an optimizer is about to update parameters."""
         if self._modes_by_training and not self._by_hand and self.mode is ModeKeys.EVAL:
+            if self._recomputes:
+                return  # the first step: from the next one on that is known
             self._forgot_train = True
             self.warn_once(
                 "Parameters are updated while the model is in evaluation mode: from the next step on these "
@@ -379,7 +400,8 @@ class Hook(FrameworkHook):
 
     def _expect_gradients(self, structure: Structure) -> None:
         # A forward without gradients is followed by none: what changes them is zero_grad().
-        if not (self._by_hand or torch.is_grad_enabled()) or not self._sees_optimizers:
+        keeps_gradients = self._by_hand or self._recomputes or torch.is_grad_enabled()
+        if not keeps_gradients or not self._sees_optimizers:
             return
         wanted = self.recorder.wanted
         expected = [

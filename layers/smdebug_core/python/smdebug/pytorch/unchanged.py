@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary, ref
@@ -153,6 +154,8 @@ class _Watcher:
         self._is_sought = False
         if self._handle is None:
             self._handle = register_module_forward_pre_hook(self._before_any_forward)
+            # The callback of a compiled module itself is expected, too.
+            warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
 
     def fail(self, error: Exception) -> None:
         """Log what went wrong, and watch nothing any more."""
@@ -208,6 +211,8 @@ class _Watcher:
             if in_graph:
                 self._hook.register_in_graph(module, with_optimizer=called_from_a_graph())
                 self._in_graph = True
+            elif self._hook.has_module(module):
+                return  # its parameters are others now, as after pruning
             else:
                 self._hook.register_module(module)
         except (SMDebugError, RuntimeError, OSError) as error:
