@@ -150,3 +150,26 @@ def test_running_out_of_memory_while_copying_turns_the_hook_off(monkeypatch, sai
     monkeypatch.setattr("smdebug.saving.open_step.OpenStep.record", no_memory)
     np.testing.assert_array_equal(train(hook_at(FaultyStorage())), ALONE)
     assert sum("saves nothing any more" in record.getMessage() for record in said) == 1
+
+
+def test_what_is_wrong_with_a_place_is_said_where_it_begins_and_where_it_ends(
+    tmp_path, said, patient
+):
+    (tmp_path / "file").touch()
+    for _ in range(2):  # a second hook says it again
+        said.clear()
+        alone, watched = train(), train(smdebug.Hook(tmp_path / "file" / "run"))
+        assert np.array_equal(alone, watched)
+        reasons = [
+            record.getMessage() for record in said if "part of the path" in record.getMessage()
+        ]
+        at_first, first_step, at_the_end = (
+            reason for reason in reasons if record_level(said, reason) > logging.DEBUG
+        )
+        assert "could not be claimed" in at_first
+        assert "could not write step 0" in first_step
+        assert "wrote 0 steps" in at_the_end
+
+
+def record_level(said, message):
+    return next(record.levelno for record in said if record.getMessage() == message)

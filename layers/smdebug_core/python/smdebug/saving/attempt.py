@@ -14,6 +14,7 @@ from smdebug.files.names import collections_key
 from smdebug.logger import get_logger
 from smdebug.saving.deadline import within
 from smdebug.saving.resume import SavedState
+from smdebug.saving.trouble import warn_of_storage
 from smdebug.storage.base import Storage
 
 RUN_ID_ENV_VAR = "SMDEBUG_RUN_ID"
@@ -81,7 +82,7 @@ def left_behind(storage: Storage, worker: str) -> Attempt | None:
     except (ObjectMissing, ValueError, KeyError, TypeError):
         return None
     except StorageError as error:
-        get_logger().warning("The content of %s is unknown: %s", storage.location, error)
+        warn_of_storage(storage, error, "The content of %s is unknown: %s", storage.location)
         return None
 
 

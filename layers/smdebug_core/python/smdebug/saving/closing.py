@@ -207,5 +207,7 @@ def write_all(writes: Iterable[Callable[[], object]], writer: RunWriter, seconds
         within(write_each, writer.storage.location, seconds)
     except StorageError as error:
         problems.append(error)
-    if problems:
+    reason = writer.background.outcome.reason or ""
+    known = [error for error in problems if str(getattr(error, "problem", error)) in reason]
+    if problems and not known:
         get_logger().warning("The end of the run could not be written: %s", problems[0])

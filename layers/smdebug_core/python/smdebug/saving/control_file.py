@@ -10,6 +10,7 @@ from typing import Any
 from smdebug.exceptions import ObjectMissing
 from smdebug.logger import get_logger
 from smdebug.saving.attempt import Attempt
+from smdebug.saving.trouble import warn_of_storage
 from smdebug.storage.base import Storage
 
 LOOK_EVERY = 10.0
@@ -72,8 +73,10 @@ class ControlFile:
         except BaseException as error:  # noqa: BLE001 - without an answer the training goes on
             if not self._complained:
                 self._complained = True
-                get_logger().warning(
-                    "%s cannot be read from %s: %s", self._what, self._storage.location, error
+                where = self._storage.location
+                problem = error if isinstance(error, Exception) else RuntimeError(repr(error))
+                warn_of_storage(
+                    self._storage, problem, "%s cannot be read from %s: %s", self._what, where
                 )
 
     def _accept(self, data: bytes) -> None:

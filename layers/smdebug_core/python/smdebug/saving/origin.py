@@ -27,6 +27,7 @@ from smdebug.files.names import ORIGIN
 from smdebug.files.origin import Origin
 from smdebug.logger import get_logger
 from smdebug.saving.attempt import Attempt
+from smdebug.saving.trouble import warn_of_storage
 from smdebug.storage.base import Storage
 
 GIT_SECONDS = 10.0
@@ -133,6 +134,7 @@ class RunOrigin:
             self._thread, self._is_waiting = before, False
 
     def _write(self, before: threading.Thread | None) -> None:
+        storage: Storage | None = None
         try:
             if before is not None:
                 before.join()
@@ -154,7 +156,8 @@ class RunOrigin:
                 origin = replace(origin, config=_job_hyperparameters())
             storage.write(ORIGIN, replace(origin, started=self._started).encode())
         except StorageError as error:
-            get_logger().warning("The origin of the run could not be written: %s", error)
+            assert storage is not None
+            warn_of_storage(storage, error, "The origin of the run could not be written: %s")
         except BaseException as error:  # noqa: BLE001 - whatever it is, the training goes on
             get_logger().warning(
                 "The origin of the run is not kept: %s: %s", type(error).__name__, error

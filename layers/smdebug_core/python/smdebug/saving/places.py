@@ -9,9 +9,9 @@ from smdebug.config.environment import is_sagemaker_job
 from smdebug.config.json_config import get_tensorboard_dir_from_json_config
 from smdebug.exceptions import StorageError
 from smdebug.files.names import END_MARKER
-from smdebug.logger import get_logger
 from smdebug.saving.deadline import within
 from smdebug.saving.process_end import run_ended
+from smdebug.saving.trouble import warn_of_storage
 from smdebug.storage import Storage, open_storage
 
 TENSORBOARD_FOLDER = "tensorboard"
@@ -36,7 +36,8 @@ def place_for_a_run(out_dir: Place | None) -> Storage:
         ended = within(lambda: storage.exists(END_MARKER), storage.location)
     except StorageError as error:
         # Without permission to read, or a connection yet, the training can still go on.
-        get_logger().warning("It is unknown whether %s holds a finished run: %s", out_dir, error)
+        question = "It is unknown whether %s holds a finished run: %s"
+        warn_of_storage(storage, error, question, out_dir)
         ended = False
     if ended:
         location = storage.location

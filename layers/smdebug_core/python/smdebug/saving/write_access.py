@@ -9,6 +9,7 @@ from smdebug.exceptions import StorageError
 from smdebug.logger import get_logger
 from smdebug.saving import claim
 from smdebug.saving.deadline import within
+from smdebug.saving.trouble import warn_of_storage
 from smdebug.storage.base import Storage
 
 
@@ -90,7 +91,7 @@ class WriteAccess:
         try:
             outcome = within(mine.take, self._place)
         except StorageError as error:
-            get_logger().warning("%s could not be claimed: %s", self._place, error)
+            warn_of_storage(self._storage, error, "%s could not be claimed: %s", self._place)
             return True
         if outcome is claim.Outcome.NOT_MINE and mine.owner and mine.owner.is_me():
             outcome = claim.Outcome.TAKEN_OVER  # from a hook of this process that is gone
