@@ -107,6 +107,12 @@ def test_every_function_gets_every_variable_that_its_handler_reads(stack: Stack)
             assert required <= set(environment(function)), function["Handler"]
 
 
+def test_every_handler_is_deployed():
+    assert set(ENVIRONMENTS) == {
+        path.stem for path in (FUNCTIONS / "handlers").glob("*.py") if path.stem != "__init__"
+    }
+
+
 @pytest.mark.parametrize("handler", ENVIRONMENTS)
 def test_a_handler_reads_the_environment_that_is_compared(handler: str):
     """The handlers that ask `wiring` for a world name their environment in their source."""
