@@ -53,6 +53,20 @@ def test_the_handlers_are_those_that_are_deployed():
         assert re.search(declared, deployed), name
 
 
+#: The handlers that hold no promise of the application, each with what tests it.
+NOT_SIMULATED = {
+    "run_custom_rule": "a port answers in its place; tests/functions/custom_rules runs it",
+    "post_webhook": "it keeps no state; tests/functions/test_webhooks.py repeats its events",
+    "write_report": "it writes one object from the table; tests/functions/test_write_report.py",
+}
+
+
+def test_every_handler_is_simulated_or_says_what_tests_it():
+    handlers = {path.stem for path in (ROOT / "functions" / "handlers").glob("[a-z]*.py")}
+    simulated = {Path(inspect.getsourcefile(handler) or "").stem for handler in HANDLERS.values()}
+    assert handlers == simulated | NOT_SIMULATED.keys()
+
+
 def test_the_state_machine_is_the_one_that_is_deployed():
     definition = DEFINITION.read_text(encoding="utf-8")
     assert DEFINITION == ROOT / "infra" / "workflow.asl.json"

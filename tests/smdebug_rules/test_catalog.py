@@ -66,6 +66,12 @@ def test_every_rule_is_a_file_of_its_own_and_every_file_is_in_the_catalog():
     }
 
 
+def test_every_rule_has_a_file_of_tests():
+    files = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    names = {entry.module.removeprefix("smdebug_rules.") for entry in CATALOG.values()}
+    assert {f"test_{name}" for name in names} <= files
+
+
 def test_the_rules_are_where_they_were_documented():
     for name, entry in CATALOG.items():
         assert getattr(smdebug.rules.generic, name) is entry.load()
