@@ -7,7 +7,7 @@
 Steps with and without a hook alternate in one process, and medians are compared. The steps of a large
 training vary by more than the hook takes, so that is measured by clocks around what PyTorch, and the thread
 that writes, call of the library. The share of the first 10,000 steps counts both, as if no other core were
-free for what runs behind the training.
+free for what runs in the background.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Price(NamedTuple):
     due: float
     """Added in the training's thread by a step that is due, until the next one has handed it over."""
     behind: float
-    """What a due step takes of a processor behind the training."""
+    """What a due step takes of a processor in the background."""
     by_clock: float
     """What a due step and those after it take longer by the clock, whatever the reason."""
 
@@ -79,7 +79,7 @@ class Price(NamedTuple):
 
 
 class Clocks:
-    """Sums of what the hook takes: in what PyTorch calls, and of a processor behind the training."""
+    """Sums of what the hook takes: in what PyTorch calls, and of a processor in the background."""
 
     def __init__(self) -> None:
         self.inside = self.behind = 0.0

@@ -1,4 +1,4 @@
-"""Keras, with what is inside of a compiled step: gradients, and what a layer gives.
+"""Keras, with what is inside a compiled step: gradients, and what a layer gives.
 
 python examples/frameworks/keras_fit.py --out-dir /tmp/keras-run
 """

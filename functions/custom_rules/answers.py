@@ -203,7 +203,7 @@ def _only(payload: Mapping[str, Any], names: Sequence[str] | frozenset[str], wha
 
 def _text(text: Any, what: str, longest: int) -> str:
     if not isinstance(text, str) or len(text) > longest:
-        raise AnswerRefused(f"{what} is not a text of at most {longest} characters")
+        raise AnswerRefused(f"{what} is not text of at most {longest} characters")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -100,7 +100,7 @@ def unpacked(text: str) -> Any:
     try:
         return json.loads(lzma.decompress(b64decode(text, validate=True)))
     except (lzma.LZMAError, ValueError) as error:
-        raise SMDebugValueError(f"This is no part of a job: {error}") from error
+        raise SMDebugValueError(f"This is not part of a job: {error}") from error
 
 
 def steps_with_workers(steps: Iterable[ClaimedStep]) -> dict[str, Any]:

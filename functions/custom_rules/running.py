@@ -117,7 +117,7 @@ class RuleOutput:
             case {"step": _, "outcome": _}:
                 self._steps.append(message)
             case _:
-                raise Died("it answered with something that is no answer")
+                raise Died("it answered with something that is not an answer")
 
     def add_printed(self, stream: str, data: bytes) -> None:
         """Add a piece of what the rule prints, and log the lines that it completes."""
@@ -170,7 +170,7 @@ class RuleOutput:
         except (ValueError, RecursionError):
             text = ""
         if not text or len(text) > LARGEST_ANSWER:
-            message = "it answered with something that is no answer"
+            message = "it answered with something that is not an answer"
             return {"steps": [], "died": {"step": self.step, "message": message}}
         return answer
 
@@ -393,4 +393,4 @@ def _number_in(line: bytes) -> int | None:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number in JSON")
+    raise ValueError(f"{text} is not a number in JSON")

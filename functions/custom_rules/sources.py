@@ -71,7 +71,7 @@ def refuse_elsewhere(uri: str, prefixes: tuple[str, ...]) -> None:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     plain = uri.startswith("s3://") and bucket and key
     if not plain or not {"", ".", ".."}.isdisjoint(key.split("/")):
-        raise SourceRefused(f"{uri!r} is no place of a file: write s3://bucket/path/rule.py")
+        raise SourceRefused(f"{uri!r} is not a place of a file: write s3://bucket/path/rule.py")
     if not any(uri.startswith(prefix.rstrip("/") + "/") for prefix in prefixes):
         raise SourceRefused(
             f"Rules are not loaded from {uri}: this stack allows {', '.join(prefixes)}. Upload the file "

@@ -201,14 +201,14 @@ def _of_job(detail: Mapping[str, Any]) -> list[Arrival | JobEnded | Reminder | C
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is no text")
+        raise TypeError(f"{value!r:.80} is not text")
     return value
 
 
 def _bucket(name: Any) -> str:
     """Return the bucket's name; a missing one, or one with a slash, would name a different run."""
     if not _text(name) or "/" in name:
-        raise ValueError(f"{name!r:.80} is no bucket")
+        raise ValueError(f"{name!r:.80} is not a bucket")
     return str(name)
 
 

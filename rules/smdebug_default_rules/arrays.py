@@ -15,5 +15,5 @@ def where(mask: Any) -> list[int]:
 
 
 def rounded(values: Iterable[float], digits: int = 5) -> list[float]:
-    """Values to so many digits, as rules keep them: what is kept is written at every saved step."""
+    """Round values to that many digits, as rules keep them: what they keep is written at every saved step."""
     return [float(f"{value:.{digits}g}") for value in values]

@@ -1,4 +1,4 @@
-"""What all default rules share: which steps they look at, and the form of a finding."""
+"""What all default rules share: which steps they check, and the form of a finding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DefaultRule(Rule):
     """A rule of the default set: implement `check`, which yields the findings of one observed step."""
 
     cause: ClassVar[str]
-    """What its findings are called, one of `smdebug.diagnosis.causes`."""
+    """The cause of its findings, one of `smdebug.diagnosis.causes`."""
     needs: ClassVar[str] = ""
     """What the run lacks where a step has nothing for the rule, as a sentence that says so."""
     modes: ClassVar[tuple[ModeKeys, ...]] = TRAINING

@@ -1,4 +1,4 @@
-"""Inputs and labels that differ in their number."""
+"""Inputs and labels that differ in number."""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ WORSE, WORSE_DISTANCE = 1.15, 1.07
 NEVER_BETTER = 0.05
 LEARNT = 0.4
 CHANCE_SCORE = 3.0
-"""Predictions within so many standard errors of chance have learnt nothing of the task."""
+"""Predictions within this many standard errors of chance have learnt nothing of the task."""
 
 
 class BoostingGeneralisation(DefaultRule):
     """Fires when a validation loss of XGBoost is well above its best while the training loss falls.
 
     If it never got better than at first, and predictions agree with the labels no more than by chance, the
-    trees memorise. A training that stops early keeps its best round, and is not said to overfit.
+    trees memorise. A training that stops early keeps its best round, and is not reported as overfitting.
     """
 
     cause = "overfitting"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from smdebug_rules.catalog import RuleEntry
 
 _ENTRIES = (
-    ("LossInput", "A loss that is given what it is not made for."),
+    ("LossInput", "A loss that gets values of a kind that it is not made for."),
     ("GradientsNotReset", "Gradients of earlier steps that are added to those of later ones."),
     ("LostUpdates", "Parameters that have a gradient and do not change."),
     (
@@ -18,7 +18,7 @@ _ENTRIES = (
     ("RepeatedInput", "The same rows again, within a batch or step after step."),
     ("InputScale", "Inputs of a scale that the model is not made for."),
     ("InputPadding", "Token inputs that are nearly all padding."),
-    ("BatchShape", "Inputs and labels that differ in their number."),
+    ("BatchShape", "Inputs and labels that differ in number."),
     ("LabelBalance", "Labels of nearly one class, and a model that learns no more than that."),
     ("InitialWeights", "Weights that start far too large or small, or all alike."),
     (
@@ -31,11 +31,11 @@ _ENTRIES = (
     ("LossScale", "A loss scale of mixed precision that collapses."),
     ("ElementCorruption", "Single values that no computation explains."),
     ("LossSpike", "A loss or an input that jumps at one step."),
-    ("NonFiniteValues", "Values that are not finite, or that grow out of all bounds."),
+    ("NonFiniteValues", "Values that are not finite, or that grow without bound."),
     ("GradientFlow", "Gradients that vanish before they reach the first layers."),
     ("DeadUnits", "Rectifiers that give zeros for nearly every input."),
     ("SaturatedUnits", "Activations at their bounds for nearly every input."),
-    ("ConstantOutput", "A model that gives the same for every input."),
+    ("ConstantOutput", "A model that gives the same output for every input."),
     ("StuckLoss", "A loss that does not fall."),
     ("Generalisation", "A model that overfits or memorises its training data."),
     ("LeakedLabel", "A feature of an XGBoost training that is the label in other words."),

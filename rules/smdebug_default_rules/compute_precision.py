@@ -23,7 +23,7 @@ class ComputePrecision(DefaultRule):
     cause = "precision"
     advice: ClassVar[Advice] = {
         "precision": (
-            "Call the layer inside of the autocast context, and look for .float() or "
+            "Call the layer inside the autocast context, and look for .float() or "
             "autocast(enabled=False) around it.",
         )
     }

@@ -1,4 +1,4 @@
-"""A model that gives the same for every input."""
+"""A model that gives the same output for every input."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ JUMP = 20.0
 RISEN = 8.0
 """The value itself against the largest of its past: if only the spread shrinks, it has not changed.
 
-Against what the other tensors have risen, too: if one of them has, the training explodes.
+It is also compared with the rise of the other tensors: if another has risen, the training explodes.
 """
 
 
@@ -36,9 +36,8 @@ class ElementCorruption(DefaultRule):
     needs = "no statistics of parameters, gradients or updates were saved"
     advice: ClassVar[Advice] = {
         "corruption": (
-            "Resume from the last checkpoint before this step, and see whether the value comes "
-            "again on other "
-            "hardware: if not, the device is suspect.",
+            "Resume from the last checkpoint before this step, and check whether the value "
+            "recurs on other hardware: if not, the device is suspect.",
             "Check the memory and error counters of the device, such as nvidia-smi -q -d ECC.",
         )
     }

@@ -23,7 +23,7 @@ UNTRAINED = 3
 """The first losses of the training, at which the model knows nothing."""
 MOST_KEPT = 200
 RECENT = 64
-"""The level of the training at a validation is that of so many losses before it."""
+"""The level of the training at a validation is that of this many losses before it."""
 
 LEAST_OF_FALL = 0.03
 """Validation must lose this share of its improvement since the first losses."""

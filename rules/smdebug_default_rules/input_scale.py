@@ -54,7 +54,7 @@ class InputScale(DefaultRule):
         scale = float(inputs.column("rms")[0])
         if not self.scales or len(self.scales) < 3:
             self.scales.append(scale)
-        # A single batch that is out of its own past is a spike, not a scale.
+        # A single batch unlike those before it is a spike, not a scale.
         if self.scales[0] <= LIMIT or not scale > LIMIT or not _is_taken_as_it_is(seen, scale):
             return
         self.since = seen.step if self.since is None else self.since

@@ -19,13 +19,13 @@ from smdebug_default_rules.tensors import Parameters, usual_sizes
 
 JUMP = 3.5
 STEADY_STEPS = 20
-"""A rate that was the same for so many steps is past its warm-up."""
+"""A rate that was the same for this many steps is past its warm-up."""
 VANISHED = 1e-4
 """Below this share of its largest value, the rate has vanished."""
 TOO_SMALL, TOO_LARGE = 1e-5, 0.1
 """Root mean square of an update over that of the weights."""
 OVERSHOT = 0.5
-"""At first steps that change most weights by more than this share of their size, what they were is lost."""
+"""First steps that change most weights by more than this share of their size destroy the initial weights."""
 LEAST_PATH, LONG = 0.01, 150
 """After `LONG` steps that together cannot have moved the weights by this share, they were too small."""
 LEARNT = 0.8
@@ -48,7 +48,7 @@ class LearningRate(DefaultRule):
     needs = "neither a learning rate nor statistics of parameters were saved"
     advice: ClassVar[Advice] = {
         "learning rate": (
-            "Check the schedule: it may be stepped per batch in place of per epoch, or set by two "
+            "Check the schedule: it may be stepped per batch instead of per epoch, or set in two "
             "places.",
             "Choose a rate at which updates are about a thousandth of the weights: 1e-3 for Adam, "
             "1e-2 to 1e-1 "
@@ -148,7 +148,7 @@ class LearningRate(DefaultRule):
         yield self.finding(
             f"The learning rate {_group(name)} has been {group['rate']:.3g} or so since step "
             f"{low}, "
-            f"{share:.2g} of its largest value: the training cannot learn any more",
+            f"{share:.2g} of its largest value: the training can no longer learn",
             since=low,
             tensor=name,
             statistic="share of the largest rate",
@@ -188,7 +188,7 @@ class LearningRate(DefaultRule):
                 LEAST_PATH / self.losses["count"],
             )
         elif self.lowest is not None and self.lowest < LEARNT * untrained:
-            return  # whatever became of the loss later, it is not for the first steps
+            return  # a later rise of the loss is not due to the first steps
         elif usual > TOO_LARGE and last > RISEN * abs(first):
             yield self._out_of_proportion(
                 f"is {usual:.2g}: at this learning rate the loss rose from {first:.4g} to "

@@ -1,4 +1,4 @@
-"""A loss that is given what it is not made for, as its computation shows."""
+"""A loss that gets values of a kind that it is not made for, as its computation shows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RAW = "cross entropy takes probabilities here, and was given the raw outputs of
 
 
 class LossInput(DefaultRule):
-    """Fires when a criterion gets probabilities in place of logits, a single class, or broadcast targets."""
+    """Fires when a criterion gets probabilities instead of logits, a single class, or broadcast targets."""
 
     cause = "loss input"
     needs = "the run does not show what the loss was computed from"
@@ -45,7 +45,7 @@ class LossInput(DefaultRule):
             "Give cross entropy and binary cross entropy with logits the raw outputs of the last layer, "
             "without a softmax or sigmoid before them, and NLLLoss the result of log_softmax.",
             "In Keras, set from_logits=True for raw outputs, or end the model with softmax or sigmoid.",
-            "Give outputs and targets the same shape: [N] and [N, 1] are compared each with each.",
+            "Give outputs and targets the same shape: [N] and [N, 1] are broadcast to [N, N].",
         )
     }
 

@@ -1,4 +1,4 @@
-"""Parameters that have a gradient and do not change, or that an optimizer stopped to change."""
+"""Parameters that have a gradient and do not change, or that an optimizer no longer changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smdebug_default_rules.rates import newest_rates
 from smdebug_default_rules.tensors import Modules, Parameters
 
 REGULAR_STEPS = 5
-"""A parameter that had a gradient at all of so many saved steps is expected to have one at the next."""
+"""A parameter that had a gradient at all of this many saved steps is expected to have one at the next."""
 LEAST_RATIO = 1e-5
 """An expected update below this share of the values may be rounded away in float32."""
 LEAST_SPACINGS = 8
@@ -96,7 +96,7 @@ class LostUpdates(DefaultRule):
             name = table.names[place]
             still[name] = self.since.get(name, seen.step)
             yield self.finding(
-                f"{name} has no gradient any more, and does not change, although "
+                f"{name} no longer has a gradient, and does not change, although "
                 f"{modules.described(table.layers[place])} is still used: it had one at the "
                 f"{counts[place]} saved steps before",
                 since=still[name],

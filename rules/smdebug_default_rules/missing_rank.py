@@ -51,7 +51,7 @@ class MissingRank(DefaultRule):
         yield from self._absent(judged)
 
     def invoke_at_end(self, step: int) -> bool:
-        """Judge the last step at which all ranks save: no digest arrives any more.
+        """Judge the last step at which all ranks save: no more digests arrive.
 
         The others may end a few steps before the first rank, where the data cannot be shared out evenly.
         """

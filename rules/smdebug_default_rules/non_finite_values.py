@@ -1,4 +1,4 @@
-"""Values that are not finite, or that grow out of all bounds."""
+"""Values that are not finite, or that grow without bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smdebug_default_rules.loss_history import level, new_losses
 from smdebug_default_rules.tensors import Parameters, first_sizes, usual_sizes
 
 GROWTH = 100.0
-"""Outputs of new weights that are so many times their input grow out of bounds. Later, they may have to."""
+"""Outputs of new weights that are this many times their input grow without bound. Later, they may have to."""
 LARGE_GRADIENT, LARGE_UPDATE = 50.0, 2.0
 """Root mean square of a gradient and of an update over that of their weights."""
 DIVERGED = 100.0
@@ -27,7 +27,7 @@ GROWN_AT_START = "bad initialisation"
 ENOUGH_LOSSES, NO_WORSE = 20, 1.05
 """Weights may grow as long as the loss does not rise above this share of its first level."""
 RISEN = 100.0
-"""Weights of a usual size at the first saved step that are so many times as large later."""
+"""Weights of a usual size at the first saved step that are this many times as large later."""
 
 
 class NonFiniteValues(DefaultRule):
@@ -141,7 +141,7 @@ class NonFiniteValues(DefaultRule):
         return {name: (seen.step, OF_THE_INPUT, times, GROWTH, message)}
 
     def _risen(self, seen: ObservedStep) -> dict[str, Any]:
-        """Weights that have grown out of all bounds since the first saved step."""
+        """Weights that have grown without bound since the first saved step."""
         table = Parameters.of(seen)
         if table is None:
             return {}

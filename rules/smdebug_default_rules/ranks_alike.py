@@ -22,7 +22,7 @@ class RanksAlike(DefaultRule):
     advice: ClassVar[Advice] = {
         "ranks alike": (
             "Give the data loader a DistributedSampler, and call its set_epoch at every epoch.",
-            "Seed noise and augmentation of each rank on its own.",
+            "Seed noise and augmentation of each rank separately.",
         )
     }
 

@@ -14,7 +14,7 @@ from smdebug_default_rules.base import Advice, DefaultRule
 
 LEAST_ROWS = 8
 MOST_ROWS_OF_A_BATCH = 256
-"""So many equal rows at every step are more often a small data set than a batch."""
+"""This many equal rows at every step are more often a small data set than a batch."""
 LEAST_FEATURES = 4
 """Points of fewer coordinates are drawn on purpose, as a whole."""
 DUPLICATES = 0.5
@@ -35,7 +35,7 @@ class RepeatedInput(DefaultRule):
             "Draw a new batch at every step: look for an iterator that is made anew for each "
             "step, or a batch kept "
             "in a variable.",
-            "Seed each worker of the data loader on its own (worker_init_fn), so that they do not "
+            "Seed each worker of the data loader separately (worker_init_fn), so that they do not "
             "all return the "
             "same rows.",
             "If all values are equal, look at what prepares the inputs: a scaling, a mask or a file that was "
@@ -61,8 +61,8 @@ class RepeatedInput(DefaultRule):
             if len(self.constant) >= LEAST_STEPS:
                 value = float(inputs.column("max")[0])
                 yield self.finding(
-                    f"All {int(inputs.column('count')[0])} values of {name} are {value:g}: the inputs say "
-                    "nothing",
+                    f"All {int(inputs.column('count')[0])} values of {name} are {value:g}: the inputs "
+                    "carry no information",
                     since=self.constant[0],
                     tensor=name,
                     statistic="spread",
@@ -160,7 +160,7 @@ def _is_balanced(term: Mapping[str, Any]) -> bool:
 
 
 def _varies(seen: ObservedStep, name: str) -> bool:
-    """Whether the input has so many distinct values that equal rows are no chance."""
+    """Whether the input has so many distinct values that equal rows cannot be chance."""
     matrix = seen.statistics("inputs")
     if matrix is None or "float" not in matrix.tensors[0].dtype:
         return False

@@ -19,7 +19,7 @@ class ReplicasDiffer(DefaultRule):
     """Fires when a parameter that was equal on all ranks differs between them.
 
     Also when few of many ranks differ from the others. Parameters that differ from the first step on
-    belong to their rank, such as shards and experts, which is no fault.
+    belong to their rank, such as shards and experts, which is not a fault.
     """
 
     cause = "replicas differ"
@@ -87,7 +87,7 @@ class ReplicasDiffer(DefaultRule):
 
 
 def are_few(workers: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether most ranks agree, and at least two do, so that those that differ are no experts or shards."""
+    """Whether most ranks agree, and at least two do, so that those that differ are not experts or shards."""
     return len(others) >= 2 and len(workers) < len(others)
 
 

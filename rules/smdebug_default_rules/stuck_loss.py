@@ -22,7 +22,7 @@ LEAST_LOSSES, LEAST_OF_SLOW = 150, 300
 Hidden sigmoids begin with a plateau.
 """
 LEAST_ROWS = 1000
-"""So many rows have to be seen as well: with a row a step, 150 losses say little."""
+"""This many rows have to be seen as well: with a row a step, 150 losses say little."""
 MOST_BLOCKS = 64
 WINDOW = 4
 LEARNT = 0.9
@@ -31,7 +31,7 @@ CHANCE = 0.95
 """A cross entropy above this share of ln(classes) is that of guessing."""
 FALL = 0.02
 SIGNIFICANT = 2.5
-"""A slope of so many standard errors is no chance: the loss falls, if slowly."""
+"""A slope of this many standard errors is not chance: the loss falls, if slowly."""
 
 
 class StuckLoss(DefaultRule):

@@ -153,7 +153,7 @@ class Parameters:
 
     @cached_property
     def has_gradient(self) -> Mask:
-        """Which have a gradient with something in it."""
+        """Which have a gradient that is not all zero."""
         gradient = self.gradient("mean_abs")
         found: Mask = (gradient > 0) | (self.gradient("non_finite") > 0)
         return found

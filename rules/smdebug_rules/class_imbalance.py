@@ -21,10 +21,10 @@ _MOST_CLASSES = 100_000
 class ClassImbalance(Rule):
     """Fires when, among at least `samples` labels, a class is too frequent or too often mispredicted.
 
-    Labels are counted over all steps of a mode, training and validation separately; with `reset_samples`,
-    the count restarts after so many. A class is
-    too frequent at more than `threshold_imbalance` times the rarest class seen, and too often mispredicted
-    at more than a share of `threshold_misprediction`. With `argmax`, predictions are scores of all classes.
+    Labels are counted over all steps of a mode, training and validation separately; with `reset_samples`, the
+    count restarts after that many. A class is too frequent at more than `threshold_imbalance` times the
+    rarest class seen, and too often mispredicted at more than a share of `threshold_misprediction`. With
+    `argmax`, predictions are scores of all classes.
     """
 
     cause = "imbalance"

@@ -231,7 +231,7 @@ LIES = {
         FLOAT + shape_of(0),
         metadata=delimited(b"\x4a", delimited(b"\x0a", b"\x0a\x04mode\x12\x017")),
     ),
-    "a mode step that is no number": event_of(
+    "a mode step that is not a number": event_of(
         FLOAT + shape_of(0),
         metadata=delimited(b"\x4a", delimited(b"\x0a", b"\x0a\x09mode_step\x12\x02\xc2\xb2")),
     ),

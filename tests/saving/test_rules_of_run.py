@@ -68,7 +68,7 @@ def test_rules_are_written_before_anything_else():
             ],
         )
     )
-    # But for the claim of a place that processes share, which is no part of the run.
+    # But for the claim of a place that processes share, which is not part of the run.
     assert next(key for key in storage.order if key != "claim.smd") == "rules.json"
     assert storage.order.count("rules.json") == 1
     assert len(storage.order) > 5

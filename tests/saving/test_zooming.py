@@ -178,7 +178,7 @@ def test_what_is_no_request_is_named_and_ignored(storage, content, problem, caps
         storage.write(ZOOM_KEY, content)
         train(hook, 4)
     said = capsys.readouterr().out
-    assert said.count("is no zoom request and is ignored") == 1
+    assert said.count("is not a zoom request and is ignored") == 1
     assert problem in said
     assert saved_whole(storage) == []
 

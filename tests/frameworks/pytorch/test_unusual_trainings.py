@@ -187,7 +187,7 @@ def test_a_model_compiled_with_its_loss_shows_parameters_and_updates(place, logg
     statistics = trial.statistics(5, modes.TRAIN)
     assert set(statistics.kinds) == (KINDS - {"gradients"} if whole_step else KINDS)
     assert statistics.row("update/Sequential_0.weight")["rms"] > 0
-    assert len([message for message in logged if "inside of a compiled graph" in message]) == 1
+    assert len([message for message in logged if "inside a compiled graph" in message]) == 1
     unseen = [message for message in logged if "Gradients of Sequential are not saved" in message]
     assert len(unseen) == whole_step
 

@@ -142,9 +142,15 @@ def test_code_that_cannot_be_loaded_is_what_the_rule_raised(tmp_path, code, prob
         ("os._exit(7)", "it ended with exit code 7 before it had answered"),
         ("os.kill(os.getpid(), 9)", "it was ended by SIGKILL before it had answered"),
         ("os.close(int(sys.argv[1])); return False", "before it had answered"),
-        ("os.write(int(sys.argv[1]), b'no JSON\\n'); return False", "that is no answer"),
-        ("os.write(int(sys.argv[1]), b'{\"step\": NaN}\\n'); return False", "that is no answer"),
-        ("os.write(int(sys.argv[1]), b'[' * 90_000 + b'\\n'); return False", "that is no answer"),
+        ("os.write(int(sys.argv[1]), b'no JSON\\n'); return False", "that is not an answer"),
+        (
+            "os.write(int(sys.argv[1]), b'{\"step\": NaN}\\n'); return False",
+            "that is not an answer",
+        ),
+        (
+            "os.write(int(sys.argv[1]), b'[' * 90_000 + b'\\n'); return False",
+            "that is not an answer",
+        ),
         ("os.write(int(sys.argv[1]), b'x' * 60_000); " * 4 + "return False", "more than 200000 b"),
     ],
 )

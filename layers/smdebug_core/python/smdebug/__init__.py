@@ -1,4 +1,4 @@
-"""Save tensors while a model trains, look at them, and let rules watch."""
+"""Save tensors while a model trains, inspect them, and evaluate rules on them."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class HookMaker:
         return hook
 
     def report_missing_training(self, script: str) -> None:
-        """Say on stderr that nothing was watched, if so; of several ranks the first one says it."""
+        """Report on stderr if nothing was watched; of several ranks only the first one reports it."""
         if not self._made_hooks and os.environ.get("RANK", "0") == "0":
             print(f"smdebug run: {escaped(no_training_in(script))}", file=sys.stderr)
 
@@ -277,7 +277,7 @@ def framework_of(hook_class: Any) -> str:
 
 
 def no_training_in(where: str) -> str:
-    """Return what to say of a process in which nothing was trained."""
+    """Return the message for a process in which nothing was trained."""
     return (
         f"no training of PyTorch, Keras or XGBoost was seen in {where}, and nothing was saved. A training "
         "in another process is watched if that process is started with smdebug run. Of a step that is "

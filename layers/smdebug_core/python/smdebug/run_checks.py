@@ -13,7 +13,7 @@ from smdebug.saving.rules_of_run import unknown_rules
 
 
 def check_configuration(described: Mapping[str, Any]) -> None:
-    """Raise `SMDebugError` if a hook with this JSON would refuse something, or not know a name in it."""
+    """Raise `SMDebugError` if a hook would refuse something in this JSON, or if a name in it is unknown."""
     json_config.check_hook_config(described)
     problems = [*unknown_names(described), *_unknown_rules(described)]
     if problems:
@@ -21,7 +21,7 @@ def check_configuration(described: Mapping[str, Any]) -> None:
 
 
 def check_file(path: str) -> None:
-    """Raise `SMDebugError`, or `OSError`, if that JSON file is no configuration of a hook."""
+    """Raise `SMDebugError`, or `OSError`, if that JSON file is not a configuration of a hook."""
     check_configuration(json_config.get_json_config_as_dict(path))
 
 

@@ -151,7 +151,7 @@ def _report_missing_training() -> None:
 
 
 def _watchers() -> list[Any]:
-    """The watchers of frameworks that were imported and keep a training in mind."""
+    """Return the watchers of imported frameworks that remember a training."""
     names = [f"smdebug.{room}.unchanged" for room in ("pytorch", "tensorflow")]
     return [sys.modules[name] for name in names if name in sys.modules]
 

@@ -1,4 +1,4 @@
-"""Whether trials look for news, and arguments that arrive as text."""
+"""Switch the refreshing of trials on and off, and parse arguments given as text."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Trials = TypeVar("Trials")  # a trial, or a list of trials
 
 
 def no_refresh(trials: Trials) -> _Refreshing[Trials]:
-    """Keep a trial, or each trial of a list, as it is inside the block; give back what was given."""
+    """Do not refresh a trial, or any trial of a list, inside the block, which gets the argument."""
     return _Refreshing(trials, False)
 
 
 def refresh(trials: Trials) -> _Refreshing[Trials]:
-    """Refresh a trial, or each trial of a list, at every query inside the block; give back what was given."""
+    """Refresh a trial, or each trial of a list, at every query inside the block, which gets the argument."""
     return _Refreshing(trials, True)
 
 
 class _Refreshing(ContextDecorator, Generic[Trials]):
-    """The blocks of several trials. A class of its own, because every rule enters one at every step."""
+    """A block for several trials. A class, not a generator, because every rule enters one at every step."""
 
     def __init__(self, trials: Trials, wanted: bool):
         self._trials = trials

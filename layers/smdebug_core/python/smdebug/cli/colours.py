@@ -1,4 +1,4 @@
-"""Colours of what commands print, apart from colours that a name read from a run may hold.
+"""Colours of what commands print, kept apart from escape sequences in names that were read from a run.
 
 A styled text holds markers until it is printed. Only markers become escape sequences, so an escape
 sequence in a tensor's name is shown as text and never reaches the terminal.
@@ -11,7 +11,7 @@ from typing import Final
 
 from smdebug.plain_text import escaped
 
-# Noncharacters: Unicode reserves them for use inside of a program.
+# Noncharacters: Unicode reserves them for use inside a program.
 _SEQUENCES: Final = {
     "\ufdd0": "\x1b[32m",
     "\ufdd1": "\x1b[31m\x1b[1m",
@@ -51,6 +51,7 @@ def without_markers(text: str) -> str:
 def with_colours(text: str) -> str:
     """Return the line with control characters escaped and markers replaced by colours.
 
-    A line break in a name or message is escaped, too: it could begin a line that looks like ours.
+    A line break in a name or message is escaped, too: it could start a line that looks like the command's
+    own.
     """
     return _MARKERS.sub(lambda found: _SEQUENCES[found.group()], escaped(text))

@@ -156,7 +156,7 @@ def _is_a_place(name: str) -> bool:
 
 
 def _runs_here(incomplete: str) -> list[str]:
-    """Return the runs in the current folder whose names begin so."""
+    """Return the runs in the current folder whose names begin with `incomplete`."""
     if incomplete.startswith("-"):
         return []
     found = (place for place in Path().iterdir() if place.name.startswith(incomplete))

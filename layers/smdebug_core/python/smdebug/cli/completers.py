@@ -85,7 +85,7 @@ def complete_worker(
 
 
 def _run_named(ctx: click.Context) -> Trial | None:
-    """Return the run if it is in a folder. In a bucket, each key press would be a request."""
+    """Return the run if it is in a folder. In a bucket, each key press would send a request."""
     # Before an option has its value, click has not yet given the arguments their names.
     given = (*(ctx.params.get(name) for name in ("path", "run", "first")), *ctx.args)
     places = (Path(text).expanduser() for text in given if isinstance(text, str))

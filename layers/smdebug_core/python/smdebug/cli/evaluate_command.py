@@ -52,7 +52,7 @@ _MOST_STEPS = 10
     "--start-step", type=click.IntRange(0), default=0, metavar="N", help="First global step."
 )
 @click.option(
-    "--end-step", type=click.IntRange(0), metavar="N", help="First global step to leave out."
+    "--end-step", type=click.IntRange(0), metavar="N", help="Stop before this global step."
 )
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
 @click.option(

@@ -130,7 +130,7 @@ def command(
 
 
 class _RuleChoice(NamedTuple):
-    """Which rules to evaluate; none are named for those beside the run, or the default set."""
+    """Which rules to evaluate; empty for those beside the run, or else the default set."""
 
     rules: tuple[str, ...]
     settings: tuple[str, ...]
@@ -143,7 +143,7 @@ class _RuleChoice(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """A run with what its rules have found."""
+    """A run and the results of its rules."""
 
     trial: Trial
     verdicts: tuple[Verdict, ...] = ()
@@ -158,7 +158,7 @@ class _Bars:
         self._shown: Progress | None = None
 
     def next(self, label: str, total: int | None) -> Callable[[int], None]:
-        """Show a bar in place of the one before; return what advances it."""
+        """Replace the current bar; return the function that advances the new one."""
         self._clear()
         self._shown = Progress(label, total)
         return self._shown.advance
@@ -211,7 +211,7 @@ def _page(
     gaps: Mapping[str, Sequence[LeftOut]],
     bars: _Bars,
 ) -> tuple[Gathered, str]:
-    """Return what the page shows, and the page."""
+    """Return the content of the page, and its HTML."""
     from smdebug.reports import gather, page_of
     from smdebug.reports.curves import curves_of
     from smdebug.reports.gathering import work_of

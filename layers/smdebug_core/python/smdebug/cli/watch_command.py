@@ -43,7 +43,7 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
     metavar="SECONDS",
     help=f"How often to look for new steps (default: {_FOLDER_INTERVAL:g}, on S3 {_BUCKET_INTERVAL:g}).",
 )
-@click.option("--once", is_flag=True, help="Show the runs as they are now, and end.")
+@click.option("--once", is_flag=True, help="Show the runs as they are now, and exit.")
 @output_options
 def command(
     paths: tuple[str, ...],

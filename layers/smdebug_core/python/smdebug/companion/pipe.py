@@ -22,7 +22,7 @@ class TrainingPipe:
     def is_open_after(self, seconds: float) -> bool:
         """Wait that long, or until the training has ended; return whether it still runs.
 
-        A process that the training forked may hold the pipe open, so the parent is looked at as well.
+        A process that the training forked may hold the pipe open, so the parent process is checked as well.
         """
         if self._ended:
             return False

@@ -1,12 +1,12 @@
 """Whether a pattern can make Python's matcher run forever, decided from the pattern alone.
 
-The matcher tries one way after the other, so its time explodes exactly when a repetition can take the
-same text in two ways: each round then doubles the ways. The pattern becomes a graph (Glushkov's): one
-node for each character it consumes, one edge for each way from one to the next. Two different walks
-from a node back to itself over the same text are that repetition.
+The matcher tries one way after the other, so its time explodes exactly when a repetition can match the same
+text in two ways: each round then doubles the ways. The pattern becomes a graph (Glushkov's): one node for
+each character it consumes, one edge for each way from one to the next. Two different walks from a node back
+to itself over the same text are that repetition.
 
-Repetitions one behind the other share a text in as many ways as it has places to cut it, which is a power
-of its length: `.*a.*a.*a` takes long on long names only. `Growth` says how long they may be.
+Consecutive repetitions can divide a text between them wherever it can be cut, in a number of ways that is a
+power of its length: `.*a.*a.*a` takes long on long names only. `Growth` says how long they may be.
 """
 
 from __future__ import annotations
@@ -268,8 +268,11 @@ class _Graph:
     def _letters_between(
         self, circle: set[int], letters: frozenset[str], onward: dict[int, list[int]]
     ) -> dict[int, int]:
-        """What can be reached from a repetition over text that it takes itself, and how many different
-        letters that text must have: so many places are between two that it ends at, at least."""
+        """Return the nodes that a repetition reaches over text that it matches itself, with a number of letters.
+
+        That is the least number of different letters on the way there: two places at which the repetition
+        can end are at least that far apart.
+        """
         reached: dict[int, frozenset[str]] = dict.fromkeys(circle, frozenset())
         pending = list(circle)
         while pending:

@@ -25,7 +25,7 @@ C = TypeVar("C", bound="Collection")
 class Collection:
     """Tensors that belong together: those whose names match `include_regex`, and those named.
 
-    `save_config` and `reduction_config` define when to save them and what; None means as the hook does.
+    `save_config` and `reduction_config` define when to save them and what; None means as the hook's own.
     """
 
     def __init__(

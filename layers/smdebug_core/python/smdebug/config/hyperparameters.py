@@ -25,7 +25,8 @@ Plain = bool | int | float | str | None | list[Any]
 def flat_config(config: Any, what: str = "config") -> dict[str, Plain]:
     """Return the values of a mapping, a namespace, a dataclass or an object with `to_dict()`, by dotted name.
 
-    Secrets are left out by name. What JSON does not know becomes text. Values beyond 1,000 are dropped.
+    Secrets are left out by name. Values that JSON cannot represent become text. Values beyond 1,000 are
+    dropped.
     """
     if config is None:
         return {}

@@ -17,7 +17,7 @@ from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 LONGEST_PATTERN = 100_000
 MOST_STEPS = 3e7
-"""The matcher's steps for one name: some hundredths of a second."""
+"""The matcher's steps for one name: a few hundredths of a second."""
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 LEFT_OUT = "***"
-"""What a run keeps in the place of a secret."""
+"""What a run keeps instead of a secret."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRETS = frozenset(
@@ -92,7 +92,7 @@ def names_a_secret(name: str) -> bool:
 
 
 def without_secret(name: str, value: Any) -> Any:
-    """Return the value, or what is kept in its place if its name or its form is that of a secret.
+    """Return the value, or its replacement if its name or form is that of a secret.
 
     Only texts are secrets: `push_token=True` says whether there is one.
     """

@@ -1,4 +1,4 @@
-"""Names in the configuration of a hook that mean nothing, each with the known name that it resembles."""
+"""Unknown names in the configuration of a hook, each with the known name that it resembles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HOOK_PARAMETERS = (
 
 
 def unknown_names(described: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each key and collection in a hook's JSON that means nothing."""
+    """Return a sentence for each unknown key and collection in a hook's JSON."""
     return list(_unknown(described))
 
 

@@ -33,7 +33,7 @@ CAUSES: Mapping[str, str] = {
     "spike": "the loss or an update jumps at one step",
     "scaler": "the loss scale collapses, or updates are skipped",
     "precision": "a layer does not compute in the declared precision",
-    "batch shape": "inputs and labels differ in their number",
+    "batch shape": "inputs and labels differ in number",
     "replicas differ": "parameters that should be equal differ between ranks",
     "ranks alike": "inputs or noise that should differ are equal on all ranks",
     "missing rank": "a rank does not take part in a step",

@@ -41,7 +41,7 @@ def title_of(problem: Issue | Symptom) -> str:
 def parts(issue: Issue, width: int | None = None) -> list[Part]:
     """Return where, why, symptoms, what to try and where to read more; empty ones are left out.
 
-    If the address of the page does not fit into `width` columns, the command that shows as much replaces it.
+    If the address of the page does not fit into `width` columns, the command that shows the same replaces it.
     """
     found = (
         Part("Where", _joined(named(issue.where), _workers(issue.workers))),

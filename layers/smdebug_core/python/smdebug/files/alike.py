@@ -2,7 +2,7 @@
 
 From step to step a worker's files differ in the mode step, the event file's name and the checksums. So what
 follows `tensor_payload` is compared, checksums aside, with the files before; where it is the same,
-only the head is parsed. Half of the time of opening a long run goes away with that.
+only the head is parsed. That halves the time of opening a long run.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _load() -> _Extend:
             spec.loader.exec_module(module)
             extend: _Extend = module.crc32c
             return extend
-    import crc32c  # arranged in another way, or missing: then this says so
+    import crc32c  # laid out differently, or missing: then this raises the error
 
     return crc32c.crc32c
 
@@ -39,7 +39,7 @@ extend = _load()  # extend(piece, crc so far): loops and hot paths call it direc
 
 
 def crc32c(*pieces: Buffer) -> int:
-    """The CRC32C of the pieces, one behind the other."""
+    """Return the CRC32C of the concatenated pieces."""
     crc = 0
     for piece in pieces:
         crc = extend(piece, crc)
@@ -51,7 +51,7 @@ def masked(crc: int) -> int:
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
-# The old library closes every record of an event file with the checksum of this text, and its reader
-# insists on it. It says nothing about the payload: that is what the index entry's crc32c is for.
+# The old library ends every record of an event file with the checksum of this text, and its reader requires
+# it. It does not depend on the payload: the index entry's crc32c does.
 CHECKSUM_MAGIC_BYTES = b"0x12345678"
 CONSTANT_FOOTER = struct.pack("<I", masked(crc32c(CHECKSUM_MAGIC_BYTES)))

@@ -4,7 +4,7 @@
                                 "reduction_config": null, "save_config": null, "save_histogram": true}},
      "_meta": {"num_workers": 1, "file_crc32c": 3735928559}}
 
-Regular expressions are only checked to be strings here: what they match is not a question of the file.
+Regular expressions are only checked to be strings here: what they match does not matter to the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def encode_collections(collections: Mapping[str, Any], *, checksum: bool = False
 
 
 def parse_collections(data: bytes, *, file: str) -> dict[str, Any]:
-    """What a collections file says, checked; `DamagedFile` names what is wrong where.
+    """Return the checked content of a collections file; `DamagedFile` names the problem and its place.
 
     Keys that are not known inside a collection or `_meta` are kept; at the top there are none.
     """

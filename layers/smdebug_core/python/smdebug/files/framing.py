@@ -27,7 +27,7 @@ _read_header = struct.Struct("<QI").unpack_from
 
 
 class EncodedRecord(NamedTuple):
-    """A record as the pieces to write one behind the other, some of them the caller's own memory."""
+    """A record as the pieces to write in order, some of them the caller's own memory."""
 
     pieces: tuple[Buffer, ...]
     length: int
@@ -51,14 +51,16 @@ def footer(crc: int, checksum: Checksum) -> bytes:
 
 
 def frame(payload: bytes, checksum: Checksum) -> EncodedRecord:
-    """A record around a payload that is in one piece."""
+    """Return the record of a payload that is in one piece."""
     crc = extend(payload)
     record = header(len(payload)) + payload + footer(crc, checksum)
     return EncodedRecord((record,), len(record), crc)
 
 
 def payload_end(buffer: Buffer, start: int = 0, *, trust_header: bool = False) -> int:
-    """Where the payload of the record that begins at `start` ends, if all of the record is there."""
+    """Return where the payload of the record at `start` ends; raise `Malformed` if part of the record is
+    missing.
+    """
     available = len(buffer) - start
     if available < FRAME_SIZE:
         raise Malformed(f"the last {available} bytes are too few for a record: the file is cut off")
@@ -74,7 +76,9 @@ def payload_end(buffer: Buffer, start: int = 0, *, trust_header: bool = False) -
 
 
 def check_footer(buffer: Buffer, stop: int, crc: int) -> None:
-    """Is what follows the payload that ends at `stop`, of checksum `crc`, one of the two footers?"""
+    """Raise `Malformed` unless one of the two footers follows the payload, which ends at `stop` and has
+    checksum `crc`.
+    """
     found = bytes(buffer[stop : stop + FOOTER_SIZE])
     if found != CONSTANT_FOOTER and found != _uint32(masked(crc)):
-        raise Malformed(f"the four bytes after the content (byte {stop}) are no footer")
+        raise Malformed(f"the four bytes after the content (byte {stop}) are not a footer")

@@ -5,8 +5,8 @@
      "shape_payload": [{"tensorname": "loss", "originalname": "loss", "shape": []}]}
 
 Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`, the last of them a
-checksum of the file (`files.file_checksum`); readers ignore keys they do not know. What a file says is
-checked here, once, so that no reader has to ask again whether an offset is a number or a path leaves the run.
+checksum of the file (`files.file_checksum`); readers ignore keys they do not know. A file is
+checked here, once, so that no reader has to check again whether an offset is a number or a path leaves the run.
 
 Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
 in order, and a lookup of a name takes the last.
@@ -129,7 +129,7 @@ def parse_index(data: bytes, *, file: str) -> IndexFile:
     try:
         return _parse(data, file)
     except (_Wrong, ChangedFile) as error:
-        kind = "damaged" if isinstance(error, ChangedFile) else "no index file"
+        kind = "damaged" if isinstance(error, ChangedFile) else "not an index file"
         raise IndexReaderException(
             f"{file} is {kind}: {error}. Restore the file, or remove it to read the run without this "
             "worker's step."
@@ -214,7 +214,7 @@ def _check_inside(event_file: Any) -> None:
         or not _is_text(event_file)
     ):
         raise _Wrong(
-            f"meta.event_file_name is {_shown(event_file)}, which is no plain path inside the run"
+            f"meta.event_file_name is {_shown(event_file)}, which is not a plain path inside the run"
         )
 
 

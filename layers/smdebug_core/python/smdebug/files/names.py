@@ -1,4 +1,4 @@
-"""Where each file of a run lives, and what its name says.
+"""The key of each file of a run, and what its name means.
 
     collections/000000000/<worker>_collections.json
     events/<step:012>/<step:012>_<worker>.tfevents
@@ -17,10 +17,10 @@ import re
 from typing import NamedTuple
 
 OBSERVATIONS = "smdebug/"
-"""What the names of tensors begin with that hold observations of others (`files.observations`)."""
+"""The prefix of tensors that hold observations of other tensors (`files.observations`)."""
 FACTS = f"{OBSERVATIONS}facts"
 SERIES = f"{OBSERVATIONS}series/"
-"""What the names of tensors begin with that hold a scalar of every step."""
+"""The prefix of tensors that hold a scalar of every step."""
 SYSTEM = "system"
 """The fact of a step that holds the system metrics."""
 END_MARKER = "training_job_end.ts"
@@ -40,7 +40,7 @@ _STEP_FILE = re.compile(r"(?:^|/)(\d+)_([^/]+)\.(json|csv|tfevents)$")
 
 
 class StepFile(NamedTuple):
-    """What the name of an event or index file says."""
+    """The step and the worker in the name of an event or index file."""
 
     step: int
     worker: str

@@ -1,7 +1,7 @@
-"""What a run keeps of the tensors that it does not save whole, as ordinary tensors with names of their own.
+"""What a run keeps of the tensors that it does not save whole, as ordinary tensors with reserved names.
 
     smdebug/statistics/<kind>   float32 [tensors, statistics]   a row per tensor, columns as in numbers.rows
-    smdebug/samples/<kind>      float32 [tensors, values]       filled up with NaN
+    smdebug/samples/<kind>      float32 [tensors, values]       padded with NaN
     smdebug/digests/<kind>      int64 [tensors, 2]
     smdebug/series/<name>       float64 [values, 4]             step, mode, step of the mode, value
     smdebug/facts               uint8, JSON                     what is true of the step
@@ -121,20 +121,20 @@ def json_array(payload: Mapping[str, Any]) -> Bytes:
 def json_object(array: NDArray[Any], place: str) -> dict[str, Any]:
     """The JSON object that an array of bytes holds; `DamagedFile`, naming `place`, if it holds none."""
     if array.dtype != np.uint8 or array.ndim != 1 or array.size > MAX_JSON_BYTES:
-        raise DamagedFile(place, f"no JSON text is {array.dtype} of shape {array.shape}")
+        raise DamagedFile(place, f"JSON text cannot be {array.dtype} of shape {array.shape}")
     try:
         payload = json.loads(array.tobytes().decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise DamagedFile(place, f"its JSON cannot be read: {error}") from error
     if not isinstance(payload, dict):
-        raise DamagedFile(place, f"its JSON is no object but {type(payload).__name__}")
+        raise DamagedFile(place, f"its JSON is not an object but {type(payload).__name__}")
     return payload
 
 
 def matrix(array: NDArray[Any], rows: int, columns: int, dtype: Any, place: str) -> NDArray[Any]:
     """The array, if it is a matrix of that form; `DamagedFile`, naming `place`, if not.
 
-    A matrix with fewer columns was written before the last ones existed: they are filled up with NaN.
+    A matrix with fewer columns was written before the last ones existed: they are padded with NaN.
     """
     if array.ndim != 2 or len(array) != rows or array.dtype != np.dtype(dtype):
         raise DamagedFile(
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
 
 def _rows(rows: Any, place: str) -> Iterable[Any]:
     if not isinstance(rows, list):
-        raise DamagedFile(place, "the layout of its statistics is no list of tensors")
+        raise DamagedFile(place, "the layout of its statistics is not a list of tensors")
     return rows
 
 
@@ -173,7 +173,7 @@ def _tensor(row: Any, place: str) -> ObservedTensor:
     match row:
         case [str(name), [*shape], str(dtype)] if all(_is_length(length) for length in shape):
             return ObservedTensor(name, tuple(shape), dtype)
-    raise DamagedFile(place, f"{row!r:.200} is no row of a layout")
+    raise DamagedFile(place, f"{row!r:.200} is not a row of a layout")
 
 
 def _is_length(length: Any) -> bool:

@@ -65,7 +65,9 @@ class Origin:
 
     @classmethod
     def parse(cls, data: bytes, place: str = ORIGIN) -> Origin:
-        """Return what the file says, without what has another form; `DamagedFile` if it is no JSON object."""
+        """Return the content of the file, without values of other types; `DamagedFile` if it is not a JSON
+        object.
+        """
         if len(data) > MAX_BYTES:
             raise DamagedFile(
                 place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read"
@@ -75,7 +77,7 @@ class Origin:
         except (ValueError, RecursionError) as error:
             raise DamagedFile(place, f"its JSON cannot be read: {error}") from error
         if not isinstance(content, dict):
-            raise DamagedFile(place, f"its JSON is no object but {type(content).__name__}")
+            raise DamagedFile(place, f"its JSON is not an object but {type(content).__name__}")
         git = content.get("git")
         git = git if isinstance(git, dict) else {}
         dirty = git.get("dirty")

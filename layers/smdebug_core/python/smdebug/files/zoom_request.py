@@ -47,7 +47,7 @@ class ZoomRequest(NamedTuple):
         except RecursionError:
             raise ValueError("its JSON is nested too deeply") from None
         if not isinstance(content, Mapping):
-            raise ValueError("it is no JSON object with tensors and steps")
+            raise ValueError("it is not a JSON object with tensors and steps")
         tensors = _texts(content, "tensors")
         if not 1 <= len(tensors) <= MOST_PATTERNS:
             raise ValueError(f"tensors must be 1 to {MOST_PATTERNS} patterns, not {len(tensors)}")
@@ -67,7 +67,7 @@ class ZoomRequest(NamedTuple):
 
 
 def patterns_for(names: Iterable[str], most: int = 20) -> tuple[str, ...]:
-    """Return patterns for these tensors: of a parameter or a gradient, the parameter with all that is its."""
+    """Return patterns for these tensors; each matches a parameter with its gradient and its update."""
     bare = dict.fromkeys(_OF_PARAMETER.sub("", name) for name in names)
     return tuple(f"^(gradient/|update/)?{re.escape(name)}$" for name in list(bare)[:most])
 

@@ -10,7 +10,7 @@
             params, state = update(params, state, gradients)
 
 Leaves are named by their paths: `Dense_0/kernel`, `gradient/Dense_0/kernel`. Only the leaves that are wanted
-leave the device; at a step at which none is, trees are not walked at all.
+are copied from the device; at a step that wants none, trees are not walked at all.
 """
 
 from __future__ import annotations
@@ -92,14 +92,17 @@ class JaxAdapter(FrameworkAdapter):
 
 
 class _Late:
-    """A number that a device computes. To read it here would be to wait; it is read behind the training."""
+    """A number that a device is computing.
+
+    Reading it here would wait for it; it is read in the background.
+    """
 
     def __init__(self, value: Any):
         value.copy_to_host_async()
         self._value = value
 
     def __float__(self) -> float:
-        # A jitted function may have taken the memory over, if the number was donated to it.
+        # A jitted function may have reused the memory, if the number was donated to it.
         return math.nan if self._value.is_deleted() else float(self._value.reshape(()))
 
 
@@ -112,7 +115,7 @@ class Hook(LoopHook):
             hook.record_gradients(gradients)
 
     Record outside of jitted functions: inside there are no values yet. With a path and nothing else it
-    follows the default plan: numbers are series of all steps, and of trees statistics are kept.
+    follows the default plan: numbers are kept for every step, and trees as statistics.
     """
 
     adapter = JaxAdapter()
@@ -128,7 +131,7 @@ class Hook(LoopHook):
         return JaxCollections(create_default=True)
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
-        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        """Begin the next step, of `mode` or else the mode that is set. The previous step ends."""
         super().begin_step(mode)
         if self._observer is None and self.observations is not None:
             self._observer = TreeObserver(self, self.observations, self.adapter.to_array)
@@ -136,8 +139,8 @@ class Hook(LoopHook):
     def record_weights(self, params: Any) -> None:
         """Record each leaf of a tree of parameters, by its path: `Dense_0/kernel`.
 
-        Under the default plan record them at every step: what changed since the step before is the update,
-        unless `record_updates` is given it.
+        Under the default plan record them at every step: the change since the previous step is the update,
+        unless `record_updates` gets it.
         """
         observer = self._observer
         if observer is not None and observer.wants_parameters:

@@ -49,7 +49,7 @@ class TreeObserver:
 
     @property
     def wants_parameters(self) -> bool:
-        """Whether the parameters of this step are needed, be it saved or not."""
+        """Whether the parameters of this step are needed, saved or not."""
         return self._trains and bool(self._hook.due or self._hook.next_is_due)
 
     @property
@@ -57,7 +57,7 @@ class TreeObserver:
         return self._hook.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
     def observe_parameters(self, leaves: Leaves) -> None:
-        """Take the parameters of the step that runs."""
+        """Take the parameters of the current step."""
         if not self._trains:
             return
         step = self._hook.mode_steps[self._hook.mode]
@@ -71,8 +71,8 @@ class TreeObserver:
     def given(self, leaves: Leaves) -> dict[str, Any]:
         """Return the updates of this step as the loop records them, by the names of parameters.
 
-        An update that did not reach its parameter since the step before is returned as what it was: zero.
-        A parameter whose update is zero while others have one is not updated on purpose.
+        An update that did not change its parameter since the previous step is returned as zero. A parameter
+        whose update is zero while others have one is left unchanged on purpose.
         """
         arrays = {name: self._to_array(leaf) for name, leaf in leaves.items() if is_float(leaf)}
         moves = {name: bool(np.any(array)) for name, array in arrays.items()}

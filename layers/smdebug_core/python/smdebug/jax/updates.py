@@ -1,7 +1,7 @@
 """The updates of parameters in a JAX loop, from one step to the next.
 
-Nothing sees the update of a step before the parameters of the next one are recorded. So the parameters of
-the step before a saved one are kept, on their device, and the difference is that step's update.
+The update of a step is known once the parameters of the next step are recorded. So the parameters of the step
+before a saved one are kept, on their device, and the difference is that step's update.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def is_float(leaf: Any) -> bool:
 
 
 def _here(leaf: Any) -> Any:
-    """Return the part of an array that this process has: its first one."""
+    """Return the first part of an array that this process holds."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return leaf.addressable_shards[0].data
     return leaf

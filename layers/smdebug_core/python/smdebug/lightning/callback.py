@@ -11,7 +11,7 @@ from smdebug.exceptions import TrainingStopped
 from smdebug.mode_keys import ModeKeys
 from smdebug.saving.framework import require
 
-# It is imported as `lightning` or as `pytorch_lightning`; a Trainer of one takes no callback of the other.
+# It is imported as `lightning` or as `pytorch_lightning`; a Trainer of one rejects callbacks of the other.
 _PACKAGE = "lightning"
 if "lightning" not in sys.modules and "pytorch_lightning" in sys.modules:
     _PACKAGE = "pytorch_lightning"

@@ -21,7 +21,7 @@ _TORNASOLE_HOOKS = {
     "TornasoleSessionHook": "SessionHook",
     "TornasoleEstimatorHook": "EstimatorHook",
 }
-# What every framework package offers, and where it is to be had without the framework.
+# What every framework package offers, and where to import it from without the framework.
 _SHARED = {
     "ReductionConfig": "smdebug",
     "SaveConfig": "smdebug",

@@ -114,7 +114,7 @@ class _FileScanner:
             return
         if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
             replacement = _METHODS[call.func.attr] or "Remove it."
-            message = "This asks SageMaker, which does not know the runs of this library."
+            message = "This queries SageMaker, which does not know the runs of this library."
             yield _finding(code, call, Verdict.CHANGES, message, replacement)
             return
         part = self._sdk.part(call)

@@ -62,7 +62,7 @@ class Hook(FrameworkHook):
         hook.register_block(loss)
 
     Each forward of the net is a step; `hook.set_mode(modes.EVAL)` sets the mode of the next ones. The blocks
-    inside of a hybridized net run as one graph, and are not seen. With a path and nothing else the hook
+    inside a hybridized net run as one graph, and are not seen. With a path and nothing else the hook
     follows the default plan.
     """
 
@@ -196,7 +196,7 @@ class Hook(FrameworkHook):
         )
 
     def end_run(self, *, ended: bool) -> None:
-        """End the run, with an end marker if the training `ended` well, and watch nothing any more."""
+        """End the run, with an end marker if the training `ended` well, and stop watching."""
         self._finish()
         if not ended:
             self.mark_interrupted()
@@ -208,7 +208,7 @@ class Hook(FrameworkHook):
 
 
 def _all_blocks(root: Any) -> list[Any]:
-    """The block, and all inside of it, each once."""
+    """The block, and all inside it, each once."""
     found: dict[int, Any] = {}
     waiting = [root]
     while waiting:

@@ -3,7 +3,7 @@
 The bytes are taken as 64-bit little-endian words. Words at even places make one half of the digest, words
 at odd places the other: each half is the sum of its words times fixed odd weights, modulo 2**64. It needs
 nothing but multiplications and additions, so that a GPU computes the same digest as numpy does, and a
-single word that differs always shows. It is no defence against collisions made on purpose.
+single word that differs always shows. It does not defend against collisions made on purpose.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def content_digest(array: NDArray[Any]) -> tuple[int, int]:
 
 
 def words_of(array: NDArray[Any]) -> Words:
-    """The array's bytes as 64-bit words, the last one filled up with zeros."""
+    """The array's bytes as 64-bit words, the last one padded with zeros."""
     flat: NDArray[np.uint8] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if flat.size % 8:
         filled = np.zeros(-(-flat.size // 8) * 8, np.uint8)

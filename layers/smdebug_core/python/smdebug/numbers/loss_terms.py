@@ -39,7 +39,7 @@ _NAMES = {
     **dict.fromkeys(("kldivergence", "kldiv", "kullbackleiblerdivergence"), DIVERGENCE),
 }
 _OF_NUMBERS = frozenset({SQUARED, ABSOLUTE, HUBER, SMOOTH})
-"""Criteria of regressions, whose labels are no classes."""
+"""Criteria of regressions, whose labels are not classes."""
 _TOLERANCE = 1e-3
 
 

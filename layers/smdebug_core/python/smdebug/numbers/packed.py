@@ -36,7 +36,7 @@ class Measurements(NamedTuple):
     numbers: NDArray[np.float64]
     """The numbers of `MEASURED`: a row per array."""
     samples: Floats
-    """`SAMPLE_SIZE` columns, filled up with NaN."""
+    """`SAMPLE_SIZE` columns, padded with NaN."""
 
 
 def measure_together(arrays: Sequence[Array], scratch: Scratch | None = None) -> Measurements:

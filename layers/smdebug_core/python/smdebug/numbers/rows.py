@@ -84,7 +84,7 @@ def _numbers_of(count: int, non_finite: int, found: Any) -> Sequence[float]:
 
 
 def matrix_of(arrays: Iterable[NDArray[Any] | None], size: int) -> tuple[Floats, Floats]:
-    """The rows of the arrays, and their samples, each filled up with NaN to `size` values.
+    """The rows of the arrays, and their samples, each padded with NaN to `size` values.
 
     An array that is None, or has no numbers in it, has the row `ABSENT`.
     """

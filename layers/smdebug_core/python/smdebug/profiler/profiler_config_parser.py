@@ -203,9 +203,9 @@ def _data(text: str, what: str) -> dict[str, Any]:
         try:
             value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-            raise SMDebugValueError(f"{what} is no JSON object: {text[:80]!r}") from error
+            raise SMDebugValueError(f"{what} is not a JSON object: {text[:80]!r}") from error
     if not isinstance(value, Mapping):
-        raise SMDebugValueError(f"{what} is no JSON object: {text[:80]!r}")
+        raise SMDebugValueError(f"{what} is not a JSON object: {text[:80]!r}")
     return _lowered(value)
 
 

@@ -167,7 +167,7 @@ class BeforeCompiled:
 
 @not_compiled
 def _outside_the_graph(callback: BeforeForward, module: nn.Module) -> None:
-    """Begin a step from inside of a graph: the model was registered before it was compiled."""
+    """Begin a step from inside a graph: the model was registered before it was compiled."""
     callback.hook.before_forward(module, in_graph=True)
 
 

@@ -96,7 +96,7 @@ class Hook(FrameworkHook):
     Each forward of the model is a step; `hook.set_mode(modes.EVAL)` sets the mode of the next ones. Once a
     script has written `with hook.step(modes.TRAIN):`, only that begins steps.
 
-    The layers inside of a compiled model are not seen. With `compiled_layers="eager"` the steps at which they
+    The layers inside a compiled model are not seen. With `compiled_layers="eager"` the steps at which they
     are saved run uncompiled, which may change the last bits of results.
 
     The class is long because everything that PyTorch calls back during a step meets here.
@@ -119,7 +119,7 @@ class Hook(FrameworkHook):
         self._layers = LayerHooks(self, eager=options.compiled_layers == "eager")
         self._forward: Any = None  # the handle of the callback that begins steps
         self._by_hand = False  # the user begins the steps
-        self._is_in_graph = False  # the models run inside of a compiled graph
+        self._is_in_graph = False  # the models run inside a compiled graph
         self._sees_optimizers = True  # which is not so if that contains their steps
         self._modes_by_training = False  # the mode follows model.training
         self._forgot_train = False  # parameters were updated while that said evaluation
@@ -311,7 +311,7 @@ class Hook(FrameworkHook):
             )
 
     def register_in_graph(self, module: nn.Module, *, with_optimizer: bool) -> None:
-        """Watch a model that runs inside of a compiled graph, where its forward cannot begin steps.
+        """Watch a model that runs inside a compiled graph, where its forward cannot begin steps.
 
         Its parameters and updates are seen, and its gradients unless the graph contains the optimizer, too.
         Nothing is added to what was compiled, which would be compiled again. The caller begins the
@@ -334,7 +334,7 @@ class Hook(FrameworkHook):
                 self.stay_with_optimizers()
 
     def has_a_loss_besides(self, name: str) -> bool:
-        """Return whether a loss of another name was recorded at the step that runs."""
+        """Return whether a loss of another name was recorded at the current step."""
         return any(
             other.lower().endswith("loss") and other != name for other in self.names_with_outputs()
         )
@@ -515,7 +515,7 @@ class Hook(FrameworkHook):
         return step.step if is_last else None
 
     def end_run(self, *, ended: bool) -> None:
-        """End the run, with an end marker if the training `ended` well, and watch nothing any more."""
+        """End the run, with an end marker if the training `ended` well, and stop watching."""
         self._finish_step()
         if not ended:
             self.mark_interrupted()

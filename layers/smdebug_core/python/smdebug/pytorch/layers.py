@@ -193,7 +193,7 @@ def _why(hidden: Layer) -> str:
         if _CAN_LEAVE_GRAPHS
         else "From PyTorch 2.6 on they can be saved: see compiled_layers."
     )
-    return f"they run inside of a compiled graph. {todo}"
+    return f"they run inside a compiled graph. {todo}"
 
 
 def _hook_again(module: Any, handle: Any, around: AroundLayer, with_kwargs: bool) -> Any:

@@ -1,6 +1,6 @@
 """Measures PyTorch's tensors for the default plan, each where it lies.
 
-On the CPU small tensors are copied and measured together behind the training, large ones at once. On other
+On the CPU small tensors are copied and measured together in the background, large ones at once. On other
 devices everything is computed there, and one copy to the host begins when the step ends: the training
 does not wait for the device.
 """

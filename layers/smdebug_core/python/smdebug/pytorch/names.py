@@ -22,11 +22,11 @@ _names: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 
 class Layer(NamedTuple):
-    """A module inside of a registered one, or that one itself."""
+    """A module inside a registered one, or that one itself."""
 
     name: str
     module: nn.Module  # where it is hooked: the outermost wrapper
-    is_in_graph: bool  # it runs inside of a compiled graph, where hooks do not run
+    is_in_graph: bool  # it runs inside a compiled graph, where hooks do not run
 
 
 def unwrapped(module: nn.Module) -> nn.Module:

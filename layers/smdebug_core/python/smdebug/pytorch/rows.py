@@ -196,7 +196,7 @@ def _row_of_piece(values: torch.Tensor) -> torch.Tensor:
 
 
 def sampled(tensors: Sequence[torch.Tensor], size: int) -> torch.Tensor:
-    """The samples of the tensors, a row for each, filled up with NaN to `size` values."""
+    """The samples of the tensors, a row for each, padded with NaN to `size` values."""
     if not tensors:
         return torch.empty((0, size))
     found = torch.full((len(tensors), size), _NAN, device=tensors[0].device)
@@ -231,7 +231,7 @@ def digest_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def words_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The content of a tensor as 64-bit words, filled up with zeros to an even number of them."""
+    """The content of a tensor as 64-bit words, padded with zeros to an even number of them."""
     content = tensor.contiguous().reshape(-1)
     size = content.numel() * content.element_size()
     if size % _PAIR == 0 and content.storage_offset() * content.element_size() % 8 == 0:

@@ -1,6 +1,6 @@
 """`torch.jit.script` compiles a watched model as if it were not watched.
 
-It compiles the callbacks of modules, too, and fails for those that are no functions of TorchScript. So the
+It compiles the callbacks of modules, too, and fails for those that are not functions of TorchScript. So the
 callbacks of a hook leave a model while it is compiled, and come back.
 """
 

@@ -158,7 +158,7 @@ class _Watcher:
             warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
 
     def fail(self, error: Exception) -> None:
-        """Log what went wrong, and watch nothing any more."""
+        """Log what went wrong, and stop watching."""
         hook = self._hook
         self.stop()
         if hook is not None:
@@ -290,7 +290,7 @@ class _Watcher:
     def _seek_model(self) -> None:
         """Watch the model of a training that has called none with parameters of its optimizers.
 
-        Optimizers may own copies of the parameters, of higher precision. Or the model runs inside of a
+        Optimizers may own copies of the parameters, of higher precision. Or the model runs inside a
         compiled graph.
         """
         self._is_sought = True

@@ -34,12 +34,12 @@ class RecordingHook(Protocol):
 class Updates:
     """Keeps parameters as they are before a step of their optimizer, and records the difference after it.
 
-    Small parameters are packed before and after it, and subtracted behind the training.
+    Small parameters are packed before and after it, and subtracted in the background.
     """
 
     def __init__(self, hook: RecordingHook):
         self.are_sampled = False
-        """Whether updates are computed of samples, for want of memory."""
+        """Whether updates are computed of samples to save memory."""
         self._hook = hook
         self._packed: Any = None
         self._kept: dict[str, torch.Tensor] = {}

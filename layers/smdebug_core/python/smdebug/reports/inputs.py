@@ -87,7 +87,7 @@ def _shown(
 
 
 def _pictures(value: NDArray[Any]) -> tuple[str, ...]:
-    """Return the first images of a batch as PNG; empty if these are no images."""
+    """Return the first images of a batch as PNG; empty if these are not images."""
     if value.dtype.kind not in "biuf" or value.ndim not in (3, 4) or not value.size:
         return ()
     batch = value[:MOST_PICTURES]

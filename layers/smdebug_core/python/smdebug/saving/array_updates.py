@@ -22,7 +22,7 @@ class ArrayUpdates:
 
     def __init__(self) -> None:
         self.are_sampled = False
-        """Whether updates are computed of samples, for want of memory."""
+        """Whether updates are computed of samples to save memory."""
         self._before: dict[str, Array] = {}
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Writing behind the training: steps wait in a bounded queue, and no failure reaches the training.
+"""Writing in the background: steps wait in a bounded queue, and no failure reaches the training.
 
     recording = StepRecording(step=5, worker="worker_0", mode=ModeKeys.TRAIN, mode_step=5)
     recording.write_tensor("loss", loss)

@@ -87,7 +87,7 @@ class BaseHook(ConfigurableHook):
 
     @property
     def step(self) -> StepNumber:
-        """The step that runs, or ran last, counted over all modes (-1 before the first); called, it begins
+        """The current or last step, counted over all modes (-1 before the first); called, it begins
         the next one: `with hook.step(modes.TRAIN):`."""
         number = StepNumber(self.recorder.step)
         number.hook = self
@@ -121,7 +121,7 @@ class BaseHook(ConfigurableHook):
     # A step
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
-        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        """Begin the next step, of `mode` or else the mode that is set. The previous step ends."""
         try:
             self.recorder.begin(mode)
         except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
@@ -149,7 +149,7 @@ class BaseHook(ConfigurableHook):
         return self.recorder.wanted(tensor_name) is not None
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
-        """Return whether this tensor, or that collection, is saved at the step that runs."""
+        """Return whether this tensor, or that collection, is saved at the current step."""
         due = self.recorder.collections_due()
         is_due = any(collection.name == collection_name for collection in due)
         return is_due or self.wants(tensor_name)

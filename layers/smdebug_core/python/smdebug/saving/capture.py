@@ -38,7 +38,7 @@ class Capture:
     def __init__(self, adapter: FrameworkAdapter, warn_once: WarnOnce):
         self.metrics = SageMakerMetrics()
         self.observer: Observer | None = None
-        """Observes the run; None unless the default plan is in force."""
+        """Observes the run; None unless the default plan is active."""
         self.zoom: Zoom | None = None
         """Decides what is saved on request; None if no request is looked for."""
         self._adapter = adapter

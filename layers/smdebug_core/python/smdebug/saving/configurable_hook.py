@@ -146,7 +146,7 @@ class ConfigurableHook(singleton.AnyHook):
 
     @contextmanager
     def without_choosing(self) -> Iterator[None]:
-        """Change collections by what was registered: what is saved is no choice of the user's yet."""
+        """Change collections by what was registered: what is saved is not a choice of the user's yet."""
         was_untouched = self._untouched == _state_of(self)
         yield
         if was_untouched:

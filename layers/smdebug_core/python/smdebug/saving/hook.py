@@ -64,7 +64,7 @@ class CallbackHook(BaseHook):
 
     @property
     def last_step(self) -> StepClock | None:
-        """The step that runs, or ran last, in its own mode; None before the first."""
+        """The current or last step, in its own mode; None before the first."""
         return self.recorder.last_step
 
     def mark_interrupted(self) -> None:
@@ -74,12 +74,12 @@ class CallbackHook(BaseHook):
 
     @property
     def due(self) -> Members:
-        """The collections that are due at the step that runs, as a set of bits; 0 for none."""
+        """The collections that are due at the current step, as a set of bits; 0 for none."""
         return self.recorder.due
 
     @property
     def saves_now(self) -> bool:
-        """Whether something is saved at the step that runs."""
+        """Whether something is saved at the current step."""
         return bool(self.recorder.due)
 
     @property
@@ -92,7 +92,7 @@ class CallbackHook(BaseHook):
         return run.plan.of_mode(mode).idle_after(self.mode_steps[mode]) == 0
 
     def collections_due(self) -> list[Collection]:
-        """Return the collections that are due at the step that runs."""
+        """Return the collections that are due at the current step."""
         return self.recorder.collections_due()
 
     def assign(self, tensor_name: str, collection_name: str) -> None:
@@ -136,36 +136,36 @@ class CallbackHook(BaseHook):
             self.record_numbered(f"{name}_output_", self.tensors_in(values))
 
     def carry(self, name: str, value: Any) -> None:
-        """Keep one number of this step for the series of that name, if the default plan is in force."""
+        """Keep one number of this step for the series of that name, if the default plan is active."""
         self.recorder.carry(name, value)
 
     def observe_inputs_of(self, layer: str) -> None:
-        """Observe the inputs of this layer, too, if the default plan is in force: they are the batch."""
+        """Observe the inputs of this layer, too, if the default plan is active: they are the batch."""
         run = self.recorder.run
         if run is not None and isinstance(run.plan, DefaultPlan):
             run.plan.observe_inputs_of(layer)
 
     def observe_as(self, tensor_name: str, kind: str) -> None:
-        """Observe this tensor as one of that kind, if the default plan is in force."""
+        """Observe this tensor as one of that kind, if the default plan is active."""
         observer = self.recorder.capture.observer
         if observer is not None:
             observer.kinds[tensor_name] = kind
 
     @property
     def observations(self) -> StepObservations | None:
-        """What is observed under the default plan; None if it is not in force, or before the first step."""
+        """What is observed under the default plan; None if it is not active, or before the first step."""
         observer = self.recorder.capture.observer
         return None if observer is None else observer.observations
 
     def names_with_outputs(self) -> list[str]:
-        """Return the names under which outputs were recorded at the step that runs."""
+        """Return the names under which outputs were recorded at the current step."""
         if self._uses_of is not self.last_step:
             return []
         suffix = "_output_"
         return [name.removesuffix(suffix) for name in self._uses if name.endswith(suffix)]
 
     def count_outputs(self, name: str) -> int:
-        """Return how many outputs were recorded under that name at the step that runs."""
+        """Return how many outputs were recorded under that name at the current step."""
         return self._uses.get(f"{name}_output_", 0) if self._uses_of is self.last_step else 0
 
     def tensors_in(self, values: Any) -> Iterator[Any]:

@@ -33,7 +33,7 @@ class LoopHook(FrameworkHook):
         super().set_up(options)
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
-        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        """Begin the next step, of `mode` or else the mode that is set. The previous step ends."""
         self.guarded(self.observe_end)
         super().begin_step(mode)
 

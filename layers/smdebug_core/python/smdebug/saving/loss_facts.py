@@ -26,7 +26,7 @@ class _Term(NamedTuple):
 
 
 class LossTerms:
-    """Gathers the terms of one step's loss; they are described behind the training."""
+    """Gathers the terms of one step's loss; they are described in the background."""
 
     def __init__(self) -> None:
         self._step: StepClock | None = None

@@ -1,7 +1,7 @@
 """Measures what the default plan observes of a step.
 
 Large tensors are measured at once, where they are. Small ones are copied, which is cheaper than to measure
-them, and measured together behind the training.
+them, and measured together in the background.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from smdebug.numbers.packed import Measurements, Scratch, digests_together, meas
 from smdebug.numbers.rows import SAMPLE_SIZE, measured, sample_of
 
 Array = NDArray[Any]
-#: Returns an array, behind the training: a copy from a GPU is awaited there.
+#: Returns an array, in the background: a copy from a GPU is awaited there.
 Later = Callable[[], Array]
 SMALL = 8192
 """Tensors of up to this many values are copied and measured together."""
 
 
 class Measured(NamedTuple):
-    """What was measured of one tensor: an array, or what returns it once, behind the training."""
+    """What was measured of one tensor: an array, or what returns it once, in the background."""
 
     numbers: Array | Later
     """The numbers of `numbers.rows.MEASURED`."""
     sample: Array | Later
-    """At most `SAMPLE_SIZE` values, or as many filled up with NaN."""
+    """At most `SAMPLE_SIZE` values, or as many padded with NaN."""
     digest: Array | Later | None = None
 
     @property
@@ -91,7 +91,7 @@ class _Packed(NamedTuple):
     array: Array
     sizes: Sequence[int]
     before: Array | None = None
-    """What is subtracted, behind the training."""
+    """What is subtracted, in the background."""
 
     def arrays(self) -> Iterator[Array]:
         array = self.array

@@ -220,7 +220,7 @@ class Observer:
             self._warn_once(caveat.message, caveat.kind)
         kind = self.kinds.get(name) or kind_of(name)
         tensor = ObservedTensor(name, *self._adapter.form(value))
-        # The parts of a sharded tensor differ from worker to worker, and are no copies to be compared.
+        # The parts of a sharded tensor differ from worker to worker, and are not copies to be compared.
         known = _Known(
             *(kind, tensor, kind in DIGESTED and self._adapter.is_whole(value)),
             tensor.size == 1,

@@ -53,7 +53,7 @@ class Digested(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """A tensor of observations, with what computes it behind the training."""
+    """A tensor of observations, with what computes it in the background."""
 
     name: str
     make: Later
@@ -101,7 +101,7 @@ class StepObservations:
         self._carried: dict[str, list[tuple[int, int, int, Any]]] = {}
         self._layout_step: int | None = None
         self.system: Callable[[], dict[str, Any]] | None = None
-        """Returns the system metrics of a step, behind the training."""
+        """Returns the system metrics of a step, in the background."""
 
     @property
     def carries_series(self) -> bool:
@@ -119,7 +119,7 @@ class StepObservations:
             yield from kind.places
 
     def names_at_step(self, *kinds: str) -> list[str]:
-        """Return the names of these kinds of tensors that were measured at the step that runs."""
+        """Return the names of these kinds of tensors that were measured at the current step."""
         found = []
         for kind in kinds:
             here = {place for rows in self._rows.get(kind, ()) for place in rows.places}
@@ -130,7 +130,7 @@ class StepObservations:
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
         """Keep a scalar of a step, whether that step is saved or not, until one is written.
 
-        Whatever `float` takes is a value; it is converted behind the training.
+        Whatever `float` takes is a value; it is converted in the background.
         """
         rows = self._carried.setdefault(name, [])
         rows.append((clock.step, clock.mode.value, clock.mode_step, value))
@@ -138,7 +138,7 @@ class StepObservations:
             del rows[: len(rows) // 2]
 
     def note(self, **facts: Any) -> None:
-        """Keep facts of the step: JSON values, or functions that return one behind the training."""
+        """Keep facts of the step: JSON values, or functions that return one in the background."""
         self._facts.update(facts)
 
     def note_lasting(self, **facts: Any) -> None:
@@ -148,13 +148,13 @@ class StepObservations:
             self._layout_step = None
 
     def observe(self, kind: str, tensor: ObservedTensor, measured: Measured | InBatch) -> None:
-        """Keep what was measured of a tensor at the step that runs."""
+        """Keep what was measured of a tensor at the current step."""
         place = self.place_of(kind, tensor)
         if place is not None:
             self.observe_rows(kind, (place,), measured)
 
     def observe_rows(self, kind: str, places: Sequence[int], measured: Measured | InBatch) -> None:
-        """Keep what was measured of tensors with these places at the step that runs."""
+        """Keep what was measured of tensors with these places at the current step."""
         rows = self._rows.get(kind)
         if rows is None:
             rows = self._rows[kind] = []
@@ -242,7 +242,7 @@ class StepTaken(NamedTuple):
 
 
 class _Matrices:
-    """The matrices of one step, computed together behind the training when the first is asked for."""
+    """The matrices of one step, computed together in the background when the first is asked for."""
 
     def __init__(self, rows: Mapping[str, Sequence[_Rows]], heights: Mapping[str, int]):
         self._rows = rows

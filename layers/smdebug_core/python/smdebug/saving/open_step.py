@@ -1,4 +1,4 @@
-"""A step while it runs: copies of what was recorded, until they are written behind the training."""
+"""A step while it runs: copies of what was recorded, until they are written in the background."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class OpenStep(StepRecording):
             self._board.add_scalar(name, float(array.reshape(-1)[0]), wall_time)
 
     def write_later(self, tensors: Callable[[], Iterable[Handed]]) -> None:
-        """Write arrays that are computed behind the training. One that cannot be is left out.
+        """Write arrays that are computed in the background. One that cannot be is left out.
 
         The index file holds the roots of matrices of digests.
         """

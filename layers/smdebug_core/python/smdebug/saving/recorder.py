@@ -86,14 +86,14 @@ class Recorder:
 
     @property
     def clock(self) -> StepClock:
-        """The step that runs, or ran last, in the mode that is set."""
+        """The current or last step, in the mode that is set."""
         if self._passed:
             self._count_passed_steps()
         return self._clock
 
     @property
     def step(self) -> int:
-        """The number of the step that runs, or ran last."""
+        """The number of the current or last step."""
         return self._clock.step + self._passed
 
     @property
@@ -103,7 +103,7 @@ class Recorder:
 
     @property
     def last_step(self) -> StepClock | None:
-        """The step that runs, or ran last, in its own mode; None before the first."""
+        """The current or last step, in its own mode; None before the first."""
         if self._passed:
             self._count_passed_steps()
         return self._last_step
@@ -143,7 +143,7 @@ class Recorder:
         return True
 
     def begin(self, mode: ModeKeys | None = None) -> None:
-        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        """Begin the next step, of `mode` or else the mode that is set. The previous step ends."""
         if self.skip(mode):
             return
         if mode is not None and mode is not self.clock.mode:
@@ -203,13 +203,13 @@ class Recorder:
     # Values
 
     def wanted(self, name: str) -> Wanted | None:
-        """Return what is wanted of the tensor at the step that runs; None for nothing."""
+        """Return what is wanted of the tensor at the current step; None for nothing."""
         if not self.due or self.run is None:
             return None
         return self.run.plan.wanted(name, self.due)
 
     def collections_due(self) -> list[Collection]:
-        """Return the collections that are due at the step that runs."""
+        """Return the collections that are due at the current step."""
         return [] if self.run is None else self.run.plan.collections(self.due)
 
     def record(self, name: str, value: Any) -> None:
@@ -276,7 +276,7 @@ class Recorder:
     def save(
         self, name: str, array: Array, timestamp: float | None = None, *, is_scalar: bool = False
     ) -> None:
-        """Save a value of the user's, with the step that runs or ran last, whatever is due."""
+        """Save a value of the user's, with the current or last step, whatever is due."""
         offer = _ROWS[self.state].save
         if offer is Offer.IGNORE or self._saves_digests_only():
             return
@@ -312,7 +312,7 @@ class Recorder:
         self.capture.metrics.log(name, value, clock.mode, clock.step, timestamp)
 
     def open_step(self) -> OpenStep:
-        """Return the step that runs or ran last, open for recording."""
+        """Return the current or last step, open for recording."""
         if self.open is None:
             run, step = self.run, self.last_step
             assert run is not None

@@ -1,4 +1,4 @@
-"""One worker's part of a run, written: its steps behind the training, and the files around them."""
+"""One worker's part of a run, written: its steps in the background, and the files around them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RunWriter:
         self.last_saved_step: int | None = None
         self.steps_written = 0
         self.after_step: Callable[[], object] | None = None
-        """Called behind the training when a step is written."""
+        """Called in the background when a step is written."""
         self._keeps_colon_index = adapter.keeps_colon_index
         self._checksum: Checksum = checksum
         self._board = _tensorboard(storage, tensorboard_dir)

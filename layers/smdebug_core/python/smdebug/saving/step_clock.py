@@ -12,7 +12,7 @@ BEFORE_THE_FIRST = -1
 
 
 class StepClock(NamedTuple):
-    """The step that runs, counted over all modes (`step`) and within its own (`mode_step`).
+    """The current step, counted over all modes (`step`) and within its own (`mode_step`).
 
     Before the first step of a mode its count is -1. A clock never changes: `next` gives another one.
     """

@@ -1,4 +1,4 @@
-"""The tensors of one step, copied, until they are written behind the training."""
+"""The tensors of one step, copied, until they are written in the background."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StepJob(NamedTuple):
 
 
 class StepRecording:
-    """The tensors of one step, copied, until they are written behind the training.
+    """The tensors of one step, copied, until they are written in the background.
 
     Offers what `StepWriter` offers; `job` turns it into what `BackgroundWriter.submit` takes.
     """

@@ -120,7 +120,7 @@ class Zoom:
             request = ZoomRequest.parse(content)
             searches = {pattern: searcher(pattern) for pattern in request.tensors}
         except (ValueError, SMDebugError) as problem:
-            get_logger().warning("%s is no zoom request and is ignored: %s", ZOOM_KEY, problem)
+            get_logger().warning("%s is not a zoom request and is ignored: %s", ZOOM_KEY, problem)
             return
         self.finish()
         if request.workers and self._worker not in request.workers:

@@ -31,7 +31,7 @@ class TensorflowAdapter(FrameworkAdapter):
             return super().number(value)
         if math.prod(value.shape) != 1:
             return None
-        # A scalar is converted behind the training: on a GPU to do it here would be to wait.
+        # A scalar is converted in the background: on a GPU to do it here would be to wait.
         return value if tuple(value.shape) == () else super().number(self.to_array(value))
 
     def rank_and_size(self) -> tuple[int, int]:

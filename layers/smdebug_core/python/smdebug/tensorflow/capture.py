@@ -17,7 +17,7 @@ _lock = threading.Lock()
 _watching = 0
 _layer_call = keras.layers.Layer.__call__
 _update_mean = keras.metrics.Mean.update_state
-# LossScaleOptimizer has its own `apply`, which calls the inner one from inside of a branch.
+# LossScaleOptimizer has its own `apply`, which calls the inner one from inside a branch.
 _appliers = {
     kind: kind.apply for kind in (keras.optimizers.Optimizer, keras.optimizers.LossScaleOptimizer)
 }
@@ -41,7 +41,7 @@ class Collector:
         self._graph = _graph()
         self._numbers: dict[str, int] = {}  # how many tensors had that name so far
         self.tensors: dict[str, Any] = {}
-        self.hidden: str | None = None  # the first inside of another graph, which it cannot leave
+        self.hidden: str | None = None  # the first inside another graph, which it cannot leave
 
     def offer(self, name: str, collection: str, values: Any) -> None:
         """Take these tensors, numbered if there are several; numbers go on when a layer is called again."""

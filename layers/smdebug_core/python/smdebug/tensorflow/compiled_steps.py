@@ -1,4 +1,4 @@
-"""The steps of a tape inside of a tf.function: the compiled function passes its values to the hook.
+"""The steps of a tape inside a tf.function: the compiled function passes its values to the hook.
 
 While the function is traced, two calls of Python are added to it. The first begins a step and returns
 whether it is due. The second runs only then, and records the values. It reads the variables, so

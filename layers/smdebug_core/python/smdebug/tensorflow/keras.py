@@ -60,7 +60,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         self.tape_steps = TapeSteps(self)
         self.in_batch = False  # a batch has begun, and not ended
         self.observer: KerasObserver | None = None
-        """Observes the training under the default plan; None if that is not in force."""
+        """Observes the training under the default plan; None if that is not active."""
         self._logged: set[tuple[int, str]] = set()
         super().set_up(options)
 
@@ -165,11 +165,11 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
 
     @property
     def is_observing(self) -> bool:
-        """Whether the default plan is in force."""
+        """Whether the default plan is active."""
         return self.observer is not None
 
     def begin_step(self, mode: ModeKeys | None = None) -> None:
-        """Begin the next step, of `mode` or else the mode that is set. The step before ends."""
+        """Begin the next step, of `mode` or else the mode that is set. The previous step ends."""
         if self.observer is not None:
             self.guarded(self.observer.observe_updates)
         super().begin_step(mode)
@@ -259,7 +259,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
         return watched(tape, self.tape_steps, self.warn_once)
 
     def set_gradients(self, gradients: Any = None, gradients_and_variables: Any = None) -> None:
-        """Save these gradients with the step that runs; as pairs, under the names of their variables."""
+        """Save these gradients with the current step; as pairs, under the names of their variables."""
         if gradients_and_variables is not None:
             pairs = [(g, v) for g, v in gradients_and_variables if g is not None]
             names = gradient_names([variable for _, variable in pairs])
@@ -277,14 +277,14 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
             self.record_as(name, value, CollectionKeys.OUTPUTS)
 
     def should_save_layer(self, layer_name: str) -> bool:
-        """Return whether something of this layer is saved at the step that runs."""
+        """Return whether something of this layer is saved at the current step."""
         return any(
             self.wants_as(f"{layer_name}/{side}", CollectionKeys.LAYERS)
             for side in ("inputs", "outputs")
         )
 
     def end_run(self, *, ended: bool) -> None:
-        """End the run, with an end marker if the training `ended` well, and watch nothing any more."""
+        """End the run, with an end marker if the training `ended` well, and stop watching."""
         self.functions.restore_all()
         self.tape_steps.left()
         if self.observer is not None:

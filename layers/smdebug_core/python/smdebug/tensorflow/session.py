@@ -193,7 +193,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
         return v1.train.SessionRunArgs(fetched) if fetched else None
 
     def _can_be_fetched(self, tensor: Any, given: frozenset[str]) -> bool:
-        """Return whether it has a value: not without its placeholders fed, and not inside of a loop."""
+        """Return whether it has a value: not without its placeholders fed, and not inside a loop."""
         needs = self._needs.get(tensor.name)
         if needs is None:
             needs = self._needs[tensor.name] = _placeholders_behind(tensor)

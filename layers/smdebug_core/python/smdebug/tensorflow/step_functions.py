@@ -177,17 +177,17 @@ def _is_a_loss(name: str, collection: str) -> bool:
 
 
 def warn_of_hidden(hook: CapturingHook, collector: Collector) -> None:
-    """Warn of tensors that the collector met inside of another graph."""
+    """Warn of tensors that the collector met inside another graph."""
     if collector.hidden is not None:
         hook.warn_once(
-            f"{collector.hidden} is not saved (nor may others be): it is inside of a loop, a branch or a "
+            f"{collector.hidden} is not saved (nor may others be): it is inside a loop, a branch or a "
             "tf.function, and cannot leave it",
             "hidden",
         )
 
 
 def layers_of(model: Any) -> dict[int, str]:
-    """Return the names of a model's layers by id; those inside of layers by their path."""
+    """Return the names of a model's layers by id; those inside layers by their path."""
     names: dict[int, str] = {}
 
     def walk(layers: Iterable[Any], path: str) -> None:

@@ -12,7 +12,7 @@ from smdebug.exceptions import SMDebugTypeError
 from smdebug.tensorflow.compiled_steps import can_call_python
 
 _CANNOT_CALL_PYTHON = (
-    "This tape is inside of a tf.function that cannot call Python (jit_compile=True, a distribution "
+    "This tape is inside a tf.function that cannot call Python (jit_compile=True, a distribution "
     "strategy, an export) or is the train_step of a model.fit that this hook watches: nothing of the tape "
     "is saved. Compile without XLA, take the decorator off, or train with model.fit."
 )

@@ -15,7 +15,7 @@ class InvalidStepRange(SMDebugValueError, AssertionError):
 
 
 def checked_range(range_steps: StepRange | None) -> StepRange | None:
-    """Return `range_steps` as integers; `InvalidStepRange` if it is no range."""
+    """Return `range_steps` as integers; `InvalidStepRange` if it is not a range."""
     if range_steps is None:
         return None
     try:
@@ -33,7 +33,7 @@ def checked_range(range_steps: StepRange | None) -> StepRange | None:
 
 
 def checked_attempt(attempt: int | None) -> int | None:
-    """Return the number of an attempt, or None; raise if it is no number that an attempt can have."""
+    """Return the number of an attempt, or None; raise if it is not a number that an attempt can have."""
     if attempt is None:
         return None
     try:

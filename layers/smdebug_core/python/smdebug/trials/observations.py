@@ -154,7 +154,9 @@ class Observations:
         """The layout that was written at that step."""
         place = f"{LAYOUT} of {self._trial.path}"
         if type(at) is not int:
-            raise DamagedFile(f"{FACTS} of {self._trial.path}", f"{at!r:.100} is no layout's step")
+            raise DamagedFile(
+                f"{FACTS} of {self._trial.path}", f"{at!r:.100} is not the step of a layout"
+            )
         known = self._layouts.get((worker, at))
         if known is None:
             content = self._tensor(LAYOUT).value(at, worker=worker)
@@ -375,7 +377,7 @@ class Observations:
 def _checked_series(content: NDArray[Any], place: str) -> NDArray[np.float64]:
     rows = matrix(content, len(content), len(SERIES_COLUMNS), np.float64, place)
     if not np.isfinite(rows[:, :3]).all():
-        raise DamagedFile(place, "it has steps that are no numbers")
+        raise DamagedFile(place, "it has steps that are not numbers")
     return rows
 
 

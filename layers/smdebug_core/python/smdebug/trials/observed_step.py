@@ -35,7 +35,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.numbers.rows import COLUMNS
 from smdebug.trials.statistics_matrix import StatisticsMatrix
 
-#: The part does not exist at the step, which is no defect.
+#: The part does not exist at the step, which is not a defect.
 _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, InvalidWorker)
 _BROKEN = (DamagedFile, ObjectMissing)
 _NO_ROWS: NDArray[np.float64] = np.empty((0, len(SERIES_COLUMNS)))
@@ -167,7 +167,7 @@ class ObservedStep:
         content = self._value(f"{SERIES}{name}")
         rows = matrix(content, len(content), len(SERIES_COLUMNS), np.float64, f"{SERIES}{name}")
         if not np.isfinite(rows[:, :3]).all():
-            raise DamagedFile(f"{SERIES}{name}", "it has steps that are no numbers")
+            raise DamagedFile(f"{SERIES}{name}", "it has steps that are not numbers")
         return rows
 
     def _part(self, what: str, name: str, read: Callable[[str], Any]) -> Any:

@@ -56,7 +56,7 @@ T = TypeVar("T")
 class Trial(Observed, ShownRun):
     """What one run has saved so far.
 
-    Queries refresh the trial first, unless `no_refresh` is in force or the run has ended. Steps are counted
+    Queries refresh the trial first, unless `no_refresh` is active or the run has ended. Steps are counted
     within `mode`; without one they are global steps. Threads may share a trial.
 
     It is long because it has every method of the old library's trials, each of them short: `RunSource`

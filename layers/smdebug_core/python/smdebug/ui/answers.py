@@ -163,7 +163,7 @@ def matrix_bytes(window: Window, places: list[int]) -> bytes:
     """Return a window as bytes: a header of JSON, then float32 numbers, row by row.
 
     4 bytes    length of the header
-    header     {"rows", "columns", "exact", "first": […], "last": […]}, filled up with blanks
+    header     {"rows", "columns", "exact", "first": […], "last": […]}, padded with blanks
     low        float32, little endian
     high       the same, unless `exact`
     """

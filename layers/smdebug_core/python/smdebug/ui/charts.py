@@ -24,7 +24,7 @@ _LONGEST_FACT = 200
 SYSTEM = "system"
 """The fact with the metrics of the machine, and the beginning of the names of their series."""
 _NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
-"""Facts that are no line of text."""
+"""Facts that are not a line of text."""
 
 
 class Charts:

@@ -84,7 +84,7 @@ async def body_of(request: Request) -> dict[str, Any]:
     try:
         content = json.loads(bytes(data) or b"{}")
     except (ValueError, RecursionError) as error:
-        raise SMDebugValueError(f"The request is no JSON: {error}") from error
+        raise SMDebugValueError(f"The request is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise SMDebugValueError("The request must be a JSON object")
     return content

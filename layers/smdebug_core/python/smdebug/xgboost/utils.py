@@ -49,7 +49,7 @@ def _csv(path: Path) -> np.ndarray[Any, Any]:
     try:
         rows = np.genfromtxt(path, delimiter=",", dtype=np.float32)
     except ValueError as error:
-        raise SMDebugValueError(f"{path} is no table of numbers: {error}") from error
+        raise SMDebugValueError(f"{path} is not a table of numbers: {error}") from error
     return rows.reshape(1, -1) if rows.ndim == 1 else rows
 
 
@@ -71,7 +71,7 @@ def _from_libsvm(files: list[Path]) -> Any:
                 labels.append(float(label))
                 weights.append(float(weight or 1))
             except ValueError as error:
-                raise SMDebugValueError(f"{file}, line {number} is no libsvm: {error}") from error
+                raise SMDebugValueError(f"{file}, line {number} is not libsvm: {error}") from error
     width = 1 + max((max(row, default=-1) for row in rows), default=-1)
     values = np.full((len(rows), width), np.nan, np.float32)  # values not listed are missing
     for here, row in enumerate(rows):

@@ -64,7 +64,7 @@ class TensorReader:
             try:
                 event = Event.FromString(record)
             except DecodeError as error:
-                problem = f"the record at byte {at} is no event: {error}"
+                problem = f"the record at byte {at} is not an event: {error}"
                 raise DamagedFile(self._file, problem) from error
             yield event
 

@@ -28,7 +28,7 @@ class ZoomInAction:
                 f"steps of the action zoomin must be 1 to {MOST_STEPS}, not {steps}"
             )
         if tensor_regex is not None:
-            searcher(tensor_regex)  # raises if it is no pattern
+            searcher(tensor_regex)  # raises if it is not a pattern
         self.rule_name = rule_name
         self.tensor_regex = tensor_regex
         self.steps = steps

@@ -82,7 +82,7 @@ export function openAll(root, open) {
   }
 }
 
-// The paths of all open modules, also inside of folded ones.
+// The paths of all open modules, also inside folded ones.
 export function openPaths(root, found = new Set()) {
   for (const node of root.children.values()) {
     if (node.open) found.add(node.path);
