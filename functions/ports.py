@@ -65,7 +65,7 @@ class ItemStore(ItemReader, Protocol):
         remove: Sequence[str] = (),
         only: Only = ALWAYS,
     ) -> Item:
-        """Change attributes, all or none, and give back the whole item as it is then.
+        """Change attributes, all or none, and return the whole item as changed.
 
         `set_once` sets what is not there yet; `add` adds to a number or unites sets; `put_in` and
         `remove_from` change entries of a map that exists. `Refused` if `only` does not hold.
@@ -82,7 +82,7 @@ class Workflow(Protocol):
     """The state machine that evaluates a step."""
 
     def start(self, name: str, request: Mapping[str, Any]) -> None:
-        """Start an execution; one of that name that is running will do."""
+        """Start an execution, unless one of that name is running."""
 
 
 class CheckQueue(Protocol):
@@ -155,17 +155,17 @@ class TrainingJobs(Protocol):
         """Return the names of up to 100 jobs in progress with that prefix. `TooMuch`, `NotDone`."""
 
     def stop(self, name: str) -> None:
-        """Stop the job; one that is stopping already will do. `TooMuch`, `NotDone`."""
+        """Stop the job, unless it is stopping already. `TooMuch`, `NotDone`."""
 
 
 class ControlObjects(Protocol):
     """Control objects stored beside a run."""
 
     def write_stop(self, run: str, body: bytes) -> None:
-        """Request the hook of the run to stop the training. `TooMuch`, `NotDone`."""
+        """Request that the hook of the run stop the training. `TooMuch`, `NotDone`."""
 
     def write_zoom(self, run: str, body: bytes) -> None:
-        """Request the hook of the run to save tensors whole. `TooMuch`, `NotDone`."""
+        """Request that the hook of the run save tensors whole. `TooMuch`, `NotDone`."""
 
 
 class Topic(Protocol):

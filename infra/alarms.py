@@ -15,7 +15,7 @@ from infra.evaluation_workflow import EvaluationWorkflow
 from infra.names import METRICS
 from infra.python_function import PythonFunction
 
-OLDEST = "OldestUnevaluatedStep"  # seconds; told by the sweeper, which does not need the queue
+OLDEST = "OldestUnevaluatedStep"  # seconds; reported by the sweeper, which does not need the queue
 RULE_ERRORS = "RuleErrors"
 MISSED = "MissedNotifications"
 NOT_SWEPT = "RunsNotSwept"

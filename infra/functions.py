@@ -46,7 +46,7 @@ class Functions:
             "MarkPublished", "mark_published", "Removes published events from the outbox"
         )
         self.finish_run = self._function(
-            "FinishRun", "finish_run", "Gives every rule of a run its last status", EVALUATION
+            "FinishRun", "finish_run", "Sets the final status of every rule of a run", EVALUATION
         )
         self.sweep = self._asynchronous(
             "Sweep", "sweep", "Finds files whose notification was lost", SWEEP
@@ -60,7 +60,7 @@ class Functions:
         )
         self.act = self._asynchronous("Act", "act", "Performs the actions of a finding")
         self.notify = self._asynchronous(
-            "Notify", "notify", "Writes the alerts to people", memory_mb=256
+            "Notify", "notify", "Sends alerts to people", memory_mb=256
         )
         self.write_report = self._asynchronous(
             "WriteReport", "write_report", "Writes the report of a finished run", REPORT, **tensors

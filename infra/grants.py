@@ -1,4 +1,4 @@
-"""What each function may do, and the names of what it does that with."""
+"""What each function may do, and the environment variables that name its resources."""
 
 from __future__ import annotations
 

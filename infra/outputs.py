@@ -45,7 +45,7 @@ class Outputs(Construct):
             self._add(
                 "TurnOnEvents",
                 _turn_on_events(bucket.name),
-                "Run this once: it turns events on and keeps the bucket's present notifications",
+                "Run this once: it turns events on and keeps the bucket's existing notifications",
             )
 
     def use_plain_names(self) -> None:

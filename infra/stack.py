@@ -16,7 +16,10 @@ class DebuggerStack(cdk.Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, **options: Any) -> None:
         super().__init__(
-            scope, id, description="smdebug: watches trainings by the tensors they save", **options
+            scope,
+            id,
+            description="smdebug: detects problems of trainings from the tensors they save",
+            **options,
         )
         self.debugger = TrainingDebugger(self, "Debugger", settings=settings)
         self.debugger.outputs.use_plain_names()

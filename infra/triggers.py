@@ -36,7 +36,7 @@ def add_triggers(scope: Construct, functions: Functions, foundation: Foundation)
     )
     foundation.bus.when(
         "Notify",
-        does="Writes the alerts to people",
+        does="Sends alerts to people",
         detail_types=list(ALL_EVENTS),
         target=functions.notify,
     )

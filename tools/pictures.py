@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def train(folder: Path) -> None:
-    """Train both models, and forget on which machine."""
+    """Train both models, and remove traces of this machine."""
     (folder / "train.py").write_text(TRAINING, encoding="utf-8")
     for run in (FAILING, HEALTHY):
         rate = run.rpartition("-")[2]

@@ -36,4 +36,4 @@ def ask(client: Client, operation: str, **request: Any) -> Mapping[str, Any]:
             raise TooMuch(problem) from error
         raise NotDone(problem) from error
     except BotoCoreError as error:  # no connection, no answer, no credentials for now
-        raise TooMuch(f"{operation} could not be asked: {error}") from error
+        raise TooMuch(f"{operation} could not be called: {error}") from error

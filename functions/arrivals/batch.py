@@ -40,7 +40,7 @@ class Batch:
         try:
             yield
         except Exception as problem:  # noqa: BLE001 - no failure may affect other messages
-            log_problem(f"{about} could not be taken in", problem)
+            log_problem(f"{about} could not be recorded", problem)
             self._again |= self._messages.get(about, set())
 
     def answer(self) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class RuleOutput:
             return
         about: dict[str, Any] = {**self._about, "step": self._at.get(stream)}
         if self._logged_bytes > LARGEST_LOG:
-            log("The rule says more than is kept; the rest is left out", level="WARNING", **about)
+            log("The rule prints more than is kept; the rest is left out", level="WARNING", **about)
             return
         text = line[:LONGEST_LINE].decode("utf-8", "replace")
         payload = _as_json(text)
@@ -287,7 +287,7 @@ def _read_output(
 
 def _how_it_ended(code: int) -> str:
     if code == -signal.SIGXCPU:
-        return "it used more time of the processor than it may"
+        return "it used more processor time than it may"
     if code < 0:
         with suppress(ValueError):
             return f"it was ended by {signal.Signals(-code).name} before it had answered"

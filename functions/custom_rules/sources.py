@@ -39,7 +39,7 @@ def source_of(world: World, run: str, configuration: RuleConfiguration, pinned: 
         function = world.settings.custom_functions.get(configuration.rule)
         if function is None:
             raise SourceRefused(
-                f"The rule {configuration.rule} is not deployed any more: put its file back into "
+                f"The rule {configuration.rule} is no longer deployed: put its file back into "
                 "rules/custom/ and deploy, or give the rule a source (s3://bucket/rule.py)."
             )
         return Source(function)
@@ -71,7 +71,7 @@ def refuse_elsewhere(uri: str, prefixes: tuple[str, ...]) -> None:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     plain = uri.startswith("s3://") and bucket and key
     if not plain or not {"", ".", ".."}.isdisjoint(key.split("/")):
-        raise SourceRefused(f"{uri!r} is not a place of a file: write s3://bucket/path/rule.py")
+        raise SourceRefused(f"{uri!r} is not the address of a file: write s3://bucket/path/rule.py")
     if not any(uri.startswith(prefix.rstrip("/") + "/") for prefix in prefixes):
         raise SourceRefused(
             f"Rules are not loaded from {uri}: this stack allows {', '.join(prefixes)}. Upload the file "
@@ -101,9 +101,7 @@ def _read(world: World, uri: str) -> bytes:
             name, ByteSpan(0, LARGEST_SOURCE + 1)
         )
     except ObjectMissing:
-        raise SourceRefused(
-            f"There is no {uri}: upload the rule, or put its source right."
-        ) from None
+        raise SourceRefused(f"There is no {uri}: upload the rule, or correct its source.") from None
     except (AccessDenied, SMDebugValueError) as problem:
         raise SourceRefused(f"{uri} cannot be read: {problem}") from problem
     if not text:

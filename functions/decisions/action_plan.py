@@ -61,7 +61,7 @@ class RequestStop(_Planned):
 
 @dataclass(frozen=True)
 class RequestZoom(_Planned):
-    """Request from the hook to save tensors whole, by the control object beside the run."""
+    """Request that the hook save tensors whole, by the control object beside the run."""
 
     effect = CONTROL_OBJECT
     body: bytes

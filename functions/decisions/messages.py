@@ -96,9 +96,9 @@ def arrivals_in(body: str) -> list[Arrival | JobEnded | Reminder | Continuation]
             return [Reminder(run, finish, payload.get("at_once") is True)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise NotUnderstood(
-            f"The message looks like one of S3 and is not: {error!r} in {body[:200]!r}"
+            f"The message looks like S3's but is malformed: {error!r} in {body[:200]!r}"
         ) from error
-    raise NotUnderstood(f"The message is neither of S3 nor of SageMaker: {body[:200]!r}")
+    raise NotUnderstood(f"The message is neither from S3 nor from SageMaker: {body[:200]!r}")
 
 
 def arrival_of(

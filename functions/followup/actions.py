@@ -156,4 +156,4 @@ def _stop_job(ports: ActionPorts, action: StopJob, run: str) -> tuple[bool, str]
     if name is None:
         return False, why_not
     ports.jobs.stop(name)
-    return True, f"Requested SageMaker to stop the training job {name}."
+    return True, f"Asked SageMaker to stop the training job {name}."

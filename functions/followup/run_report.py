@@ -88,6 +88,6 @@ def _verdicts_alone(trial: Trial, verdicts: Sequence[Verdict], run: str, because
         deployed=True,
         notes=(
             f"Nothing of this run is drawn: {because}. "
-            f"`smdebug report s3://{run} --deployed` draws it, on a machine of yours.",
+            f"`smdebug report s3://{run} --deployed` draws it, on your own machine.",
         ),
     )

@@ -68,7 +68,7 @@ def test_the_environment_sets_the_patience_and_the_size_of_the_queue(monkeypatch
     hook = hook_at(FaultyStorage.from_call(2, hang))
     train(hook)
     hang.release()
-    assert any("nothing has moved for 0.1 s" in record.getMessage() for record in said)
+    assert any("no progress for 0.1 s" in record.getMessage() for record in said)
     assert hook.recorder.run.writer.background._max_bytes == 1048
     for wrong in ("soon", "-1"):
         monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", wrong)

@@ -86,7 +86,7 @@ def test_a_service_that_does_not_answer_is_asked_again_later(deployed):
         raise EndpointConnectionError(endpoint_url="https://127.0.0.1:1")
 
     client.publish = unreachable
-    with pytest.raises(TooMuch, match="publish could not be asked"):
+    with pytest.raises(TooMuch, match="publish could not be called"):
         ask(lambda: client, "publish", Message="x")
 
 

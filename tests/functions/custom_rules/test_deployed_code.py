@@ -27,7 +27,7 @@ def test_the_error_for_a_removed_deployed_rule_names_the_remedy(tmp_path):
     watched.save(0, 1)
     watched.settle()
     assert watched.status == "Error"
-    assert "is not deployed any more: put its file back" in watched.rule.reason
+    assert "is no longer deployed: put its file back" in watched.rule.reason
     assert watched.group.cursor == 1
 
 

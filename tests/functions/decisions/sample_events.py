@@ -117,7 +117,7 @@ def every_kind() -> dict[str, OutboxEntry]:
             {"name": "stoptraining"},
             effect="control object",
             done=True,
-            message="asked the hook to stop: s3://my-bucket/mnist-1/control/stop",
+            message="Stop requested: wrote s3://my-bucket/mnist-1/control/stop.",
             now=NOON + 3.1,
         ),
         "old": old_state_change(

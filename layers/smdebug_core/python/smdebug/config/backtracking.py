@@ -268,10 +268,10 @@ class _Graph:
     def _letters_between(
         self, circle: set[int], letters: frozenset[str], onward: dict[int, list[int]]
     ) -> dict[int, int]:
-        """Return the nodes that a repetition reaches over text that it matches itself, with a number of letters.
+        """Return the nodes that a repetition reaches over text that it matches itself, each with a number.
 
-        That is the least number of different letters on the way there: two places at which the repetition
-        can end are at least that far apart.
+        That is the least number of different letters on the way: two places at which the repetition can end
+        are at least that far apart.
         """
         reached: dict[int, frozenset[str]] = dict.fromkeys(circle, frozenset())
         pending = list(circle)

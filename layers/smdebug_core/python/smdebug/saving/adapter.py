@@ -1,4 +1,4 @@
-"""What saving asks of a framework: which values are tensors, what is in them, which rank this process has."""
+"""What saving needs from a framework: which values are tensors, their content, the rank of this process."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FrameworkAdapter:
         return array.shape, str(array.dtype)
 
     def number(self, value: Any) -> Any:
-        """Return what `float` makes one number of, now or later; None if the value is not one number."""
+        """Return what `float` converts to one number, now or later; None if the value is not one number."""
         if isinstance(value, bool | int | float | np.number):
             return value
         if getattr(value, "size", None) != 1:

@@ -12,7 +12,7 @@ MAX_LETTERS = 200
 
 
 def plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are numbers, texts or None, with those hidden whose names mean secrets."""
+    """Return the arguments that are numbers, texts or None; secrets, recognised by name, are hidden."""
     plain: dict[str, Any] = {}
     for name, value in arguments.items():
         if not isinstance(value, bool | int | float | str | None) or len(plain) >= MAX_ARGUMENTS:

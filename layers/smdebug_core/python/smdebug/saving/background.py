@@ -4,11 +4,11 @@
     recording.write_tensor("loss", loss)
     writer.submit(recording.job(writer.storage))
 
-Event files are written side by side, as many as the storage's concurrency allows; index files one by one
+Event files are written concurrently, as many as the storage allows; index files one by one
 in the order of submission, each after its event file. A step that cannot be written is left out, and the next
 is tried. When nothing has succeeded for `patience` seconds the writer has failed: it logs one error, still
-tries what it holds, and takes nothing more. It never raises, and never delays the training for longer than
-that.
+tries the steps in its queue, and accepts no more. It never raises, and never delays the training for longer
+than that.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class BackgroundWriter:
 
     `submit` waits while the queue is full and the storage makes progress; when there has been none for
     `patience` seconds it returns False, and from then on at once. Jobs should use `self.storage`, which
-    is the given one, and notices progress inside a job. In a forked child the writer is silent: it takes
-    nothing, and leaves to the parent what the parent queued.
+    is the given one, and notices progress inside a job. In a forked child the writer does nothing: it accepts
+    no steps, and leaves the queued ones to the parent.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BackgroundWriter:
         self._order: deque[_Entry] = deque()  # all that are not settled, in the order of submission
         self._waiting: deque[_Entry] = deque()  # those of them that no thread has begun
         self._bytes = 0
-        self._threads: dict[threading.Thread, _Entry | None] = {}  # with what each is busy
+        self._threads: dict[threading.Thread, _Entry | None] = {}  # with the work of each
         self._moved_at = 0.0
         self._failing_since: float | None = None
         self._stalls = 0
@@ -79,7 +79,7 @@ class BackgroundWriter:
 
     @property
     def bytes_written(self) -> int:
-        """How many bytes were written so far."""
+        """The number of bytes written so far."""
         return self._watched.bytes_written
 
     @property
@@ -167,7 +167,7 @@ class BackgroundWriter:
             self._changed.wait(self._until_next_check(deadline))
 
     def _work_here(self) -> bool:
-        """Do a piece of work in this thread: the interpreter is ending and starts no more threads."""
+        """Do a piece of work in this thread: the interpreter is shutting down and starts no more threads."""
         entry, half = self._next()
         if entry is None:
             return not self._order
@@ -182,7 +182,7 @@ class BackgroundWriter:
         return True
 
     def _check_threads(self) -> None:
-        """Notice threads that were killed, and writing that has come to a halt."""
+        """Detect threads that were killed, and writing that makes no progress."""
         for thread, entry in [*self._threads.items()]:
             if (
                 not thread.is_alive()
@@ -192,7 +192,7 @@ class BackgroundWriter:
                 self._settle(entry, RuntimeError("the thread that wrote it was killed"))
         if self._order and time.monotonic() - self._moved_at >= self._patience:
             self._stalls += 1
-            reason = f"nothing has moved for {self._patience:g} s"
+            reason = f"no progress for {self._patience:g} s"
             self._log.fail(reason, len(self._order))
             if self._stalls >= _STALLS_ALLOWED:
                 self._lose_all(reason)
@@ -225,7 +225,7 @@ class BackgroundWriter:
         except (
             RuntimeError,
             MemoryError,
-        ):  # at the end of the interpreter, or at a limit of the system
+        ):  # at interpreter shutdown, or at a limit of the system
             del self._threads[thread]
 
     def _run(self) -> None:
@@ -260,7 +260,7 @@ class BackgroundWriter:
         return True
 
     def _next(self) -> tuple[_Entry | None, Callable[[], object]]:
-        """What to do now: commit the first step if its event file is there, else begin another one."""
+        """Return what to do now: commit the first step if its event file is there, else begin another one."""
         if self._order and self._order[0].ready:
             entry = self._order[0]
             entry.ready = False
@@ -271,7 +271,7 @@ class BackgroundWriter:
             return entry, entry.job.write
         return None, _nothing
 
-    # What became of it, with the lock held
+    # The outcome of a job, with the lock held
 
     def _settle(self, entry: _Entry, failure: BaseException | None) -> None:
         self._note_movement()
@@ -318,7 +318,7 @@ class BackgroundWriter:
 
 
 class _Entry:
-    """A job on its way."""
+    """A job in the queue."""
 
     __slots__ = ("committing", "given_up", "job", "ready")
 

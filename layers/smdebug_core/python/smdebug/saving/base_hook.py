@@ -5,8 +5,8 @@
                                         # a copy of it        OpenStep
                                         # its files           RunWriter, BackgroundWriter
 
-A hook that is used rightly never raises because of what it saves or where: a failure is logged once, and the
-training goes on. A wrong configuration is refused by the constructor, or when the first step begins.
+A hook that is used correctly never raises because of what it saves or where: a failure is logged once, and
+the training goes on. A wrong configuration is refused by the constructor, or when the first step begins.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class BaseHook(ConfigurableHook):
         self.recorder.fail(error)
 
     def wants(self, tensor_name: str) -> bool:
-        """Return whether this tensor would be saved now. Ask before work that is done for saving alone."""
+        """Return whether this tensor would be saved now: check before work that only saving needs."""
         return self.recorder.wanted(tensor_name) is not None
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:

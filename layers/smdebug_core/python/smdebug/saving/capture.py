@@ -1,4 +1,4 @@
-"""What is captured of a value at a step that is saved. Whatever else a step should hold is added here.
+"""What is captured of a value at a saved step. Anything else that a step should hold is added here.
 
 `Capture` turns values of any framework into arrays; `OpenStep.record` takes what collections want of them.
 """

@@ -19,7 +19,7 @@ from smdebug.exceptions import ObjectMissing
 from smdebug.files.names import CLAIM
 from smdebug.storage.base import Storage
 
-# Whether an owner on another machine is alive cannot be checked: it renews its claim, or has lost it.
+# Whether an owner on another machine is alive cannot be checked: it renews its claim, or loses it.
 RENEWED_EVERY = 60.0
 FORGOTTEN_AFTER = 600.0
 # A claim exists for a moment before it names its owner.
@@ -31,7 +31,7 @@ class Owner(NamedTuple):
 
     host: str
     pid: int
-    born: str  # tells a process from a later one of the same number
+    born: str  # distinguishes a process from a later one of the same number
     seen: float
 
     @classmethod
@@ -104,7 +104,7 @@ class Claim:
                 )
             except (ValueError, KeyError, TypeError):
                 if time.monotonic() >= deadline:
-                    return None  # the old library signs nothing
+                    return None  # the old library's claims name no owner
                 time.sleep(0.02)
             except ObjectMissing:
                 return None

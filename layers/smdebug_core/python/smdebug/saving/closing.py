@@ -1,4 +1,4 @@
-"""The end of a run: the last files, each written whatever becomes of the others."""
+"""The end of a run: the last files, each written even if others fail."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def close_run(writer: RunWriter, *, is_chief: bool, ended: bool) -> None:
 
 
 def write_all(writes: Iterable[Callable[[], object]], writer: RunWriter, seconds: float) -> None:
-    """Do each of them, whatever becomes of the others; log the first problem."""
+    """Do each of them, even if others fail; log the first problem."""
     problems: list[Exception] = []
 
     def write_each() -> None:

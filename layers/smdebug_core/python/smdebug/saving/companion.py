@@ -74,7 +74,7 @@ class Companion:
                 [sys.executable, "-m", "smdebug.companion"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C ends the training; what it ended with is still told
+                start_new_session=True,  # Ctrl-C ends the training; its last findings are still reported
                 env=_environment(),
             )
             assert self._process.stdin is not None

@@ -1,4 +1,4 @@
-"""The configuration of a hook, and the run that is prepared of it when the first step begins."""
+"""The configuration of a hook, and the run that is prepared from it when the first step begins."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ConfigurableHook(singleton.AnyHook):
 
     adapter = FrameworkAdapter()
     takes_over = False
-    """Whether it closes another of its kind that saves to the same place: a notebook's cell runs again."""
+    """Whether it closes an earlier hook of its class at the same place: a notebook's cell runs again."""
     observes = False
     """Whether it follows the default plan (`saving.default_plan`) if no option chooses tensors."""
     if_no_step = "begin each step of the training with `with hook.step(modes.TRAIN):`"
@@ -146,7 +146,9 @@ class ConfigurableHook(singleton.AnyHook):
 
     @contextmanager
     def without_choosing(self) -> Iterator[None]:
-        """Change collections by what was registered: what is saved is not a choice of the user's yet."""
+        """Change collections for something that was registered, which does not count as the user's choice of
+        tensors.
+        """
         was_untouched = self._untouched == _state_of(self)
         yield
         if was_untouched:
@@ -155,7 +157,7 @@ class ConfigurableHook(singleton.AnyHook):
     def has_default_hook_configuration(
         self, default_saved_collections: Iterable[str] | None = None
     ) -> bool:
-        """Return whether just those collections are saved that are without any configuration."""
+        """Return whether only the collections are saved that need no configuration."""
         default = default_saved_collections
         return set(self.include_collections) == set(
             self._default_collections if default is None else default
@@ -185,7 +187,7 @@ class ConfigurableHook(singleton.AnyHook):
         self._rules = rules_file_of(rules)
 
     def add_config(self, config: Any) -> None:
-        """Add hyperparameters to those that the run keeps; names that are known stay as they are."""
+        """Add hyperparameters to those of the run; known names keep their values."""
         self.origin.add(config)
 
     # Preparing
@@ -227,7 +229,7 @@ class ConfigurableHook(singleton.AnyHook):
         return list(dict.fromkeys(included))
 
     def _prepare(self) -> PreparedRun:
-        """Do what waits for the first step, because it may be configured until then."""
+        """Do what has to wait for the first step, because the hook may be configured until then."""
         self.worker = self._get_worker_name()
         num_workers = self._get_num_workers()
         is_chief = self.is_chief()
@@ -371,7 +373,7 @@ def warn_of_rules(rules: bytes, saved: Iterable[str] | None) -> None:
 
 
 def _state_of(hook: ConfigurableHook) -> tuple[Any, ...]:
-    """What scripts may change of a hook before its first step, to tell whether they did."""
+    """Return what scripts may change of a hook before its first step, to detect whether they did."""
     collections = hook.collection_manager.get_collections().values()
     return (
         tuple(sorted((each.name, _text_of(each)) for each in collections)),

@@ -3,7 +3,7 @@
     <run>/control/stop    {"reason": "…", "finding_id": "…", "stop_at_step": 500}
 
 A rule's action writes it, or a person with write permission there; content that is not JSON is the
-reason. Looking for it costs a read at intervals, and never more than a fraction of a second of the
+reason. Checking for it costs a read at intervals, and never more than a fraction of a second of the
 training's time.
 """
 
@@ -75,7 +75,7 @@ class ControlObject:
         )
 
     def look(self) -> StopRequest | None:
-        """Return the request, if there is one. No failure is raised."""
+        """Return the request, if there is one. Failures are not raised."""
         if self.request is None:
             content = self._file.look()
             if content is not None:
@@ -96,7 +96,7 @@ class StopWatch:
 
     @property
     def request(self) -> StopRequest | None:
-        """The request, known to the rank that reads it and, once agreed on, to all."""
+        """The request, known to the rank that reads it and, once agreed on, to all ranks."""
         known = self._control.request if self._control is not None else None
         if known is None and self._last_step is not None:
             return StopRequest("stop requested on the first worker", stop_at_step=self._last_step)

@@ -50,7 +50,7 @@ class ControlFile:
         self._complained = False
 
     def look(self) -> bytes | None:
-        """Return the content, if it is known and meant for this training. No failure is raised."""
+        """Return the content, if it is known and meant for this training. Failures are not raised."""
         now = time.monotonic()
         still_asking = self._asking is not None and self._asking.is_alive()
         if not still_asking and now >= self._next_look:

@@ -109,7 +109,7 @@ class CopyMemory:
 
 
 class StepCopies:
-    """Makes the copies of one step, packed one after the other."""
+    """Makes the copies of one step, packed one after another."""
 
     def __init__(self, memory: CopyMemory):
         self._memory = memory

@@ -27,7 +27,7 @@ def within(call: Callable[[], A], location: str, seconds: float | None = None) -
     thread = threading.Thread(target=run, name="smdebug-asking", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # the interpreter is ending and starts no more threads
+    except RuntimeError:  # the interpreter is shutting down and starts no more threads
         return call()
     thread.join(seconds)
     if answers:

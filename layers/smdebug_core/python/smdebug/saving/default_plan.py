@@ -1,4 +1,4 @@
-"""What a hook saves when it is given a place and nothing else.
+"""What a hook saves if it gets only a place.
 
 Losses and metrics are saved as they are, everything else as observations (`saving.observing`): at steps 0-9,
 every 10th to 1,000, and every 100th from there. In EVAL and PREDICT that is the first step after a change
@@ -193,7 +193,7 @@ class _EveryTenth(ModePlan):
 
 
 class _FirstOfBlock(ModePlan):
-    """All that is due in a mode, at the first step of a block of steps; of many blocks, of some of them."""
+    """Everything that is due in a mode, at the first step of a block of steps; of many blocks, only some."""
 
     __slots__ = ("_all", "_begun", "_first")
 

@@ -225,7 +225,7 @@ class FrameworkHook(CallbackHook):
         self.set_up(options)
 
     def set_up(self, options: HookOptions) -> None:
-        """Become a hook with these options; all constructors end here."""
+        """Set the hook up with these options; all constructors call this."""
         CallbackHook.__init__(self, self.make_collections(), self.saved_by_default, options=options)
 
     def make_collections(self) -> CollectionManager:

@@ -1,4 +1,4 @@
-"""What a hook says when its run ends: what was saved and what to do next, or why there is nothing."""
+"""What a hook logs when its run ends: what was saved and what to do next, or why nothing was saved."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class LateTensors:
         return bool(self._values)
 
     def add(self, name: str, array: np.ndarray[Any, Any], wall_time: float | None = None) -> None:
-        """Take a value that does not change any more."""
+        """Take a value that no longer changes."""
         self._values.append((name, array, time.time() if wall_time is None else wall_time))
 
     def job(self, storage: Storage) -> StepJob:

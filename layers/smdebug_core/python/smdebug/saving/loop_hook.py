@@ -1,4 +1,4 @@
-"""Hooks that a loop calls itself: `smdebug.Hook` for any loop in Python, and what that for JAX builds on."""
+"""Hooks that a loop calls itself: `smdebug.Hook` for any loop in Python, and the base of the hook for JAX."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
 
 class LoopHook(FrameworkHook):
-    """The hook of a loop that records everything itself: nothing else shows its loss, rate or parameters."""
+    """The hook of a loop that records everything itself, since nothing else shows its loss, rate or
+    parameters.
+    """
 
     def set_up(self, options: HookOptions) -> None:
         self._loss_terms = LossTerms()
@@ -130,7 +132,7 @@ class NeutralCollections(CollectionManager):
 
 @dataclass(frozen=True)
 class LoopOptions(HookOptions):
-    """What the hook for any loop takes besides: which worker it is, and of how many."""
+    """The further options of the hook for any loop: which worker it is, and of how many."""
 
     worker: int | str = 0
     num_workers: int = 1

@@ -1,4 +1,4 @@
-"""The fact of what a step's loss was computed from, for loops that say it with `record_loss`."""
+"""The fact of what a step's loss was computed from, for loops that report it with `record_loss`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Measures what the default plan observes of a step.
-
-Large tensors are measured at once, where they are. Small ones are copied, which is cheaper than to measure
-them, and measured together in the background.
+"""Measures what the default plan observes of a step. Large tensors are measured at once, where they are.
+Small ones are copied, which is cheaper than measuring them, and measured together in the background.
 """
 
 from __future__ import annotations
@@ -191,14 +189,14 @@ class Measurer:
     def measure_together(
         self, values: Sequence[Any], *, digest: bool, before: Array | None = None
     ) -> InBatch:
-        """Measure values that fit as they are now, which is cheaper than to measure each.
+        """Measure values that fit as they are now, which is cheaper than measuring each.
 
         If `packed` has returned what they were before, what is measured is the difference.
         """
         raise NotImplementedError
 
     def kept(self, number: Any) -> Any:
-        """Return what `float` makes that number of later, however it changes."""
+        """Return what `float` converts to the present value later, even if the value has changed."""
         return number
 
     def end_step(self) -> None:

@@ -113,7 +113,7 @@ class Observer:
     def observe_again(self, name: str, value: Any) -> bool:
         """Observe a tensor that was observed in the same form before; return whether it was.
 
-        Single numbers are left to the longer way: they are parts of series, too.
+        Single numbers take the longer path: they belong to series, too.
         """
         known = self._known.get(name)
         if known is None or known.is_number or not known.is_of(value):

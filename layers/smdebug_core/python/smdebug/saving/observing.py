@@ -128,9 +128,8 @@ class StepObservations:
         return found
 
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
-        """Keep a scalar of a step, whether that step is saved or not, until one is written.
-
-        Whatever `float` takes is a value; it is converted in the background.
+        """Keep a scalar of a step, saved or not, until a step is written. A value is whatever `float`
+        accepts; it is converted in the background.
         """
         rows = self._carried.setdefault(name, [])
         rows.append((clock.step, clock.mode.value, clock.mode_step, value))
@@ -242,7 +241,7 @@ class StepTaken(NamedTuple):
 
 
 class _Matrices:
-    """The matrices of one step, computed together in the background when the first is asked for."""
+    """The matrices of one step, computed together in the background when the first one is needed."""
 
     def __init__(self, rows: Mapping[str, Sequence[_Rows]], heights: Mapping[str, int]):
         self._rows = rows
@@ -284,7 +283,7 @@ class _Matrices:
 
     @cached_property
     def _slices(self) -> dict[str, slice]:
-        """Where the rows of each kind are in what is computed of all."""
+        """Return where the rows of each kind are in the results for all."""
         counts = [sum(len(each.places) for each in rows) for rows in self._rows.values()]
         return {
             kind: slice(end - count, end)

@@ -99,7 +99,7 @@ class HookOptions:
 
     @classmethod
     def of(cls, *positional: Any, options: HookOptions | None = None, **given: Any) -> HookOptions:
-        """Return `options` as they are, or else make some of a constructor's arguments."""
+        """Return `options` as they are, or else make them from a constructor's arguments."""
         return cls(*positional, **given) if options is None else options
 
     @property
@@ -109,7 +109,7 @@ class HookOptions:
 
     @property
     def chooses_workers(self) -> bool:
-        """Whether `include_workers` was given, be it with its default value."""
+        """Whether `include_workers` was given, even with its default value."""
         return not isinstance(self.include_workers, Default)
 
     @property
@@ -120,7 +120,7 @@ class HookOptions:
     def as_arguments(self) -> dict[str, Any]:
         """Return the options by name, to make other options or another hook of them."""
         given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        if not self.chooses_tensors:  # what was filled in says nothing
+        if not self.chooses_tensors:  # a default that was filled in is not a choice
             del given["save_config"], given["include_collections"]
         return given
 

@@ -76,7 +76,7 @@ class Description(NamedTuple):
 
 
 def described(config: Any, tags: Any, note: Any) -> Description:
-    """Return what the options of a hook say of its run; raise `SMDebugTypeError` for wrong types."""
+    """Return the description of the run in a hook's options; raise `SMDebugTypeError` for wrong types."""
     return Description(flat_config(config), _tags(tags), _note(note))
 
 
@@ -108,7 +108,7 @@ class RunOrigin:
                 self._write_soon()
 
     def begin(self, storage: Storage, attempt: Attempt) -> None:
-        """Begin to write: the first step begins."""
+        """Begin to write, as the first step begins."""
         with self._lock:
             self._storage, self._attempt = storage, attempt
             self._started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -130,7 +130,7 @@ class RunOrigin:
         )
         try:
             self._thread.start()
-        except RuntimeError:  # the interpreter is ending and starts no more threads
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
             self._thread, self._is_waiting = before, False
 
     def _write(self, before: threading.Thread | None) -> None:
@@ -165,7 +165,7 @@ class RunOrigin:
 
 
 def origin_of_process(state: GitState) -> Origin:
-    """Return what this process knows of itself."""
+    """Return the origin as far as this process knows it."""
     return Origin(
         command=tuple(command_line()),
         python=platform.python_version(),

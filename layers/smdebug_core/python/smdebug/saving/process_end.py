@@ -1,4 +1,4 @@
-"""Whether this process ends well, asked when the interpreter ends and the hook was not closed.
+"""Whether this process ends without an error, for a hook that is not closed when the interpreter ends.
 
 An uncaught exception is left in `sys.last_value`. `sys.exit(1)` leaves no trace, so while an end is watched,
 `sys.exit` raises a `SystemExit` that notices when the interpreter itself reads its code, which happens at the
@@ -16,7 +16,7 @@ from smdebug.exceptions import RunEnded, TrainingStopped
 
 
 class ProcessEnd:
-    """Watches the end of this process. An error from before does not count."""
+    """Watches the end of this process. Earlier errors do not count."""
 
     _watchers = 0
 
@@ -71,7 +71,7 @@ class _Exit(SystemExit):
         _code.__set__(self, code)
 
 
-# What `sys.exit` raises is called so in tracebacks and messages.
+# the name of what `sys.exit` raises, in tracebacks and messages
 _Exit.__name__ = _Exit.__qualname__ = SystemExit.__name__
 
 
@@ -86,7 +86,7 @@ class RunEndedExit(RunEnded, _Exit):
 def run_ended(path: str, free_place: str | None = None) -> RunEnded:
     """Return the error to raise for a place with a finished run.
 
-    A prompt would be left by a `SystemExit`, and a thread would end without a word.
+    A `SystemExit` would end an interactive session, and end a thread silently.
     """
     is_prompt = hasattr(sys, "ps1")
     is_script = not is_prompt and threading.current_thread() is threading.main_thread()

@@ -47,10 +47,8 @@ class Recorder:
     """Takes the tensors of a training and hands each saved step to the run's writer.
 
     `prepare` is called when the first step begins. `due` is the set of collections that are due at the step
-    that runs; while it is empty, a call costs next to nothing.
-
-    It is long because every call of a training arrives here. `TABLE`, the plan and the parts decide what to
-    do with it.
+    that runs; while it is empty, a call costs next to nothing. The class is long because every call of a
+    training arrives here. `TABLE`, the plan and the parts decide what to do with it.
     """
 
     def __init__(
@@ -62,9 +60,9 @@ class Recorder:
         self.state = State.NEW
         self.due: Members = NO_MEMBERS
         self.place_due: PlaceDue | None = None
-        """Puts what is due at a step off to a later one."""
+        """Postpones what is due at a step to a later one."""
         self.is_waiting = False
-        """Whether something was put off, so that each step has to be considered."""
+        """Whether something was postponed, so that each step has to be considered."""
         self.run: PreparedRun | None = None
         self.open: OpenStep | None = None
         self.warn_once = WarnOnce()
@@ -75,7 +73,7 @@ class Recorder:
         self._clock = clock
         self._first = clock.step
         self._last_step: StepClock | None = None
-        self._idle = 0  # steps to come that need no more than counting
+        self._idle = 0  # coming steps that only need to be counted
         self._passed = 0  # those of them that have passed, not yet in `_clock`
         self._was_due: Members = NO_MEMBERS
         self._mode_plan = NOTHING_DUE
@@ -129,7 +127,7 @@ class Recorder:
     # Steps
 
     def skip(self, mode: ModeKeys | None = None) -> bool:
-        """Count the next step if nothing can be wanted at it, and return whether that is so.
+        """Count the next step and return True if nothing can be wanted at it.
 
         A `mode` other than the one that is set is entered by `begin` alone.
         """
@@ -258,8 +256,10 @@ class Recorder:
     def observe_group(
         self, names: tuple[str, ...], values: Sequence[Any], before: Any = None
     ) -> bool:
-        """Observe tensors of one kind, or what has changed since the observer packed them; return whether it
-        could, which takes that all of them are small and were observed before."""
+        """Observe tensors of one kind together, or their changes since the observer packed them.
+
+        Return whether it could: only if all of them are small and were observed before.
+        """
         observer, due, run = self.capture.observer, self.due, self.run
         if (
             observer is None
@@ -331,7 +331,7 @@ class Recorder:
             self.save(value.name, value.array, value.timestamp, is_scalar=value.is_scalar)
 
     def _is_handed_over(self) -> bool:
-        """Whether the step that ran last is in the writer's hands, so that a value comes late."""
+        """Whether the last step was handed to the writer, so that a value comes late."""
         run, step = self.run, self.last_step
         if self.open is not None or run is None or run.writer is None or step is None:
             return False

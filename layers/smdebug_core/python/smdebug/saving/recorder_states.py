@@ -3,7 +3,7 @@
     NEW ── begin ──▶ IN_STEP ◀── begin ── BETWEEN_STEPS
                         └─────── end ─────────▲
 
-From each of them a recorder may go QUIET, when nothing can or shall be saved, and from any to CLOSED.
+From each of them a recorder may go QUIET, when nothing can or should be saved, and from any to CLOSED.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class State(IntEnum):
 
 
 class Offer(IntEnum):
-    """What becomes of a value that is offered."""
+    """What happens to a value that is offered."""
 
     TAKE = 0
     AMEND = 1  # it is added to the step that ran last

@@ -142,7 +142,7 @@ def _order(record: Mapping[str, Any]) -> tuple[int, int]:
 
 
 class CheckpointNotes:
-    """Notes the step beside the checkpoint whenever that has changed."""
+    """Notes the step beside the checkpoint whenever the checkpoint has changed."""
 
     def __init__(self, store: StateStore, training_run: int, run_id: str):
         self._store = store

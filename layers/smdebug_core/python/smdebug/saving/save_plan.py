@@ -94,7 +94,7 @@ class ModePlan:
         return members
 
     def asks_at(self, mode_step: int) -> bool:
-        """Return whether requests are looked for at this step: the same steps for all workers."""
+        """Return whether to check for requests at this step: the same steps for all workers."""
         return bool(self.due(mode_step))
 
     def idle_after(self, mode_step: int) -> int:
@@ -176,7 +176,7 @@ class SavePlan:
 
     @property
     def observed_members(self) -> Members:
-        """What is due besides at a step that is zoomed into: everything, where tensors are observed."""
+        """What is due in addition at a step that is zoomed into: everything, where tensors are observed."""
         return NO_MEMBERS
 
     def zoom_into(self, is_named: Callable[[str], bool]) -> Members:
@@ -247,7 +247,7 @@ def without_tensors(
 def fill_in(
     collection: Collection, save_config: SaveConfig, reduction_config: ReductionConfig
 ) -> None:
-    """Configure what the collection leaves open as the hook is configured."""
+    """Fill in what the collection leaves open from the hook's configuration."""
     if collection.save_config is None:
         collection.save_config = SaveConfig(save_config.mode_save_configs)
     else:

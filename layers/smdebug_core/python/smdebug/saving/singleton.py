@@ -9,7 +9,7 @@ from smdebug.logger import get_logger
 
 
 class AnyHook:
-    """What every hook is, as far as this module needs to know."""
+    """What this module needs to know of a hook."""
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Any:

@@ -24,7 +24,7 @@ class StepJob(NamedTuple):
 
     step: int
     size: int
-    """The bytes it keeps in memory until it is written."""
+    """The bytes that it keeps in memory until it is written."""
     write: Callable[[], object]
     """Write the event file. Steps do this in parallel."""
     commit: Callable[[], object]

@@ -28,7 +28,7 @@ MetaExtras = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 class StepWriter:
     """Writes the tensors of one step of one worker, so that readers see all of them or none.
 
-    The index file is written last: until it exists the step does not. Without a tensor or a shape nothing is
+    The index file is written last: without it the step does not exist. Without a tensor or a shape nothing is
     written at all. `meta_extras` go into the index file's meta; a function is called when that file is made.
     """
 
@@ -216,7 +216,7 @@ _names: dict[np.dtype[Any], str] = {}
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:
-    """Return the dtype's name from a cache: building it takes numpy as long as a small record takes."""
+    """Return the dtype's name from a cache: building it takes numpy as long as a small record takes in all."""
     name = _names.get(dtype)
     if name is None:
         name = "str" if dtype.kind in "USO" else dtype.newbyteorder("=").name

@@ -12,7 +12,7 @@ OnStop = Callable[[TrainingStopped], object]
 
 
 class StopCheck:
-    """Asks between steps whether the training has to stop, until it has answered yes or has failed."""
+    """Decides between steps whether the training has to stop, until it has, or has failed."""
 
     def __init__(self, watch: StopWatch, on_stop: Callable[[], OnStop | None]):
         self._watch: StopWatch | None = watch

@@ -15,7 +15,7 @@ from typing import Any
 from smdebug.saving.gpu_metrics import gpus
 
 READ_EVERY = 1.0
-"""Seconds for which what was read of memory and GPUs is taken for steps that follow."""
+"""Seconds for which readings of memory and GPUs are reused for the following steps."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -106,7 +106,7 @@ def resident_bytes() -> int | None:
 
 
 def machine_memory_percent() -> float | None:
-    """Return the share of the machine's memory that is in use; None where Linux does not say."""
+    """Return the share of the machine's memory that is in use; None if Linux does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:  # noqa: PTH123 - read often
             lines = dict(line.split(":", 1) for line in file.read(4096).splitlines() if ":" in line)

@@ -1,6 +1,6 @@
-"""SIGTERM while a run is open: the run is closed as an interrupted one, then the process ends as always.
+"""SIGTERM while a run is open: the run is closed as an interrupted one, then the process ends as usual.
 
-Schedulers and spot instances send it some seconds before they kill. Its default ends a process at once, and
+Schedulers and spot instances send it some seconds before SIGKILL. Its default ends a process at once, and
 with it the scalars that wait for the next saved step. A handler that the script or its framework has set
 stays, and is the one that is called.
 

@@ -1,4 +1,4 @@
-"""What becomes of the steps that are written in the background, and what is logged about it."""
+"""The outcome of the steps that are written in the background, and its log messages."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Zoom:
         return due | self._plan.observed_members | self._members
 
     def admits(self, name: str, size: int, *, is_whole: bool) -> bool:
-        """Return whether a tensor is saved that the request names, and note what became of it."""
+        """Return whether to save a tensor that the request names, and note the decision."""
         request = self._request
         if request is None or (is_whole and not self._is_chief and not request.workers):
             return False
