@@ -1,6 +1,6 @@
 """One line for the Trainer of transformers: `Trainer(…, callbacks=[smdebug.huggingface.Callback(out_dir)])`.
 
-Without transformers installed it says what to install.
+Without transformers installed, an error names what to install.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`import smdebug.jax as smd`: the hook for training loops in JAX, with Flax, Equinox, Haiku or plain.
 
-Without jax installed it says what to install.
+Without jax installed, an error names what to install.
 """
 
 from __future__ import annotations

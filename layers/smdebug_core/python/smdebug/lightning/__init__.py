@@ -1,6 +1,6 @@
 """One line for Lightning's Trainer: `Trainer(callbacks=[smdebug.lightning.Callback(out_dir)])`.
 
-Without lightning installed it says what to install.
+Without lightning installed, an error names what to install.
 """
 
 from __future__ import annotations

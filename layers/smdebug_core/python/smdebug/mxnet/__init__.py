@@ -1,6 +1,5 @@
-"""`import smdebug.mxnet as smd`: what an MXNet training needs of this library.
-
-Everything but the hooks works without mxnet installed; a hook says what to install.
+"""`import smdebug.mxnet as smd`: what an MXNet training needs from this library. Everything but the hooks
+works without mxnet installed; a hook's error names what to install.
 """
 
 from __future__ import annotations

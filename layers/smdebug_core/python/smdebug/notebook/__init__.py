@@ -1,6 +1,6 @@
 """Runs, tensors, findings and reports as a notebook shows them: small tables of HTML, everything escaped.
 
-`trials` imports it by name when a notebook shows something, as nothing else there needs HTML.
+`trials` imports it by name when a notebook shows something, since nothing else there needs HTML.
 """
 
 from smdebug.notebook.inline_report import InlineReport, inline_report

@@ -1,4 +1,4 @@
-"""What is known of a batch beside the statistics of its values: equal rows, and the balance of its labels."""
+"""Facts about a batch besides the statistics of its values: equal rows, and the balance of its labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A 128-bit digest of a tensor's bytes, which tells copies of a tensor apart from tensors that differ.
+"""A 128-bit digest of a tensor's bytes, which distinguishes copies of a tensor from tensors that differ.
 
 The bytes are taken as 64-bit little-endian words. Words at even places make one half of the digest, words
 at odd places the other: each half is the sum of its words times fixed odd weights, modulo 2**64. It needs
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORDS_IN_A_BLOCK = 1 << 16
-"""Weights repeat from block to block, each block being weighted as a whole besides."""
+"""Weights repeat from block to block; in addition, each block is weighted as a whole."""
 
 Words = NDArray[np.uint64]
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -48,7 +48,7 @@ def weights(count: int) -> Words:
 
 
 def block_weight(block: int) -> int:
-    """The weight of a whole block: odd, and another one for each."""
+    """The weight of a whole block: odd, and different for each."""
     return _mixed((block + 1) * _GOLDEN ^ 0xD1B54A32D192ED03) | 1
 
 

@@ -21,7 +21,7 @@ SQUARED, ABSOLUTE = "mean squared error", "mean absolute error"
 HUBER, SMOOTH = "Huber", "smooth L1"
 DIVERGENCE = "Kullback-Leibler divergence"
 MAX_ROWS = 4096
-"""Of more rows the first ones are looked at."""
+"""Of more rows, only the first ones are examined."""
 ENOUGH_ROWS = 2
 """One row may sum to 1 by chance."""
 
@@ -44,7 +44,7 @@ _TOLERANCE = 1e-3
 
 
 def criterion_name(criterion: str | Callable[..., Any] | None) -> str:
-    """Return what a criterion is called in facts, by its name or that of its function."""
+    """Return the name of a criterion in facts, from its own name or that of its function."""
     while isinstance(criterion, functools.partial):
         criterion = criterion.func
     if criterion is None:

@@ -120,7 +120,7 @@ def _weights_of(pairs: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.u
 
 
 class Scratch:
-    """Memory for values and what is computed of them, kept for the next time: fresh memory is slow."""
+    """Memory for values and intermediate results, kept for the next time: fresh memory is slow."""
 
     def __init__(self) -> None:
         self._kept = np.empty((2, 0))
@@ -158,7 +158,7 @@ def _rows(
 
 
 def _groups(arrays: Sequence[Array]) -> Iterator[list[int]]:
-    """The places of arrays that are packed together, so many that they stay in the processor's cache."""
+    """The places of arrays that are packed together: as many as stay in the processor's cache."""
     group: list[int] = []
     size = 0
     for place, array in enumerate(arrays):

@@ -1,6 +1,6 @@
 """One number for a whole tensor: its mean, its norm, its largest value.
 
-The answer is right at any size and in any type: sums are made in float64, block by block, so
+The result is correct at any size and in any type: sums are computed in float64, block by block, so
 16-bit values neither overflow nor lose what is small, and a norm is √Σx² or Σ|x| whatever the rank.
 """
 

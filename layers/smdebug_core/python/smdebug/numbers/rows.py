@@ -20,14 +20,14 @@ from smdebug.numbers.statistics import is_numeric, statistics
 Floats = NDArray[np.float32]
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 MEASURED = ("count", "non_finite", "zeros", "min", "max", "mean", "mean_abs", "rms", "std")
-"""What is computed of all values. Apart from the first two it is of the finite values alone."""
+"""What is computed from all values. Apart from the first two, only the finite values count."""
 COLUMNS = (*MEASURED, *(f"p{round(100 * quantile):02d}" for quantile in QUANTILES))
-"""The columns of the matrix, in their order. `p05` is the quantile that 5 % of the values lie below."""
+"""The columns of the matrix, in order. `p05` is the quantile below which 5 % of the values lie."""
 COLUMN = {name: place for place, name in enumerate(COLUMNS)}
 SAMPLE_SIZE = 128
-"""How many values of a tensor are sampled at most."""
+"""The largest number of sampled values of a tensor."""
 SAMPLE_BYTES = 256 * 1024
-"""How large the samples of one step may be together."""
+"""The largest total size of the samples of one step."""
 
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 _SHARES = np.array(QUANTILES)
@@ -37,7 +37,7 @@ ABSENT[COLUMN["count"]] = 0
 
 
 def sample_size(tensors: int) -> int:
-    """How many values to sample of each of so many tensors."""
+    """How many values to sample of each of `count` tensors."""
     return min(SAMPLE_SIZE, max(1, SAMPLE_BYTES // (4 * max(1, tensors))))
 
 
@@ -46,7 +46,7 @@ def sampled_places(count: int, size: int) -> NDArray[np.int64]:
     """Where in a tensor of `count` values its sample is taken: all of them if there are no more than `size`.
 
     One place lies in each of `size` equal parts, at a distance that varies from part to part: a fixed stride
-    would meet the same column of a matrix again and again.
+    would hit the same column of a matrix again and again.
     """
     if count <= size:
         return np.arange(count)
@@ -101,7 +101,7 @@ def matrix_of(arrays: Iterable[NDArray[Any] | None], size: int) -> tuple[Floats,
 
 
 def completed(numbers: NDArray[Any], samples: Floats) -> Floats:
-    """The whole matrix, given what was measured of all values and the samples of some."""
+    """The whole matrix, from the measurements of all values and the samples of some."""
     matrix = np.empty((len(numbers), len(COLUMNS)), np.float32)
     with np.errstate(over="ignore"):
         matrix[:, : len(MEASURED)] = numbers

@@ -1,6 +1,6 @@
 """The statistics of a tensor, in one pass over its values.
 
-A block of the tensor is read once and is then in the cache for everything that is computed of it. Sums are
+A block of the tensor is read once and is then in the cache for everything that is computed from it. Sums are
 kept in float64; 16-bit types are processed in float32, which holds each of their values.
 """
 

@@ -20,7 +20,7 @@ class _Waiting(NamedTuple):
 
 
 class Accumulation:
-    """The steps of training after which an optimizer updates parameters, as far as they have a rhythm."""
+    """The steps of training after which an optimizer updates parameters, if they follow a regular interval."""
 
     def __init__(self) -> None:
         self._updates: tuple[int, ...] = ()
@@ -28,7 +28,7 @@ class Accumulation:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a step is due, and put off to the next update."""
+        """Whether a step is due, and postponed to the next update."""
         return self._waiting is not None
 
     @property
@@ -45,11 +45,11 @@ class Accumulation:
             self._updates = (*self._updates[-2:], mode_step)
 
     def forget(self) -> None:
-        """Expect no rhythm: there is more than one optimizer, or one that computes gradients itself."""
+        """Expect no regular interval: there are several optimizers, or one computes gradients itself."""
         self._updates, self._waiting = (), None
 
     def placed(self, due: Members, mode_step: int, *, is_next_due: bool) -> Members:
-        """Return what to save at this step: what is due, unless the update is still to come."""
+        """Return what to save at this step: what is due, unless the update has not happened yet."""
         batches = self.batches
         if self._waiting is not None:
             due |= self._waiting.due

@@ -30,7 +30,7 @@ class ActivationTensor(NamedTuple):
     collection: str
     """The collection of all such tensors, such as `relu_output`."""
     aliases: tuple[str, ...]
-    """What patterns are compared with besides the name: the same with the class in it."""
+    """The other name that patterns are compared with: the same with the class in it."""
 
 
 def activation_tensors(layers: Iterable[Layer]) -> Iterator[ActivationTensor]:

@@ -1,4 +1,4 @@
-"""What the callbacks of Trainers around PyTorch share: they take what the hook takes, or a hook."""
+"""The common part of callbacks for Trainers around PyTorch: they take the options of the hook, or a hook."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AroundHook:
             )
 
     def watch_model(self, model: Any) -> bool:
-        """Watch this model in the place of the one before; return whether it is another one."""
+        """Watch this model instead of the previous one; return whether it is another one."""
         before = self.model
         if model is None or model is before:
             return False

@@ -34,7 +34,7 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """Return the tensor's values. On the CPU they are not copied: the array is a view of the tensor.
 
     Of a sharded tensor it is this process's shard. Sparse and quantized tensors are written out; bfloat16
-    stays what it is where `ml_dtypes` is installed; it is widened otherwise, as are the floats of 8 bits.
+    stays what it is where `ml_dtypes` is installed; otherwise it is widened, as are the floats of 8 bits.
     """
     if is_plain(tensor):
         return np.asarray(tensor.numpy(force=True))
@@ -92,7 +92,7 @@ def owns_its_values(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Return whether it is a tensor of no subclass, and of a type that numpy has."""
+    """Return whether it is a plain tensor, not of a subclass, of a type that numpy has."""
     return (
         type(tensor) in PLAIN and tensor.dtype in _PLAIN_DTYPES and tensor.layout is torch.strided
     )

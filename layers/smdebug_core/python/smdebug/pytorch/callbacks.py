@@ -41,7 +41,7 @@ _CONTEXT = nullcontext()
 
 
 class WatchingHook(Protocol):
-    """What callbacks ask of the hook that watches a model."""
+    """What callbacks need from the hook that watches a model."""
 
     gradients: Gradients
 
@@ -70,7 +70,7 @@ def has_compiled() -> bool:
 
 
 def called_from_a_graph() -> bool:
-    """Return whether a function that was compiled calls, between two of its graphs."""
+    """Return whether the caller is a compiled function, between two of its graphs."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "torch._dynamo.eval_frame":
@@ -91,7 +91,7 @@ def in_transform() -> bool:
 
 
 def in_backward() -> bool:
-    """Return whether the backward pass calls, to recompute activations that were not kept."""
+    """Return whether the caller is the backward pass, which recomputes activations that were not kept."""
     return bool(graph_task() != -1)
 
 
@@ -216,7 +216,7 @@ def _after_layer(
 
 
 class AfterAccumulation(_OfHook):
-    """Called when a backward has set a parameter's gradient, or added to it."""
+    """Called when a backward pass has set a parameter's gradient, or added to it."""
 
     def __call__(self, parameter: torch.Tensor) -> None:
         _after_accumulation(self.hook, parameter)

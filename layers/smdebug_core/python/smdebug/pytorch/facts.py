@@ -123,7 +123,7 @@ def batch_facts(inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
 
 
 def _distinct(batch: torch.Tensor) -> Callable[[], int | None]:
-    """Count the distinct rows of a batch, later: on a GPU to count now would be to wait.
+    """Count the distinct rows of a batch, later: on a GPU, counting now would wait for it.
 
     Of long rows `_MOST_COMPARED` values are compared.
     """
@@ -153,10 +153,10 @@ def _count_distinct(rows: NDArray[np.float64]) -> int:
 
 
 def _distinct_values(values: NDArray[np.float64]) -> int:
-    """How many values are distinct: a tenth of the time that `numpy.unique` takes for a few."""
+    """Return how many values are distinct, in a tenth of the time of `numpy.unique` if there are few."""
     ordered = np.sort(values)
     is_new = ordered[1:] != ordered[:-1]
-    if ordered.size and np.isnan(ordered[-1]):  # they come last, and are taken for one value
+    if ordered.size and np.isnan(ordered[-1]):  # they come last, and count as one value
         is_new &= ~np.isnan(ordered[:-1])
     return int(np.count_nonzero(is_new)) + bool(ordered.size)
 

@@ -40,7 +40,7 @@ class Gradients:
         self._handles: list[Any] = []
 
     def __bool__(self) -> bool:
-        """Whether some are still expected."""
+        """Whether any gradient is still expected."""
         return bool(self._due)
 
     @property
@@ -64,7 +64,7 @@ class Gradients:
                 self._handles.append(handle)
 
     def accumulated(self, parameter: torch.Tensor) -> None:
-        """Keep the gradient of the parameter, which a backward has changed."""
+        """Keep the gradient of the parameter, which a backward pass has changed."""
         if id(parameter) in self._due and parameter.grad is not None and not self.has_optimizer:
             self._kept[id(parameter)] = self._keep(parameter.grad)
 
@@ -117,5 +117,5 @@ class _State(NamedTuple):
         return None if gradient is None else cls(ref(gradient), gradient._version)
 
     def is_past(self, gradient: torch.Tensor) -> bool:
-        """Return whether a backward has made another gradient, or added to it."""
+        """Return whether a backward pass has created another gradient, or added to this one."""
         return gradient._version != self.version or self.gradient() is not gradient

@@ -74,7 +74,7 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class TorchOptions(HookOptions):
-    """What the hook for PyTorch takes besides."""
+    """The further options of the hook for PyTorch."""
 
     compiled_layers: str = field(default="skip", kw_only=True)
 
@@ -99,7 +99,7 @@ class Hook(FrameworkHook):
     The layers inside a compiled model are not seen. With `compiled_layers="eager"` the steps at which they
     are saved run uncompiled, which may change the last bits of results.
 
-    The class is long because everything that PyTorch calls back during a step meets here.
+    The class is long because all callbacks of PyTorch during a step arrive here.
     """
 
     adapter = TorchAdapter()
@@ -185,9 +185,8 @@ class Hook(FrameworkHook):
         self._leave(module)
 
     def follow_module(self, module: nn.Module) -> None:
-        """Watch this model instead of the one that began the steps, which is trained no longer.
-
-        Each keeps its name, also if it comes back.
+        """Watch this model instead of the one that began the steps, which is no longer trained. Each keeps
+        its name, even if it returns.
         """
         if not self.has_module(module):
             self.register_module(module)

@@ -1,4 +1,4 @@
-"""The layers of which something is wanted at a step, hooked for as long as that is so."""
+"""The layers of which something is wanted at a step, hooked only while that is the case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBERS_TRIED = 16
 
 
 class LayersHook(WatchingHook, Protocol):
-    """What layers ask of a hook."""
+    """What layers need from a hook."""
 
     def wants(self, tensor_name: str) -> bool: ...
 
@@ -44,7 +44,7 @@ class _HookedLayer(NamedTuple):
     inputs: bool
     outputs: bool
     handle: Any  # None: it could not be hooked
-    around: AroundLayer | None  # None: more has to be done than to hook it
+    around: AroundLayer | None  # None: it needs more than hooking
 
     def is_for(self, wanted: _Wanted) -> bool:
         layer, inputs, outputs = wanted
@@ -65,7 +65,7 @@ class LayerHooks:
         self._stance: Any = None
 
     def __bool__(self) -> bool:
-        """Whether layers were hooked at the last step that was looked at."""
+        """Whether layers were hooked at the last step."""
         return self._hooked is not None
 
     def forget_wishes(self) -> None:

@@ -1,7 +1,7 @@
 """What a loss was computed from, read off the graph that its backward pass will follow.
 
-Criteria leave their name, their targets and the function before them in the graph, whether they are modules,
-functions or parts of a sum. It has to be read before the backward pass, which frees what it holds.
+Criteria leave their name, their targets and the preceding function in the graph, whether they are modules,
+functions or parts of a sum. It has to be read before the backward pass, which frees its contents.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NO_LOGARITHMS = {
         RAW_OUTPUTS,
     ),
 }
-"""What a negative log-likelihood may be given that has not been through a logarithm."""
+"""Possible inputs of a negative log-likelihood that lack a logarithm."""
 
 
 class LossTerm(NamedTuple):
@@ -79,7 +79,7 @@ class LossGraph(NamedTuple):
 
 
 def describe(loss: torch.Tensor) -> LossGraph | None:
-    """Describe a loss whose backward pass is to come; None if it has no graph."""
+    """Describe a loss before its backward pass; None if it has no graph."""
     root: Any = loss.grad_fn
     if root is None:
         return None
@@ -98,7 +98,7 @@ def describe(loss: torch.Tensor) -> LossGraph | None:
 
 
 def _unscaled(node: Any) -> tuple[float, Any]:
-    """The constant that the root multiplies with, and the node that computes what it multiplies."""
+    """Return the constant factor of the root, and the node that computes the other factor."""
     factor = 1.0
     while node.name() in _SCALING:
         others = [following for following, _ in node.next_functions if following is not None]

@@ -21,7 +21,7 @@ def watcher_of(module: nn.Module) -> Any:
 
 
 def set_watcher(module: nn.Module, hook: Any) -> None:
-    """Let this hook watch the module, or none."""
+    """Set the hook that watches the module, or None."""
     if hook is None:
         _watchers.pop(unwrapped(module), None)
     else:
@@ -29,7 +29,9 @@ def set_watcher(module: nn.Module, hook: Any) -> None:
 
 
 def take_over(hook: Any, module: nn.Module) -> bool:
-    """Take the module over from another hook, an earlier cell's of a notebook; False if it is `hook`'s."""
+    """Take the module over from another hook, such as that of an earlier cell; return False if it is `hook`'s
+    already.
+    """
     other = watcher_of(module)
     if other is hook:
         hook.logger.warning("%s is registered with this hook already", class_name(module))

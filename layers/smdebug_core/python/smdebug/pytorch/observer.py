@@ -34,7 +34,7 @@ Named = tuple[str, nn.Parameter]
 
 
 class ObservedHook(Protocol):
-    """What is asked of the hook."""
+    """What observing needs from the hook."""
 
     @property
     def saves_now(self) -> bool: ...
@@ -62,11 +62,11 @@ class _OptimizerState:
         self.backwards = backwards
         """Backward passes since its last step."""
         self.number = number
-        """How many optimizers this process had met before."""
+        """How many optimizers this process had seen before."""
         self.stepped_clear = True
         """Whether its gradients had been reset before its last step."""
         self.was_clear = True
-        """Whether its gradients were seen without anything in them since its last step."""
+        """Whether its gradients were seen empty since its last step."""
         self.witness: ref[torch.Tensor] | None = None
         """A small parameter that had a gradient at the last step."""
         self.rates: list[Any] | None = None
@@ -104,7 +104,7 @@ class TorchObserver:
         PROCESS.add(self)
 
     def close(self) -> None:
-        """Observe nothing any more."""
+        """Stop observing."""
         PROCESS.discard(self)
         for handle in self._handles:
             handle.remove()
@@ -150,7 +150,7 @@ class TorchObserver:
             self._measure_updates()
 
     def place_due(self, due: Members, clock: StepClock, is_next_due: bool) -> Members:
-        """Put steps that are due off to the next update, while gradients are accumulated."""
+        """Postpone due steps to the next update, while gradients are accumulated."""
         if clock.mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
             return due
         return self.accumulation.placed(due, clock.mode_step, is_next_due=is_next_due)
@@ -219,7 +219,7 @@ class TorchObserver:
 
     @kept_out_of_graphs
     def _guarded(self, call: Callable[[Any], object], argument: Any) -> None:
-        """Observe; whatever goes wrong there, the training goes on."""
+        """Observe; the training continues whatever goes wrong."""
         try:
             call(argument)
         except Exception as error:  # noqa: BLE001
@@ -338,7 +338,7 @@ class _After:
 
 
 def _witness(optimizer: Any) -> ref[torch.Tensor] | None:
-    """The smallest parameter that has a gradient with something in it."""
+    """The smallest parameter that has a gradient that is not all zero."""
     candidates = [
         parameter
         for group in optimizer.param_groups
@@ -356,5 +356,5 @@ def _is_clear(state: _OptimizerState) -> bool:
     parameter = state.witness() if state.witness is not None else None
     if parameter is None or parameter.grad is None:
         return True
-    # On a GPU to look would be to wait: zeros are taken for a reset if they were written in place.
+    # Reading a GPU would wait for it: zeros count as a reset if they were written in place.
     return not bool(parameter.grad.any()) if parameter.is_cpu else True

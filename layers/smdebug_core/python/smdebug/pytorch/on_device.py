@@ -1,8 +1,7 @@
-"""Rows, samples and digests of the tensors of one step on a GPU, or any device that is not to be waited for.
+"""Rows, samples and digests of the tensors of one step on a GPU, or any device that must not be waited for.
 
-What is small is copied there and measured together: a kernel is started once for all tensors, not for each.
-What was computed goes to the host in one copy, which begins when the step ends and is awaited behind the
-training.
+Small tensors are copied there and measured together: a kernel is started once for all tensors, not for each.
+The results go to the host in one copy, which begins when the step ends and is awaited in the background.
 """
 
 from __future__ import annotations
@@ -325,7 +324,7 @@ def _rows_of(flat: torch.Tensor, layout: _Layout) -> torch.Tensor:
 def _digests_of(
     words: torch.Tensor, pairs: tuple[int, ...], lengths: tuple[int, ...]
 ) -> torch.Tensor:
-    """The digests of packed words: so many pairs for each tensor, of so many bytes."""
+    """The digests of packed words, given the number of pairs and of bytes of each tensor."""
     device = words.device
     totals = torch.zeros((len(pairs), 2), dtype=torch.int64, device=device)
     weighted = words * _word_weights_on(device, pairs)

@@ -1,6 +1,6 @@
 """Callbacks around the steps of every optimizer in the process.
 
-Before PyTorch 2.3 a first compilation takes the callbacks off all optimizers. There they are put back.
+Before PyTorch 2.3 the first compilation removes the callbacks of all optimizers. They are restored here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Calls listeners around what is not a module: backward passes, criteria, dropout and loss scales.
 
 PyTorch offers no hooks for these, so its functions are replaced by ones that call listeners. That happens
-once, when the first listener to an event comes; without listeners they do what they did.
+once, when the first listener to an event is added; without listeners they behave as before.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Process:
         GradScaler.step = self._step(GradScaler.step)
 
     def _backward(self, backward: Any) -> Any:
-        @functools.wraps(backward, updated=())  # a function out of graphs would stand for ours, too
+        @functools.wraps(backward, updated=())  # one kept out of graphs would replace ours, too
         def watched_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(tensors, Iterator):  # which can be read once
                 tensors = tuple(tensors)

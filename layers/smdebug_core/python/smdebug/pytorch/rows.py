@@ -2,7 +2,7 @@
 
 What is returned are tensors of that device: nothing here waits for a GPU. On a CPU a tensor is read while it
 is in the cache, and what is seldom needed (zeros, values that are not finite) is computed only if the rest
-says that there are any; on other devices all is computed, because to look would be to wait.
+shows that there are any; on other devices everything is computed, because checking would wait for the device.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EMPTY_ROW = (0.0, 0.0, 0.0, *([_NAN] * (_WIDTH - 3)))
 
 
 def is_measurable(tensor: torch.Tensor) -> bool:
-    """Whether the tensor holds real numbers, side by side in memory that can be read."""
+    """Whether the tensor holds real numbers, contiguous in memory that can be read."""
     return (
         tensor.layout is torch.strided
         and tensor.device.type != "meta"
@@ -118,7 +118,7 @@ class Rows:
         ]
 
     def _computable(self, values: torch.Tensor) -> torch.Tensor:
-        """The values in a type that sums are exact enough in."""
+        """Return the values in a type in which sums are exact enough."""
         if values.dtype in (torch.float32, torch.float64):
             return values
         return values.float() if values.is_floating_point() else values.double()

@@ -1,7 +1,7 @@
 """What a saved step needs to know of the models, worked out once for as long as they stay the same.
 
-Modules and parameters may be replaced between any two steps. To check whether any was takes a walk over all
-of them, a tenth of the time that it takes to work out their names.
+Modules and parameters may be replaced between any two steps. Checking whether any was takes a walk over all
+of them, a tenth of the time of working out their names.
 """
 
 from __future__ import annotations

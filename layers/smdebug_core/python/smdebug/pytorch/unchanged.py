@@ -1,9 +1,9 @@
 """Watching an unchanged PyTorch script.
 
 The model is the first module that is called and has parameters of an optimizer. When others are trained and
-it is not called any more, as from fold to fold, the one that is trained takes its place. All losses of
-`torch.nn` are watched; at a step without one, the number that `backward` was called on is saved.
-`model.training` and whether gradients are enabled distinguish training from evaluation.
+it is no longer called, as from fold to fold, the one that is trained replaces it. All losses of `torch.nn`
+are watched; at a step without one, the number that `backward` was called on is saved. `model.training` and
+whether gradients are enabled distinguish training from evaluation.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ turns between two calls of its generator."""
 
 
 _MOST_CALLED = 64
-"""How many called modules to remember whose parameters no optimizer has."""
+"""How many called modules without parameters of an optimizer to remember."""
 
 _watchers: list[_Watcher] = []
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch every training in this process from now on, but those that `make_hook` makes no hook for."""
+    """Watch every training in this process from now on, except those for which `make_hook` returns no hook."""
     watcher = _Watcher(make_hook)
     _watchers.append(watcher)
     watcher.begin()
@@ -90,7 +90,7 @@ class _Watcher:
         self._in_loss = False
 
     def stop(self) -> None:
-        """Forget the training that was watched, and watch no other."""
+        """Stop watching: forget the training that was watched."""
         self._is_active = False
         self._stop_watching_modules()
         self._hook = self._model = None
@@ -101,7 +101,7 @@ class _Watcher:
         self._trained.clear()
 
     def restart(self) -> None:
-        """Watch the next training. It may be one of an optimizer that was met before."""
+        """Watch the next training. It may use an optimizer that was seen before."""
         self.stop()
         self._is_active = True
         for optimizer in list(self._optimizers):
@@ -233,7 +233,7 @@ class _Watcher:
         self.before_forward(module)
 
     def _before_compiled(self, module: nn.Module, args: Any) -> None:
-        """Stand in for the forward hook of a compiled model, which would be part of its graph."""
+        """Replace the forward hook of a compiled model, which would be part of its graph."""
         if self._handle is not None:
             self._before_any_forward(module, args)
         elif len(self._models) > 1 and module in self._models:
@@ -268,7 +268,7 @@ class _Watcher:
             hook.record_outputs(class_name(loss), output)
 
     def before_backward(self, tensors: Sequence[Any]) -> None:
-        """Take the number that a backward pass begins with for the loss, unless there is another."""
+        """Treat the number that a backward pass starts from as the loss, unless there is another."""
         self._has_turned, is_found = True, False
         if self._hook is None and self._is_active and self._optimizers and not self._is_sought:
             self._seek_model()
@@ -294,7 +294,7 @@ class _Watcher:
         compiled graph.
         """
         self._is_sought = True
-        gc.collect()  # optimizers of earlier trainings, which cycles keep until then, are not meant
+        gc.collect()  # not optimizers of earlier trainings, which reference cycles keep alive until then
         numbers = {
             sum(p.numel() for group in optimizer.param_groups for p in group["params"])
             for optimizer in self._optimizers
@@ -317,7 +317,7 @@ class _Watcher:
                 self._watch(unwrapped(owner), in_graph=True)
 
     def after_criterion(self, name: str, value: Any) -> None:
-        """Take the result of a function for the loss of a step of evaluation, unless there is another."""
+        """Treat the result of a function as the loss of a step of evaluation, unless there is another."""
         hook = self._hook
         if hook is None or not hook.saves_now or self._in_loss:
             return

@@ -22,7 +22,7 @@ updates are computed of the sampled values alone."""
 
 
 class RecordingHook(Protocol):
-    """What updates are recorded with."""
+    """What recording updates needs from the hook."""
 
     def record_together(self, tensors: Sequence[tuple[str, Any]]) -> None: ...
     def packed(self, names: tuple[str, ...], values: Sequence[Any]) -> Any: ...
@@ -92,7 +92,7 @@ class Updates:
         self._hook.record_together(changes)
 
     def forget(self) -> None:
-        """Let go of all copies."""
+        """Drop all copies."""
         self._before.clear()
         self._kept.clear()
         self._copies, self._forms, self._names, self._packed = [], [], [], None

@@ -28,7 +28,7 @@ _IS_INPUT = re.compile(r"_input_\d+$|(^|/)(inputs?|images?|labels)(_\d+)?$|^batc
 
 @dataclass(frozen=True)
 class ShownInput:
-    """What a tensor of the batch held at the step of a finding."""
+    """The content of a tensor of the batch at the step of a finding."""
 
     name: str
     step: int

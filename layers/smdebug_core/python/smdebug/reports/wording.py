@@ -157,7 +157,7 @@ def range_in_words(distribution: Distribution) -> str:
 
 
 def notes(found: Gathered) -> list[str]:
-    """What a reader must know about what the page omits."""
+    """Notes on what the page omits."""
     texts = list(found.notes)
     if found.left_out:
         texts.append(f"{counted(found.left_out, 'saved tensor')} not drawn.")

@@ -1,4 +1,4 @@
-"""For rules written against this address: reading tensors lives in `selection` and `measurements`."""
+"""An old import path: reading tensors is now in `selection` and `measurements`."""
 
 from smdebug.rules.measurements import (
     MISSING,

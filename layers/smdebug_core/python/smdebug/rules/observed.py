@@ -1,4 +1,4 @@
-"""What a rule asks of a run that holds observations: facts, statistics, series, histories, replicas."""
+"""What a rule can read from a run that holds observations: facts, statistics, series, histories, replicas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ObservedRun:
     def observed(self, step: int, worker: str | None = None) -> ObservedStep:
         """Return what was observed at the step, each part read once for all rules.
 
-        Parts that are absent or damaged are None or empty; `damaged` of it gives the reasons.
+        Parts that are absent or damaged are None or empty; its `damaged` has the reasons.
         """
         found: ObservedStep = self.base_trial.observations.at(step, worker)
         return found

@@ -1,7 +1,7 @@
-"""Robust helpers for rules: levels, spreads and trends that one odd value does not move.
+"""Robust helpers for rules: levels, spreads and trends that a single outlier does not change.
 
-All of them are plain functions over numbers. What they remember from step to step is plain data, so that a
-rule may keep it in an attribute.
+All of them are plain functions over numbers. Their memory from step to step is plain data, so that a rule may
+keep it in an attribute.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ MOST_NAMED = 3  # rules that were not checked for the same reason
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The problems of a run, root causes first, and the result of each rule. It prints as text."""
+    """The problems of a run, root causes first, and the result of each rule. `print` shows it as text."""
 
     path: str
     issues: tuple[Issue, ...]

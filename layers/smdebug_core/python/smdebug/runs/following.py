@@ -147,7 +147,7 @@ class Following:
 
 
 def key_of(issue: Issue) -> str:
-    """What makes two issues of a run the same problem: its cause, or without one its rule."""
+    """The identity of a problem among the issues of a run: its cause, or its rule if it has none."""
     return issue.cause or ", ".join(issue.rules)
 
 

@@ -1,4 +1,4 @@
-"""The runs in a folder or bucket, with where they come from and how they went."""
+"""The runs in a folder or bucket, with their origins and results."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from smdebug.runs.training_loss import kept_losses, most_likely_loss
 from smdebug.service.records import RequestedRule
 from smdebug.trials import Trial
 
-MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while it is caught up with
+MOST_STEPS_AT_A_TIME = 200  # so that a long run shows progress while the rules catch up
 
 
 Rules = Sequence[RequestedRule] | Callable[[Trial], Sequence[RequestedRule]] | None

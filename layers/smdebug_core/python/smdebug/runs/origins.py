@@ -1,4 +1,4 @@
-"""Where runs come from, in words, and in which respects two of them differ."""
+"""The origins of runs in words, and how two of them differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMMIT_LETTERS = 12
 
 
 class ConfigDifference(NamedTuple):
-    """A respect in which two runs differ, with the value of each; None where a run does not have it."""
+    """A value that differs between two runs; None for a run that lacks it."""
 
     name: str
     first: Any
@@ -35,9 +35,8 @@ def readable_origin(trial: Trial) -> Origin | None:
 
 
 def differences(first: Origin | None, other: Origin | None) -> list[ConfigDifference]:
-    """Return what differs between the configurations of two runs, then their code, versions and machines.
-
-    Empty if one of them keeps no origin: nothing is known to differ.
+    """Return the differences between the configurations of two runs, then their code, versions and machines.
+    Empty if one of them has no origin: no difference is known.
     """
     if first is None or other is None:
         return []
@@ -102,7 +101,7 @@ def commit_in_words(origin: Origin) -> str:
 
 
 def in_words(origin: Origin) -> list[tuple[str, str]]:
-    """Return the lines of an origin, except its configuration: what each is, and its value."""
+    """Return the lines of an origin, except its configuration: a label and a value each."""
     packages = ", ".join(f"{name} {version}" for name, version in origin.packages.items())
     lines = [
         ("command", command_in_words(origin)),

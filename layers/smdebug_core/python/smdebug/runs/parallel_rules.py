@@ -1,9 +1,9 @@
 """A rule's steps shared by several processes, with the result of a single one.
 
 Processes can share steps if the rule's state stays the same from step to step. This is not assumed but
-checked: each process begins with the state after the first steps, and its result counts only if all the
-steps before left the rule in that very state. After a step that changed it, the others begin again with
-the new state; if it keeps changing, one process evaluates the steps in order.
+checked: each process begins with the state after the first steps, and its result counts only if the rule was
+in exactly that state after all earlier steps. After a step that changed it, the others begin again with the
+new state; if it keeps changing, one process evaluates the steps in order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Progress = Callable[[int], Any]
 def processes_worth(
     trial: Trial, steps: int, seconds_a_step: float, jobs: int | None, worth_a_process: int
 ) -> int:
-    """The number of processes that pay off: each has to start, and to open the run."""
+    """The number of processes that are worth starting: each has to start, and to open the run."""
     if trial.storage.location.startswith("memory:"):
         return 1
     if jobs is not None:

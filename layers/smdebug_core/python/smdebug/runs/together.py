@@ -1,4 +1,4 @@
-"""The default rules on a saved run, step by step, so that they share what was read of a step."""
+"""Evaluate the default rules on a saved run step by step, so that they share what was read of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs in the places that a person watches: each a run, or a place with several."""
+"""The runs in watched places: each place is a run, or contains several."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WatchedPlaces:
 
     @property
     def are_remote(self) -> bool:
-        """Whether looking costs requests."""
+        """Whether checking for runs costs requests."""
         return any(storage.concurrency > 1 for storage in self._storages.values())
 
     @property

@@ -184,7 +184,7 @@ class CallbackHook(BaseHook):
         self.recorder.warn_once(message, kind)
 
     def guarded(self, capture: Callable[[], object]) -> None:
-        """Capture something; whatever goes wrong there, the training goes on."""
+        """Capture something; the training continues whatever goes wrong."""
         try:
             capture()
         except Exception as error:  # noqa: BLE001

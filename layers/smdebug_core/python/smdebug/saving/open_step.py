@@ -23,8 +23,8 @@ from smdebug.saving.tensorboard_export import TensorboardStep
 from smdebug.storage.base import Storage
 
 COPIED_FOR_REDUCTIONS = 4 << 20
-"""Tensors up to this many bytes of which only reductions are saved are copied, and reduced behind the
-training. Larger ones are reduced at once, which takes longer than a copy but no memory."""
+"""Tensors up to this many bytes of which only reductions are saved are copied, and reduced in the
+background. Larger ones are reduced at once, which takes longer than a copy but no memory."""
 
 
 class OpenStep(StepRecording):

@@ -216,7 +216,7 @@ _names: dict[np.dtype[Any], str] = {}
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:
-    """Return the dtype's name from a cache: building it takes numpy as long as a small record takes in all."""
+    """Return the dtype's name from a cache: building it takes numpy as long as a small record takes."""
     name = _names.get(dtype)
     if name is None:
         name = "str" if dtype.kind in "USO" else dtype.newbyteorder("=").name

@@ -1,4 +1,4 @@
-"""What a deployed debugger knows of runs, and how to ask it.
+"""What a deployed debugger knows about runs, and how to query it.
 
 debugger = smdebug.service.connect(stack="smdebug")
 debugger.run("s3://my-bucket/resnet").statuses()

@@ -206,7 +206,7 @@ def default_clients() -> Clients:
         from botocore.config import Config
     except ImportError as error:
         raise SMDebugCustomerError(
-            "Asking a deployed debugger needs boto3: pip install 'smdebug-serverless[aws]'"
+            "Querying a deployed debugger needs boto3: pip install 'smdebug-serverless[aws]'"
         ) from error
     from smdebug.storage.s3 import region
 

@@ -1,4 +1,4 @@
-"""Asking a deployed debugger about runs, from a notebook or the command line.
+"""Query a deployed debugger about runs, from a notebook or the command line.
 
 debugger = smdebug.service.connect()
 debugger.runs()
@@ -139,7 +139,7 @@ class Debugger:
         return by_prefix[near] if near is not None else nearest_of(wanted, names)
 
     def watched(self, run: str) -> WatchedRun:
-        """Return the run `bucket/prefix` without a look into the table."""
+        """Return the run `bucket/prefix` without reading the table."""
         return WatchedRun(run, self._index, self._open_run, self._logs, self._clock)
 
     def run_names(self, *, watched: bool = False) -> list[str]:

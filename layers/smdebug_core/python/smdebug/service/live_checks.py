@@ -1,6 +1,6 @@
 """Checks of a live stack from outside, for `smdebug doctor --deployed`.
 
-They read what AWS knows about its resources and change nothing. No function of the debugger is asked.
+They read what AWS knows about its resources and change nothing. No function of the debugger is called.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class WatchedRun:
     # Its rules
 
     def rules(self) -> tuple[RuleConfiguration, ...]:
-        """Return the rules in the run's rules.json, or those that the stack gave it."""
+        """Return the rules in the run's rules.json, or else those of the stack."""
         return self.attached_rules().read()
 
     def attach(self, rules: RequestedRules) -> tuple[RuleConfiguration, ...]:

@@ -27,7 +27,7 @@ class _Secret(NamedTuple):
 
 
 def check_webhook(call: Call, function: str) -> Iterator[Found]:
-    """Yield what is wrong with the secret of a webhook's function, or that nothing is."""
+    """Yield what is wrong with the secret of a webhook's function, or that it is valid."""
     configured = call("lambda", "get_function_configuration", FunctionName=function)
     name = configured.get("Environment", {}).get("Variables", {}).get(_VARIABLE, "")
     if not name:
@@ -55,7 +55,7 @@ def _described(call: Call, name: str) -> _Secret:
         (parameter,) = found
         if parameter["Type"] != "SecureString":
             raise BadSecret(f"the parameter {place} is not encrypted: create it as a SecureString")
-        # Without decryption AWS returns the encrypted value, which is not looked at.
+        # Without decryption AWS returns the encrypted value, which is not examined.
         answer = call("ssm", "get_parameter", Name=place)["Parameter"]
         return _Secret(str(answer["ARN"]), "ssm:GetParameter", _own_key(parameter.get("KeyId")))
     described = call("secretsmanager", "describe_secret", SecretId=name)

@@ -1,4 +1,4 @@
-"""The secret of a webhook: where to post, and what no text may show."""
+"""The secret of a webhook: the address to post to, which no text may show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places where a run can live: a bucket, a local folder, memory."""
+"""The places where a run can be stored: a bucket, a local folder, memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 def open_storage(path: str | os.PathLike[str] | Storage) -> Storage:
     """The place behind a path: `s3://bucket/prefix`, a local folder (`~` is the home), `memory://name`.
 
-    Nothing is looked up or made yet: a folder is made when something is first written to it.
+    Nothing is checked or created yet: a folder is created when something is first written to it.
     """
     if not isinstance(path, str | os.PathLike):
         if isinstance(path, Storage):
@@ -45,7 +45,7 @@ def _opened(scheme: str, rest: str, path: str) -> S3Storage | MemoryStorage:
 
         return MemoryStorage.named(rest)
     raise SMDebugValueError(
-        f"{path!r} is not a place that runs can live in: use s3://bucket/prefix (in lower case), "
+        f"{path!r} is not a place where runs can be stored: use s3://bucket/prefix (in lower case), "
         "a local path, or memory://name"
     )
 

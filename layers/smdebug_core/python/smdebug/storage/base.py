@@ -1,4 +1,4 @@
-"""What the rest of the library may ask of the place where a run lives.
+"""The interface of the places where runs are stored.
 
 Keys are relative to the place, use `/`, and never begin with one. Memory, a local folder and S3 keep
 the same promises, and one set of tests holds all three to them.
@@ -27,7 +27,7 @@ class Sink(Protocol):
     """An object being written: it appears at `commit`, and never after `abort`."""
 
     def write(self, pieces: Sequence[Buffer]) -> None:
-        """Append the pieces, one behind the other. The caller may reuse them afterwards."""
+        """Append the pieces in order. The caller may reuse them afterwards."""
 
     def commit(self) -> None:
         """Make the object visible under its key, whole, replacing what was there."""
@@ -46,7 +46,7 @@ class Storage(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many requests at a time are worth making: 1 where each is a local read."""
+        """How many concurrent requests are worthwhile: 1 where each is a local read."""
 
     def read(self, key: str, span: ByteSpan | None = None) -> bytes:
         """The object, or just that span of it. `ObjectMissing`, `AccessDenied`, `StorageUnavailable`."""
@@ -54,7 +54,7 @@ class Storage(Protocol):
     def view(self, key: str, span: ByteSpan | None = None) -> memoryview:
         """The same bytes without copying where the place allows; writable, and private to the caller.
 
-        Large ones from far away are in a temporary file that is mapped, and gone with the last view of it.
+        Large remote objects are mapped from a temporary file, which is removed with its last view.
         A span that reaches past the end of the object gives the bytes that are there.
         """
 
@@ -62,7 +62,7 @@ class Storage(Protocol):
         """How many bytes the object has. `ObjectMissing` if there is none."""
 
     def exists(self, key: str) -> bool:
-        """Is there an object under exactly this key?"""
+        """Return whether there is an object under exactly this key."""
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[str]:
         """Keys that begin with `prefix` and sort after `start_after`, in order (of UTF-8 bytes).
@@ -71,7 +71,7 @@ class Storage(Protocol):
         """
 
     def write(self, key: str, data: Buffer) -> None:
-        """Put the object there, whole or not at all, replacing what was there."""
+        """Write the object, whole or not at all, replacing any earlier one."""
 
     def create(self, key: str) -> Sink:
         """Begin an object that is written piece by piece."""

@@ -1,4 +1,4 @@
-"""What the errors of a file system mean, in our words."""
+"""Translate the errors of a file system into those of storages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What may be a key, and a span: said once, so that every place refuses the same things before it is touched.
-
-Keys come from index files too, which may come from a stranger: a key that could lead out of its
-place is refused by the text alone.
+"""Valid keys and spans, defined once, so that every storage refuses the same ones before it is accessed. Keys
+also come from index files, which may come from a stranger: a key that could lead outside its place is refused
+by its text alone.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ _NOWHERE = frozenset(("", ".", ".."))
 
 
 def checked_key(key: str) -> str:
-    """`key`, if it can name an object inside a place; `SMDebugValueError` says what is wrong with it."""
+    """Return `key` if it can name an object inside a place; `SMDebugValueError` names the problem."""
     if problem := _problem_of(key):
         raise SMDebugValueError(f"{key!r} cannot be the key of an object: {problem}")
     return key
 
 
 def checked_prefix(prefix: str) -> str:
-    """`prefix`, if keys can begin with it. It may be empty, and may end in the middle of a name."""
+    """Return `prefix` if keys can begin with it. It may be empty, and may end in the middle of a name."""
     folder, slash, _ = prefix.rpartition("/")
     if problem := _problem_of_text(prefix) or (slash and _problem_of_path(folder)):
         raise SMDebugValueError(f"{prefix!r} cannot be the prefix of keys: {problem}")
@@ -29,13 +28,13 @@ def checked_prefix(prefix: str) -> str:
 
 
 def checked_start(start_after: str | None) -> None:
-    """Refuse what keys cannot be compared with."""
+    """Raise `SMDebugValueError` for a start that keys cannot be compared with."""
     if start_after is not None and (problem := _problem_of_text(start_after)):
         raise SMDebugValueError(f"Keys cannot be listed from {start_after!r} on: {problem}")
 
 
 def is_key(key: str) -> bool:
-    """Could this be an object of ours? Folder markers and unfinished objects are not."""
+    """Return whether this can be the key of an object. Folder markers and unfinished objects are not."""
     return not _problem_of(key)
 
 
@@ -47,7 +46,7 @@ def clipped(span: ByteSpan | None, size: int) -> ByteSpan:
 
 
 def checked_span(span: ByteSpan | None) -> ByteSpan | None:
-    """`span`, if it goes forward from a place that exists."""
+    """Return `span` if it begins at 0 or later and ends after its beginning."""
     if span is not None and not 0 <= span.start <= span.stop:
         raise SMDebugValueError(
             f"Bytes {span.start} to {span.stop} are not a span: it begins at 0 or later, and ends later"
@@ -58,7 +57,7 @@ def checked_span(span: ByteSpan | None) -> ByteSpan | None:
 def _problem_of(key: str) -> str:
     problem = _problem_of_text(key) or _problem_of_path(key)
     if not problem and key.endswith(TEMPORARY_SUFFIX):
-        problem = f"{TEMPORARY_SUFFIX} is the mark of an object that is not finished"
+        problem = f"{TEMPORARY_SUFFIX} marks an object that is not finished"
     return problem
 
 

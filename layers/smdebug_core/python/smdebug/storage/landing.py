@@ -1,7 +1,6 @@
-"""Room for an object on its way here: memory, or from 64 MB on a file without a name, which is mapped.
-
-Of what is mapped, memory holds just what is in use, and the disk has the rest for as long as it is
-referenced. A machine without room for temporary files takes everything into memory.
+"""Room for a downloaded object: memory, or from 64 MB on an unnamed file, which is mapped. Only the parts of
+a mapped file that are in use occupy memory; the file exists for as long as it is referenced. A machine
+without room for temporary files keeps everything in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Landing:
         return self
 
     def whole(self) -> memoryview:
-        """What has landed: writable, and private to the caller."""
+        """The downloaded object: writable, and private to the caller."""
         if self._file is None:
             return self.room
         # Mapped anew: a process that is forked later must not see what this one writes into it.
@@ -45,9 +44,9 @@ def _mapped(file: int, size: int, access: int = mmap.ACCESS_WRITE) -> mmap.mmap:
 
 
 def _temporary_file(size: int) -> int | None:
-    """A file of that size without a name, its place on the disk taken; None if it cannot be had."""
+    """Return an unnamed file of that size, its disk space reserved; None if that fails."""
     if not hasattr(os, "posix_fallocate"):
-        return None  # a mapped file that the disk has no place for would end the process
+        return None  # a mapped file without disk space would end the process
     import tempfile
 
     try:

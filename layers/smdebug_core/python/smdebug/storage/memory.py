@@ -1,4 +1,4 @@
-"""A run in memory: for tests, notebooks, and steps on their way to somewhere else."""
+"""A run in memory: for tests, notebooks, and steps that are written elsewhere later."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ _unnamed = itertools.count(1)
 
 
 class MemoryStorage:
-    """Objects in a dictionary. `MemoryStorage.named("x")` is the same one all over the process.
-
-    A copy made by pickle or by a fork holds what was there at that moment, and goes its own way.
+    """Objects in a dictionary. `MemoryStorage.named("x")` is the same one throughout the process. A copy made
+    by pickle or by a fork holds the objects of that moment, and is independent.
     """
 
     _by_name: dict[str, MemoryStorage] = {}  # noqa: RUF012 - shared by all on purpose
@@ -23,7 +22,7 @@ class MemoryStorage:
     def __init__(self, name: str = ""):
         self._name = name or f"unnamed-{next(_unnamed)}"
         # One dictionary operation is one atomic step, so no lock is needed, nor left locked by a fork.
-        # Each object sits in a list of its own: `claim` knows its own list from an equal one.
+        # Each object is in a list of its own, so that `claim` can distinguish its list from an equal one.
         self._objects: dict[str, list[bytes]] = {}
 
     @classmethod

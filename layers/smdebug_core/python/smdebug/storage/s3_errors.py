@@ -1,4 +1,4 @@
-"""What S3's errors mean, in our words."""
+"""Translate S3's errors into those of storages."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def storage_error(error: BaseException, place: str, doing: str) -> StorageError 
     ):
         return StorageUnavailable(place, f"S3 cannot be reached, or the connection broke: {error}")
     if isinstance(error, aws.BotoCoreError):
-        return StorageError(place, f"S3 cannot be asked for this: {error}")
+        return StorageError(place, f"The request to S3 is invalid: {error}")
     if isinstance(error, OSError):
         return StorageUnavailable(place, f"the connection to S3 broke: {error}")
     return None

@@ -1,4 +1,4 @@
-"""Objects on their way to S3: one PUT up to 64 MB, a multipart upload above."""
+"""Uploads to S3: one PUT up to 64 MB, a multipart upload above."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is there when it is finished, and not before."""
+"""A file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(to: str | os.PathLike[str]) -> Iterator[str]:
-    """The path to write to, beside `to`; what is written there takes its place at the end of the block."""
+    """Yield a path beside `to` to write to; the file replaces `to` at the end of the block."""
     target = Path(to).expanduser()
     if target.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), os.fspath(to))

@@ -1,4 +1,4 @@
-"""What the hooks for TensorFlow and Keras share."""
+"""The common part of the hooks for TensorFlow and Keras."""
 
 from __future__ import annotations
 

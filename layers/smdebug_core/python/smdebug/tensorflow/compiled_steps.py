@@ -20,7 +20,7 @@ _DUE = "_smdebug_due"  # of a graph: whether its last step is due, once that was
 
 
 class StepHook(Protocol):
-    """What compiled steps ask of the hook."""
+    """What compiled steps need from the hook."""
 
     in_batch: bool
 
@@ -59,7 +59,7 @@ class CompiledSteps:
         self._has_begun = False  # in the trace: a step was begun since the tape was entered
 
     def entered(self) -> None:
-        """Have the next `add` begin a step."""
+        """Let the next `add` begin a step."""
         self._has_begun = False
 
     def add(self, values: Sequence[NamedValue]) -> None:

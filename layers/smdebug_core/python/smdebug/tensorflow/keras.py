@@ -124,7 +124,7 @@ class KerasHook(TensorflowBaseHook, keras.callbacks.Callback):  # type: ignore[m
     def _begin(self, mode: ModeKeys) -> None:
         self.functions.arm()
         if self.in_batch and self.mode is mode:
-            return  # the batch before was none: the data had ended
+            return  # the previous batch was empty: the data had ended
         try:
             self.begin_step(mode)
         except TrainingStopped as stopped:

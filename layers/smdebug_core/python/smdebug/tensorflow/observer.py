@@ -22,7 +22,7 @@ Variables = Iterable[tuple[str, Any]]
 
 
 class ObservedHook(Protocol):
-    """What is asked of the hook."""
+    """What observing needs from the hook."""
 
     @property
     def due(self) -> int: ...

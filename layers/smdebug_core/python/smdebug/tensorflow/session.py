@@ -129,7 +129,7 @@ class SessionHook(TensorflowBaseHook, SessionRunHook):  # type: ignore[misc]
                     self._tensors[tensor.name] = tensor
 
     def before_run(self, run_context: Any) -> Any:
-        """Begin a step, and return what to fetch besides."""
+        """Begin a step, and return what to fetch in addition."""
         try:
             self.begin_step()
         except TrainingStopped as stopped:

@@ -1,7 +1,7 @@
 """What the default plan observes of a session: the losses of every step, and at steps that are saved trained
 variables, their updates, gradients and facts.
 
-A loss is fetched if it follows from what the step computes anyway. In a graph, to compute anything else could
+A loss is fetched if it follows from what the step computes anyway. In a graph, computing anything else could
 draw more random numbers, take another batch, or read a variable at another moment.
 """
 
@@ -40,7 +40,7 @@ class SessionObserver:
     def fetched(
         self, fetches: Any, losses: Iterable[Any], gradients: Iterable[Any]
     ) -> dict[str, Any]:
-        """Return what to fetch besides: losses, and gradients of a step that is saved."""
+        """Return what to fetch in addition: losses, and gradients of a step that is saved."""
         operations = list(_operations(fetches))
         key = (bool(self._hook.due), *(operation.name for operation in operations))
         if key not in self._fetched:

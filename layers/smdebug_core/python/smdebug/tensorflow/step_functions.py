@@ -19,7 +19,7 @@ _MADE_BY = "_smdebug_steps"
 
 
 class CapturingHook(Protocol):
-    """What step functions ask of the hook."""
+    """What step functions need from the hook."""
 
     @property
     def due(self) -> int: ...
@@ -201,7 +201,7 @@ def layers_of(model: Any) -> dict[int, str]:
 
 
 def _obstacle(model: Any, kind: str) -> str | None:
-    """Return what keeps the inside of this model's steps from being seen."""
+    """Return why the inside of this model's steps cannot be seen."""
     backend = keras.backend.backend()
     if backend not in ("tensorflow", "torch"):
         return f"Keras runs on {backend}; they are seen with TensorFlow and PyTorch only"

@@ -18,7 +18,7 @@ Named = list[tuple[str, Any]]
 
 
 class RecordingHook(CapturingHook, Protocol):
-    """What the steps of a tape ask of the hook."""
+    """What the steps of a tape need from the hook."""
 
     in_batch: bool
 

@@ -24,7 +24,7 @@ GLOBAL = ModeKeys.GLOBAL
 class KnownSteps(Protocol):
     """The steps of a run and what they hold.
 
-    A step that comes with a mode is counted within that mode; with GLOBAL it is a global step.
+    A step given with a mode is counted within that mode; with GLOBAL it is a global step.
     """
 
     @property

@@ -50,7 +50,7 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class XGBoostOptions(HookOptions):
-    """What the hook for XGBoost takes besides: data of which predictions and SHAP values are computed."""
+    """The further options of the hook for XGBoost: data of which predictions and SHAP values are computed."""
 
     hyperparameters: Mapping[str, Any] | None = None
     train_data: Any = None
@@ -83,8 +83,8 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
 
     With a path and nothing else the metrics of every round are series, and at chosen rounds importance,
     predictions and labels are measured; with any option metrics are saved every tenth round. `train_data` and
-    `validation_data` are a `DMatrix`, or `(path, "csv" | "libsvm")`. When a stop is requested, the round that
-    runs is the last, and `xgboost.train` returns the model; `hook.stopped` has the reason.
+    `validation_data` are a `DMatrix`, or `(path, "csv" | "libsvm")`. When a stop is requested, the current
+    round is the last, and `xgboost.train` returns the model; `hook.stopped` has the reason.
     """
 
     adapter = XGBoostAdapter()
@@ -105,7 +105,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         self.evaluated: dict[str, str] = {}  # which data of `evals` is of training or validation
         self.stopped: TrainingStopped | None = None
         self._observer: BoosterObserver | None = None
-        self._round: tuple[int, Any] | None = None  # the round that runs, and its metrics so far
+        self._round: tuple[int, Any] | None = None  # the current round, and its metrics so far
 
     def make_collections(self) -> CollectionManager:
         return CollectionManager()

@@ -29,7 +29,7 @@ MOST_GAIN = 0.8
 
 
 class ObservedHook(Protocol):
-    """What is asked of the hook."""
+    """What observing needs from the hook."""
 
     validation_data: Any
     train_data: Any
@@ -114,7 +114,7 @@ class BoosterObserver:
             )
 
     def _observe_importance(self, model: Any) -> tuple[str, float] | None:
-        """Measure what features give, and return the one with the largest share of all gain."""
+        """Measure the importance of features, and return the one with the largest share of all gain."""
         top: dict[str, list[list[Any]]] = {}
         for kind in IMPORTANCES:
             shares = importance(model, kind)
