@@ -20,7 +20,7 @@ class _Waiting(NamedTuple):
 
 
 class Accumulation:
-    """The steps of training after which an optimizer updates parameters, if they follow a regular interval."""
+    """The steps of training after which an optimizer updates parameters, if they are regular."""
 
     def __init__(self) -> None:
         self._updates: tuple[int, ...] = ()

@@ -49,7 +49,7 @@ _watchers: list[_Watcher] = []
 
 
 def watch(make_hook: Callable[[Any], Any]) -> None:
-    """Watch every training in this process from now on, except those for which `make_hook` returns no hook."""
+    """Watch every training in this process from now on, unless `make_hook` returns no hook for it."""
     watcher = _Watcher(make_hook)
     _watchers.append(watcher)
     watcher.begin()

@@ -1,4 +1,4 @@
-"""What has changed between two snapshots of a run."""
+"""The changes between two snapshots of a run."""
 
 from __future__ import annotations
 

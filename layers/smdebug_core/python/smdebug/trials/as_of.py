@@ -1,8 +1,8 @@
 """A run as of one of its steps: what a rule sees that is evaluated at that step, whenever that happens.
 
-Nothing is listed. A history (`smdebug.trials.history`) has the steps before, and the index files of a step
-are read when something in it is asked for. Later steps do not exist, so a step that is evaluated late, or
-twice, or out of a backlog, gives the same results as when it was new. Nothing here ever sleeps.
+Nothing is listed. A history (`smdebug.trials.history`) has the earlier steps, and the index files of a step
+are read when something in it is needed. Later steps do not exist, so a step that is evaluated late, or twice,
+or out of a backlog, gives the same results as when it was new. Nothing here ever sleeps.
 
     trial = AsOfTrial("mnist", storage, history=history, collections=collections, num_workers=2)
     for step in due:
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 class AsOfTrial(Trial):
     """A run up to the step that the view was moved to. Before `move_to`, it has no steps.
 
-    It answers like a trial that was opened when that step had just been written and the run was going on.
-    Where such a trial would wait, it raises `StepNotYetAvailable`. A run that starts anew (another
-    `training_run`) needs another view, since it writes its steps again.
+    It behaves like a trial that was opened when that step had just been written and the run was still in
+    progress. Where such a trial would wait, it raises `StepNotYetAvailable`. A run that was started again
+    (another `training_run`) needs another view, since it writes its steps again.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class AttemptId(NamedTuple):
 
 
 class SavedStep(Protocol):
-    """What decides about a worker's files of one step."""
+    """The facts about a worker's files of one step that decide whether they are shown."""
 
     @property
     def step(self) -> int: ...
@@ -63,7 +63,7 @@ W = TypeVar("W", bound=SavedStep)
 
 @dataclass(frozen=True)
 class Attempt:
-    """One start of a training, as far as its files remain."""
+    """One start of a training, as far as its files still exist."""
 
     number: int
     run_id: str | None
@@ -117,7 +117,7 @@ _NEVER = 1 << 63
 
 
 class _Files:
-    """What the files of one attempt say together."""
+    """The combined facts in the files of one attempt."""
 
     def __init__(self) -> None:
         self.steps: set[int] = set()

@@ -1,4 +1,4 @@
-"""Damaged values that were left out: counted with the damaged files of their run."""
+"""Damaged values that were left out, counted with the damaged files of their run."""
 
 from __future__ import annotations
 

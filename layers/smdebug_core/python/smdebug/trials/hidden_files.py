@@ -1,4 +1,4 @@
-"""Files of earlier attempts that the newest attempt of a training hides, and may yet write again."""
+"""Files of earlier attempts that the newest attempt of a training hides, and may still overwrite."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from smdebug.trials.worker_steps import Workers
 
 
 class HiddenFiles:
-    """The steps of each worker whose file is hidden, and which of these files are worth another look.
-
-    A worker writes its steps in order. So of the files that it may yet replace, the first one is looked at,
-    and once those that it has passed by. An attempt that saves other steps than the one before passes by the
-    first one later; until then a look `everywhere` finds what it has replaced.
+    """The steps of each worker whose file is hidden, and which of these files to check again. A worker writes
+    its steps in order. So of the files that it may still replace, the first one is checked, and once those
+    that it has passed. An attempt that saves other steps than the previous one passes the first one later;
+    until then a check `everywhere` finds what it has replaced.
     """
 
     def __init__(self) -> None:
         self._steps: dict[str, list[int]] = {}
         self._last: dict[str, int] = {}  # the last step of each worker in the newest attempt
-        self._left: set[tuple[int, str]] = set()  # passed by, and looked at
+        self._left: set[tuple[int, str]] = set()  # passed, and checked
 
     def __bool__(self) -> bool:
         return any(self._steps.values())
@@ -49,7 +48,7 @@ class HiddenFiles:
                 del steps[place]
 
     def worth_a_look(self, num_workers: int, *, everywhere: bool = False) -> list[tuple[int, str]]:
-        """Return step and worker of files that the newest attempt, of so many workers, may have replaced."""
+        """Return step and worker of files that the newest attempt, of that many workers, may have replaced."""
         found: list[tuple[int, str]] = []
         for worker, steps in self._steps.items():
             passed = bisect_right(steps, self._last.get(worker, -1))
@@ -63,6 +62,6 @@ class HiddenFiles:
 
 
 def _has_left(worker: str, num_workers: int) -> bool:
-    """Return whether a training of so many workers has none of that name: it was one of more before."""
+    """Return whether a training of that many workers has none of that name, as an earlier attempt had more."""
     rank = worker.removeprefix("worker_")
     return rank != worker and rank.isdecimal() and int(rank) >= num_workers

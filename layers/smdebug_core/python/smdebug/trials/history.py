@@ -1,7 +1,7 @@
 """The steps before a step, for a view of a run as of that step, which reads them backwards.
 
-The application has such a history over its step index. Here is one that is passed as plain data, and one
-that continues it with another; `ListedHistory` lists.
+The application has such a history over its step index. This module has one that is passed as plain data, and
+one that continues it with another; `ListedHistory` lists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNREAD = ""
 class StepSummary(NamedTuple):
     """One complete (or settled) step as the step index knows it.
 
-    `layout` is the digest of what the step holds, from `AsOfTrial.move_to`. A step whose index files were not
+    `layout` is the digest of the step's content, from `AsOfTrial.move_to`. A step whose index files were not
     read has none, and its mode is not known either.
     """
 
@@ -40,7 +40,7 @@ class StepSummary(NamedTuple):
 
 
 class History(Protocol):
-    """The earlier steps of a run. Every question is cheap for the step index.
+    """The earlier steps of a run. Every query is cheap for the step index.
 
     A step whose mode is unknown is returned for every mode; the caller has to read it.
     """
@@ -55,7 +55,7 @@ class History(Protocol):
         """Return the earliest step, of one mode or all; None without one, or if finding it takes long."""
 
     def layouts(self) -> Mapping[str, Layout]:
-        """Return what steps hold, by digest."""
+        """Return the content of steps, by digest."""
 
 
 class MemoryHistory:

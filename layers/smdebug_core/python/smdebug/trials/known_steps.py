@@ -1,7 +1,5 @@
-"""What trials and tensors ask of a run, wherever the answers come from.
-
-`RunIndex` and `ListedRun` answer from the index files that a listing finds; `LazyIndex` and `HistoricRun`
-answer from a history, for a view of the run as of one step.
+"""What trials and tensors need from a run, whatever its source. `RunIndex` and `ListedRun` use the index
+files that a listing finds; `LazyIndex` and `HistoricRun` use a history, for a view of the run as of one step.
 """
 
 from __future__ import annotations
@@ -126,4 +124,4 @@ class RunSource(Protocol):
         """Return the state of a step that is counted within its mode."""
 
     def await_event_file(self, written: WorkerStep, file: str, name: str) -> None:
-        """Return once the event file exists; `TensorUnavailableForStep` if it is not to be expected."""
+        """Return once the event file exists; `TensorUnavailableForStep` if it will not appear."""

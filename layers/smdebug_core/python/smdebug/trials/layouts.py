@@ -1,4 +1,4 @@
-"""What the steps of a run hold, by digest."""
+"""The content of the steps of a run, by digest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class KnownLayout:
 
 
 class Layouts:
-    """What steps hold, by digest: from the registry of the step index, and from index files read here.
+    """The content of steps, by digest: from the registry of the step index, and from index files read here.
 
     `fetch` returns the registry.
     """

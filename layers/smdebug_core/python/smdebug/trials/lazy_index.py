@@ -1,8 +1,8 @@
-"""The steps of a run up to one of them, looked up when they are asked for.
+"""The steps of a run up to one of them, looked up when they are needed.
 
 A history knows which steps exist, the registry of layouts what a step holds, and its index files where its
-values are; they are read on demand. So a question about a step costs the same however long the run. Only
-questions about all steps cost time for all of them.
+values are; they are read on demand. So a query about a step costs the same however long the run is. Only
+queries about all steps take time for all of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LazyIndex:
             self.layouts.may_have_grown()
 
     def forget(self) -> None:
-        """Forget what the history answered."""
+        """Forget the results of the history."""
         with self._lock:
             self._history.forget()
             self.layouts.may_have_grown()

@@ -1,4 +1,4 @@
-"""A history that lists the index folders, for views that may not ask the step index."""
+"""A history that lists the index folders, for views that may not query the step index."""
 
 from __future__ import annotations
 

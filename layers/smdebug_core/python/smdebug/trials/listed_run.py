@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 GLOBAL = ModeKeys.GLOBAL
 _IDLE = 4
-"""After how many refreshes without news to look for another attempt, and again after twice as many."""
+"""After how many refreshes without new files to check for another attempt, and again after twice as many."""
 _REPLICA_STEPS_LATE = 24
-"""How many steps of the chief digests of other workers may come behind, and are still found."""
+"""By how many of the chief's steps the digests of other workers may be late and still be found."""
 
 
 class ListedRun:
@@ -81,7 +81,7 @@ class ListedRun:
 
     @property
     def index(self) -> RunIndex:
-        """What is shown: the steps that were read, without those that a later attempt hides."""
+        """The shown steps: those that were read, without those that a later attempt hides."""
         return self._shown.index
 
     @property
@@ -96,13 +96,13 @@ class ListedRun:
         return self._shown.attempts(self._newest, ended=ended).all()
 
     def _select(self) -> None:
-        """Show the attempt that was asked for, if one was."""
+        """Show the requested attempt, if one was requested."""
         if self._attempt is None:
             return
         was_followed = self._shown.show_only(self._attempt, self._newest, self._path)
         self._show_anew()
         if was_followed:
-            self._finish()  # nothing more can come of it
+            self._finish()  # it can get no more steps
 
     @property
     def _newest(self) -> AttemptId:
@@ -155,7 +155,7 @@ class ListedRun:
             self._look_everywhere()
 
     def _look_everywhere(self) -> None:
-        """Look for another attempt, and at all files that the newest one may have replaced."""
+        """Check for another attempt, and all files that the newest one may have replaced."""
         if self._was_started_again():
             self._read_again()
         elif self._shown.hidden:

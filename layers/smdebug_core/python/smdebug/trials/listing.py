@@ -1,7 +1,6 @@
-"""News of a run by listing its index folder: what is new is asked for, and nothing else.
-
-Keys sort by step, then worker, so "new" is whatever sorts behind the last settled step. Other sources of
-the same knowledge (a table of arrivals, say) hand the same `Arrival`s to the same `RunIndex`.
+"""The new files of a run, by listing its index folder: only new files are read. Keys sort by step, then
+worker, so "new" is whatever sorts after the last settled step. Other sources of the same facts (a table of
+arrivals, say) pass the same `Arrival`s to the same `RunIndex`.
 """
 
 from __future__ import annotations
@@ -40,16 +39,15 @@ class IndexListing:
     def news(
         self, after: str | None, already_read: Container[str] = (), most: int | None = None
     ) -> Iterator[Arrival | Damaged]:
-        """What the index files say that sort behind `after` and were not read before, in their order.
-
-        With `most` it is about the first so many of them.
+        """Return the content of the index files that sort after `after` and were not read before, in order.
+        With `most`, only about the first `most` of them.
         """
         keys = (key for key in self._keys(after) if key not in already_read)
         for some in self._batches(keys, most):
             yield from filter(None, self._read_all(some))
 
     def read(self, keys: Sequence[str]) -> Iterator[Arrival]:
-        """What these index files say now; those that are damaged or gone are left out."""
+        """Return the present content of these index files, without damaged and missing ones."""
         return (item for item in self._read_all(keys) if isinstance(item, Arrival))
 
     def _batches(self, keys: Iterator[str], most: int | None) -> Iterator[list[str]]:
@@ -101,5 +99,5 @@ class IndexListing:
 
 
 def _beginning_of(step: int) -> str:
-    """What the index keys of `step` begin with: it sorts before them and after all earlier ones."""
+    """Return the beginning of the index keys of `step`, which sorts before them and after all earlier ones."""
     return f"{index_folder(step)}{step:012}"

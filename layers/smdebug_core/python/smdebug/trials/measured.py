@@ -1,4 +1,4 @@
-"""Reductions of a tensor that was measured and not saved: what its row of statistics says of them."""
+"""Reductions of a tensor that was measured and not saved, from its row of statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from smdebug.numbers.rows import SAMPLE_SIZE
 
 
 def reduction_of(row: Mapping[str, float], name: str, *, abs: bool = False) -> float | None:
-    """Return the reduction of all values, or with `abs` of their magnitudes; None if the row does not say.
+    """Return the reduction of all values, or with `abs` of their magnitudes; None if the row does not have
+    it.
 
     With values that are not finite it is NaN, since the row describes the finite ones.
     """

@@ -1,7 +1,7 @@
-"""Statistics, samples, digests, facts and series of a run, as its rules and readers ask for them.
+"""Statistics, samples, digests, facts and series of a run, for its rules and readers.
 
-They are ordinary tensors of the run (`files.observations` says which), and are read like any others: a
-matrix at once, and of a step no more than what is asked for.
+They are ordinary tensors of the run (`files.observations` says which), and are read like any others: a matrix
+at once, and only the requested parts of a step.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GLOBAL = ModeKeys.GLOBAL
 
 
 class Readable(Protocol):
-    """What is asked of a trial."""
+    """What reading observations needs from a trial."""
 
     @property
     def path(self) -> str: ...
@@ -320,7 +320,7 @@ class Observations:
         self._steps.limit(budget)
 
     def damage_at(self, step: int) -> Mapping[str, str]:
-        """Why parts of the global step that was asked for last could not be read, by their names."""
+        """Why parts of the global step that was requested last could not be read, by their names."""
         return self._steps.damage_at(step)
 
     def note_damage(self, error: DamagedFile | ObjectMissing) -> None:
@@ -328,7 +328,7 @@ class Observations:
         note_damage(self._trial, error)
 
     def derived_from(self, layout: Layout) -> dict[str, Any]:
-        """A place for what rules derive from a layout, kept until another one is asked for."""
+        """A cache for what rules derive from a layout, kept until another layout is used."""
         if self._derived is None or self._derived[0] is not layout:
             self._derived = (layout, {})
         return self._derived[1]

@@ -1,4 +1,4 @@
-"""What trials offer of a run's observations. Most readers ask for none, so nothing is imported before."""
+"""What trials offer of a run's observations. Most readers need none, so nothing is imported until then."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _ABSENT = (TensorUnavailable, TensorUnavailableForStep, StepUnavailable, Invalid
 _BROKEN = (DamagedFile, ObjectMissing)
 _NO_ROWS: NDArray[np.float64] = np.empty((0, len(SERIES_COLUMNS)))
 KEPT_BYTES = 64 << 20
-"""How much of the last steps is kept for the next rule that asks."""
+"""How many bytes of the last steps are kept for the next rule."""
 _LEAST_KEPT = 4
 
 
@@ -190,7 +190,7 @@ class ObservedStep:
 
 
 class ObservedSteps:
-    """The steps that were asked for last, so that all rules of a step share what was read of it."""
+    """The steps that were requested last, so that all rules of a step share what was read of it."""
 
     def __init__(self, observations: Source, trial: Any):
         self._observations = observations

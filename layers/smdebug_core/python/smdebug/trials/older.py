@@ -1,4 +1,4 @@
-"""Containers that the old library's tensors were made of, for code that builds them itself."""
+"""Containers of the old library's tensors, for code that builds them itself."""
 
 from __future__ import annotations
 

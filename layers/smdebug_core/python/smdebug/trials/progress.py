@@ -27,7 +27,7 @@ class StepState(Enum):
 
 @dataclass(frozen=True)
 class RunProgress:
-    """What the index files of one run say about its steps so far.
+    """What is known of a run's steps from its index files so far.
 
     `workers_by_step` may be a live mapping that its owner adds to, if the owner passes every step that
     changed to `with_news`. The cost is then that of the news, however long the run.

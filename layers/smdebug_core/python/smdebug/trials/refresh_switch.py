@@ -43,7 +43,10 @@ class RefreshSwitch:
 
 
 class _Override:
-    """The value inside one block. A class of its own, because every rule enters two such blocks a step."""
+    """The value inside one block.
+
+    A class, not a generator, because every rule enters two such blocks a step.
+    """
 
     __slots__ = ("_switch", "value")
 

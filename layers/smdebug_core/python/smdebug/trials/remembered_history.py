@@ -1,4 +1,4 @@
-"""A history whose results are remembered, so that walking back again asks nothing."""
+"""A history whose results are remembered, so that walking back again needs no queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smdebug.trials.history import History, StepSummary, is_of
 class RememberedHistory:
     """A history whose results are remembered, with added steps that it does not have yet.
 
-    The order of steps is kept as a chain. So walking back a second time asks nothing, and a walk that
+    The order of steps is kept as a chain. So walking back a second time needs no queries, and a walk that
     continues an earlier one continues its page. Threads may share it.
     """
 

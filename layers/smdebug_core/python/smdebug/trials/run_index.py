@@ -1,4 +1,4 @@
-"""Everything the index files of a run have said so far, for trials that list them."""
+"""The content of all index files of a run so far, for trials that list them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What trials and tensors offer to notebooks. The pages are made by `smdebug.notebook`, which reads trials;
-it is looked up by name, so that a reader of tensors loads nothing of it."""
+"""What trials and tensors offer to notebooks.
+
+`smdebug.notebook`, which reads trials, makes the pages; it is imported by name, so that a reader of tensors
+does not load it.
+"""
 
 from __future__ import annotations
 

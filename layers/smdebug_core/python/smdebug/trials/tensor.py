@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class TensorHome(Protocol):
-    """What a tensor needs of its trial."""
+    """What a tensor needs from its trial."""
 
     name: str
     storage: Storage
@@ -195,7 +195,7 @@ class Tensor(ShownTensor):
     ) -> Array:
         """Return at most 128 values of the tensor at a step, in their order, as float32.
 
-        They lie all over the tensor. They are read from its value, or else from what was measured of it.
+        They come from all parts of the tensor, and are read from its value, or else from its saved sample.
         """
         from smdebug.numbers.rows import SAMPLE_SIZE, sample_of
 

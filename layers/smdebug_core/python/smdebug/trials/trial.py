@@ -421,7 +421,7 @@ class Trial(Observed, ShownRun):
         with self._refreshing:
             self._run.refresh()
 
-    # What tensors and tools ask
+    # Used by tensors and tools
 
     def state_of(self, step: int, mode: ModeKeys) -> StepState:
         """Return `has_passed_step` from what is known now."""

@@ -23,7 +23,7 @@ def create_trial(
     out_dir: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Trial:
-    """Open the run at `path`, a local folder or `s3://bucket/prefix`; `out_dir` is another word for it.
+    """Open the run at `path`, a local folder or `s3://bucket/prefix`; `out_dir` is another name for it.
 
     `name` is the last part of the path if it is not given. `range_steps=(first, end)` restricts the trial to
     some global steps. A run that has not begun is waited for, `wait_seconds` at most
@@ -50,7 +50,7 @@ def create_trial(
 
 
 def _tidy(path: str) -> str:
-    """The path without blanks around it, or slashes behind it."""
+    """Return the path without surrounding blanks and trailing slashes."""
     path = path.strip()
     return path.rstrip("/") or path[:1]
 

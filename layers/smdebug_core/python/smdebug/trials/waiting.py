@@ -31,7 +31,7 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
     def pauses(self) -> Iterator[None]:
-        """Sleep before each item, longer each time: what is waited for may take a moment or an hour."""
+        """Sleep before each item, longer each time: the wait may take a moment or an hour."""
         pause = _FIRST_PAUSE
         while True:
             self.sleep(pause)

@@ -168,7 +168,7 @@ class Sharing:
         )
 
     def share(self, value: T) -> T:
-        """Return an equal value, the one passed before if there is one."""
+        """Return an equal value that was passed before, if there is one."""
         return self._shared.setdefault(value, value)  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""Access to the server: only for pages that it served itself, opened with the token in its address.
+"""Access to the server: only for pages that it served itself, opened with the token in the address.
 
 - The `Host` header must be one of the names of this server, so that a foreign name that is made to point
   here (DNS rebinding) gets nothing.

@@ -263,7 +263,7 @@ class Board:
         return 0.0 if more else every
 
     def _has_news(self, row: Row, reader: RunReader) -> bool:
-        """Look into the table; return whether the run's files are worth a look, too."""
+        """Read the table; return whether to read the run's files, too."""
         assert self.deployed is not None
         try:
             is_news = self.deployed.look(row.path)

@@ -1,4 +1,4 @@
-"""Which run's verdict is worked out next in the background, and what became of it."""
+"""Which run's verdict is worked out next in the background, and with what result."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from smdebug.ui.glance import Glance
 AGAIN = 30.0
 """Seconds until a run that grows is checked again."""
 MOST_FAILURES = 3
-"""After so many runs in a row that could not be checked, no more are tried."""
+"""After this many runs in a row that could not be checked, no more are tried."""
 
 
 class Checks:
-    """The state of the background's work. It decides; a thread of the server does the work."""
+    """The state of the background work. This class decides; a thread of the server does the work."""
 
     def __init__(self) -> None:
         self.is_on = False

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 MOST_TENSORS = 20_000
-"""Up to so many tensors of a kind, each has a row."""
+"""Up to this many tensors of a kind, each has a row."""
 MOST_ROWS = 4_000
 _PARTS = re.compile(r"[./]")
 

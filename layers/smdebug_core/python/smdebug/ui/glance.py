@@ -55,7 +55,7 @@ class Glance:
     issues: int | None = None
     """How many problems the rules have detected; None if they have not been evaluated."""
     issue: str = ""
-    """The first problem in a line."""
+    """The first problem in one line."""
     since: int | None = None
     checked: int = 0
     """How many saved steps the rules have evaluated."""

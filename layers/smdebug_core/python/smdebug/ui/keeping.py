@@ -25,7 +25,7 @@ def mark_of(path: str) -> str:
 
 
 def keep(cache: Cache, path: str, reader: RunReader) -> None:
-    """Put into the cache what was read of a run."""
+    """Store what was read of a run in the cache."""
     if not cache.is_on or reader.nbytes > cache.longest:
         return
     mark = mark_of(path)

@@ -1,4 +1,4 @@
-"""Finding the runs below a local folder with one look into each folder."""
+"""Find the runs below a local folder, reading each folder once."""
 
 # Joining text is faster than making a `Path` of each folder.
 # ruff: noqa: PTH118

@@ -1,8 +1,8 @@
 """The statistics of every tensor of one kind over the steps of a run, in bounded memory.
 
 Each column is a stretch of saved steps with the smallest and the largest of every statistic. As long as
-there is room, a stretch is one step. When the room is used up, neighbouring stretches are joined, so a
-value that stands out at a single step keeps standing out.
+there is room, a stretch is one step. When the room is used up, neighbouring stretches are joined, so a value
+that stands out at a single step remains visible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The places that were named: each is listed when it is due, and says why it cannot be."""
+"""The given places: each is listed when it is due, or reports why it cannot be."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class _Level:
         return self.low.nbytes + self.high.nbytes + self.odd.nbytes
 
     def put(self, at: int, low: Floats, high: Floats, odd: Integers) -> None:
-        """Replace the cells from `at` on by those of the level below."""
+        """Replace the cells from `at` on, computed from the level below."""
         edges = np.arange(0, len(low), FACTOR)
         end = at + len(edges)
         if end > len(self.low):

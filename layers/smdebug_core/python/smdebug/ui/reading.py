@@ -54,7 +54,7 @@ class RunReader:
         self.steps: list[int] = []
         self.has_ended = False
         self.notes: dict[str, str] = {}
-        """What else a reader of the page must know, by its subject."""
+        """Further notes for the reader of the page, by subject."""
         self.following: Following | None = None
         self._verdict_holds = True
         """Whether the run's rules are those of the verdict that was kept."""
@@ -167,7 +167,7 @@ class RunReader:
         return [escaped(name) for name in self.trial.workers()]
 
     def note(self, subject: str, text: str) -> None:
-        """Show a sentence on the page of the run; "" takes back the one about that subject."""
+        """Show a sentence on the page of the run; "" removes the one about that subject."""
         text = escaped(" ".join(text.split()))
         with self.lock:
             if self.notes.get(subject, "") == text:
@@ -236,7 +236,7 @@ class RunReader:
         self.version += 1
 
     def _forget(self) -> None:
-        """Begin anew: another run, or another attempt, has taken the place of what was read."""
+        """Begin again: another run, or another attempt, has replaced what was read."""
         self.kept = None
         self.charts = Charts()
         self.steps, self._read_through, self.has_ended = [], -1, False
@@ -314,7 +314,7 @@ class RunReader:
             self.version += 1
 
     def _check_what_was_read(self) -> None:
-        """Have the rules catch up with the charts."""
+        """Let the rules catch up with the charts."""
         following = self.following
         while following is not None and self.steps_checked < self.steps_read:
             most = min(_STEPS_AT_A_TIME, self.steps_read - self.steps_checked)
