@@ -5,8 +5,8 @@
      "shape_payload": [{"tensorname": "loss", "originalname": "loss", "shape": []}]}
 
 Ours add `crc32c`, `dtype` and `shape` to a tensor's entry and further keys to `meta`, the last of them a
-checksum of the file (`files.file_checksum`); readers ignore keys they do not know. A file is
-checked here, once, so that no reader has to check again whether an offset is a number or a path leaves the run.
+checksum of the file (`files.file_checksum`); readers ignore keys they do not know. A file is checked
+here, once, so that no reader has to check again whether an offset is a number or a path leaves the run.
 
 Where JSON gives a key twice, the last one counts. Where two entries name the same tensor, both are kept
 in order, and a lookup of a name takes the last.

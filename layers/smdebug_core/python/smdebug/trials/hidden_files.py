@@ -48,7 +48,7 @@ class HiddenFiles:
                 del steps[place]
 
     def worth_a_look(self, num_workers: int, *, everywhere: bool = False) -> list[tuple[int, str]]:
-        """Return step and worker of files that the newest attempt, of that many workers, may have replaced."""
+        """Return step and worker of files that the newest attempt, of `num_workers`, may have replaced."""
         found: list[tuple[int, str]] = []
         for worker, steps in self._steps.items():
             passed = bisect_right(steps, self._last.get(worker, -1))
@@ -62,6 +62,6 @@ class HiddenFiles:
 
 
 def _has_left(worker: str, num_workers: int) -> bool:
-    """Return whether a training of that many workers has none of that name, as an earlier attempt had more."""
+    """Return whether a training of `num_workers` has no such worker, as an earlier attempt had more."""
     rank = worker.removeprefix("worker_")
     return rank != worker and rank.isdecimal() and int(rank) >= num_workers

@@ -99,5 +99,5 @@ class IndexListing:
 
 
 def _beginning_of(step: int) -> str:
-    """Return the beginning of the index keys of `step`, which sorts before them and after all earlier ones."""
+    """Return the beginning of the index keys of `step`, which sorts before them and after earlier ones."""
     return f"{index_folder(step)}{step:012}"
