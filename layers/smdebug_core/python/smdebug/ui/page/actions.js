@@ -25,7 +25,7 @@ export function stop(run, name) {
   const content = h("div", {}, h("p", { text: `Request the training ${name} to stop? It stops at its next saved step.` }), field("Reason", reason));
   dialog("Stop the training", content, [["Stop the training", async () => {
     await post(`run/${run}/stop`, { reason: reason.value });
-    dialog("Stop requested", h("p", { text: "The training stops at its next saved step; until then it goes on." }));
+    dialog("Stop requested", h("p", { text: "The training stops at its next saved step, and continues until then." }));
   }, "danger"]]);
 }
 

@@ -46,7 +46,7 @@ function connected(yes, message) {
   status.classList.toggle("is-live", yes);
   document.documentElement.dataset.connected = yes ? "yes" : "no";
   if (message) report(new Error(message));
-  else if (!yes) report(new Error("The connection to smdebug ui is lost. What is shown may be old; it is tried again every 2 seconds."));
+  else if (!yes) report(new Error("The connection to smdebug ui is lost. The page may be out of date. It tries to reconnect every 2 seconds."));
   else report(null);
 }
 

@@ -343,7 +343,7 @@ export class SeriesChart {
   }
 }
 
-// A short piece of a run's curve, which tells the runs of a comparison apart.
+// A short piece of a run's curve, which distinguishes the runs of a comparison.
 export function swatch(place) {
   const canvas = h("canvas", { class: "swatch", "aria-hidden": "true" });
   const context = sized(canvas, 18, 8);

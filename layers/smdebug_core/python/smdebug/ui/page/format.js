@@ -61,13 +61,13 @@ const TITLES = {
   "system/machine_memory_percent": "Memory of the machine, %",
 };
 
-// A series as people call it: `system/step_seconds` is "Seconds per step".
+// The name of a series in words: `system/step_seconds` is "Seconds per step".
 export function titleOf(name) {
   if (TITLES[name]) return TITLES[name];
   const rate = /^learning_rate\/(\d+)\/(\d+)$/.exec(name);
   if (rate) return `Learning rate${rate[1] === "0" ? "" : `, optimizer ${rate[1]}`}${rate[1] === "0" && rate[2] === "0" ? "" : `, group ${rate[2]}`}`;
   const gpu = /^system\/gpu(\d+)_(.+)$/.exec(name);
-  if (gpu) return `GPU ${gpu[1]}: ${{ utilisation_percent: "utilisation, %", memory_bytes: "memory used", memory_total_bytes: "memory in all" }[gpu[2]] || gpu[2].replaceAll("_", " ")}`;
+  if (gpu) return `GPU ${gpu[1]}: ${{ utilisation_percent: "utilisation, %", memory_bytes: "memory used", memory_total_bytes: "total memory" }[gpu[2]] || gpu[2].replaceAll("_", " ")}`;
   const words = name.replace(/^system\//, "").replace(/_(bytes|percent|seconds)$/, "").replaceAll("_", " ");
   return name.startsWith("system/") ? words.charAt(0).toUpperCase() + words.slice(1) : name;
 }
@@ -77,7 +77,7 @@ const STATISTICS = {
   mean: "mean", mean_abs: "mean magnitude", rms: "root mean square", std: "standard deviation", p50: "median",
 };
 
-// A statistic of a tensor as people call it: `p05` is "5 % quantile".
+// The name of a statistic in words: `p05` is "5 % quantile".
 export function statisticName(name) {
   const share = /^p(\d\d)$/.exec(name);
   return STATISTICS[name] || (share ? `${Number(share[1])} % quantile` : name);

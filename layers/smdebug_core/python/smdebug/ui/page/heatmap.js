@@ -144,7 +144,7 @@ export class HeatMap {
       if (at % every === 0 && value > 0 && value < Infinity) sizes.push(value);
     }
     sizes.sort((a, b) => a - b);
-    // The colours end where the values that stand out are: the largest, or of the smallest values the smallest.
+    // The colours end at the outstanding values: the largest, or of the smallest values the smallest.
     const at_share = (share) => (sizes.length ? Math.log10(sizes[Math.floor((sizes.length - 1) * share)]) : -1);
     let [bottom, top] = [at_share(0.02), at_share(0.98)];
     for (const value of values) {

@@ -119,7 +119,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
     replace(diagnosis, ...run.issues.map((issue, place) => issueCard(issue, place, onset)),
       fine ? h("article", { class: "card fine" }, h("h3", { class: "good", text: `${plural(passed.length, "rule")} passed${so_far}` })) : null,
       unchecked ? h("article", { class: "card" }, h("h3", { class: "quiet", text: "No rule could check this run so far" }),
-        h("div", { class: "quiet", text: "The run does not hold what the rules check. “Rules …” lists all rules and adds others to the run." })) : null,
+        h("div", { class: "quiet", text: "The run lacks the data that the rules check. “Rules …” lists all rules and adds others to the run." })) : null,
       !fine && !unchecked && !run.issues.length && !failed.length ? h("p", { class: "quiet", text: run.steps ? "The rules have not checked a step yet." : "Waiting for the first step." }) : null,
       ...failed.map((rule) => h("article", { class: "card issue" }, h("h3", { class: "warn", text: `${rule.name} failed` }), h("div", { text: rule.sentence }))));
     const open = checked.querySelector("details")?.open;
@@ -131,7 +131,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
     time.onsets = run.issues.map((issue) => ({ step: issue.since, text: issue.headline }));
   }
 
-  // What the table of a deployed debugger has: how far its rules are, and what they say.
+  // The table of a deployed debugger: how far its rules are, and their results.
   function drawDeployed() {
     const table = run.deployed;
     if (!table) return;
@@ -278,7 +278,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   return {
     refresh: oneAtATime(refresh, {
       isClosed: () => closed,
-      // While a long run is read, most of the time belongs to the reading, also on a slow machine.
+      // While a long run is read, most of the time is left for reading, also on a slow machine.
       pauseAfter: (duration) => (run && run.steps_read < run.steps ? Math.min(5000, Math.max(600, 4 * duration)) : 0),
     }),
     key(key) {

@@ -184,7 +184,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     return h("div", { class: "card nothing" },
       h("h2", { text: "No runs so far" }),
       h("p", { text: places.length ? `There is no run in ${places.join(", ")}. A run appears here by itself once a training saves its first step.` : "A run appears here by itself once a training saves its first step." }),
-      h("p", { text: "Watch a training without a change of its script, or with one line in it:" }),
+      h("p", { text: "Watch a training without changing its script, or with one line in it:" }),
       h("pre", { text: 'smdebug run train.py\n\nimport smdebug\nsmdebug.start("runs/a")' }),
       h("p", { class: "quiet", text: "If the runs are in another folder or a bucket, name it: smdebug ui PATH or smdebug ui s3://bucket/prefix." }));
   }
@@ -231,7 +231,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
 
   function verdict(run) {
     if (run.issues) return h("span", { class: "bad", text: `✗ ${run.issue}` });
-    if (run.issues === 0 && run.passed === 0) return h("span", { class: "quiet", title: "No rule found in this run what it checks", text: "no rule could check it" });
+    if (run.issues === 0 && run.passed === 0) return h("span", { class: "quiet", title: "The run lacks the data that the rules check", text: "no rule could check it" });
     if (run.issues === 0) return h("span", { class: "good", text: run.check === "checking" ? `✓ no problem in ${plural(run.checked, "step")}, checking …` : "✓ no problem detected" });
     if (run.state === "unknown") return h("span", { class: "quiet", text: "being read …" });
     const words = { checking: "checking …", waiting: run.steps ? "waiting to be checked" : "", off: "open to check", done: "not checked" };
@@ -264,7 +264,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
   let tagSelect = { value: "" };
   let known = "";
 
-  // Choices of parameters and tags: those that tell the runs apart come first.
+  // Choices of parameters and tags: those that distinguish the runs come first.
   function describeParameters() {
     const values = new Map();
     for (const run of runs) {
