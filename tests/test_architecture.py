@@ -1,4 +1,4 @@
-"""Which way the arrows point: ARCHITECTURE.md draws them, this holds the code to the drawing."""
+"""The dependencies that ARCHITECTURE.md draws, checked in the code."""
 
 import ast
 import re
@@ -104,7 +104,7 @@ def modules(folder: Path) -> list[Path]:
 
 @cache
 def imports_of(path: Path, at_run_time: bool = True) -> tuple[str, ...]:
-    """Every module that the file names in an import, wherever in the file it does."""
+    """Every module that the file imports, anywhere in the file."""
     found: list[str] = []
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
@@ -331,7 +331,7 @@ def knows_aws(path: Path) -> bool:
 
 
 def test_functions_make_their_clients_when_they_need_them():
-    """Importing a handler touches nothing: boto3 is imported inside of functions alone."""
+    """Importing a handler touches nothing: boto3 is imported only inside functions."""
     wrong = [
         path.relative_to(ROOT)
         for path in of_the_application(FUNCTIONS)

@@ -1,4 +1,4 @@
-"""What keeps the rooms habitable: sizes, circles and names, held for every Python file of the repository."""
+"""Limits of sizes, import circles and names, for every Python file of the repository."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The command line as its user meets it, and runs for it to look at."""
+"""The command line as a user sees it, and runs for it to read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS
 
 
 class Answer(NamedTuple):
-    """How a command ended, and what it output."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -53,7 +53,7 @@ def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def failing_run(place: Any = None, *, steps: int = 10, workers: int = 1) -> MadeRun:
-    """A run whose gradients vanish from step 40 on, and whose loss stays."""
+    """A run whose gradients vanish from step 40 on, and whose loss stays constant."""
     run = MadeRun(place, workers=workers)
     for step in range(0, 10 * steps, 10):
         for rank in range(workers):

@@ -1,4 +1,4 @@
-"""Every command that reads a run, on damaged runs: damage is named and left out, and the rest goes on."""
+"""Every command that reads a run, on damaged runs: damage is named and left out, and the rest is read."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_report_refuses_a_missing_other_run_before_rules_are_evaluated(
 
 @pytest.fixture
 def mere_owner():
-    """Root writes everywhere, and reads everything; without these rights it is one user among others."""
+    """Drop root's right to read and write everything, so that the process is an ordinary user."""
     if os.geteuid() != 0:
         return lambda *words: words
     drop = shutil.which("setpriv")

@@ -1,4 +1,4 @@
-"""Tables keep within the terminal, and are whole everywhere else."""
+"""Tables fit into the terminal, and are complete everywhere else."""
 
 from __future__ import annotations
 

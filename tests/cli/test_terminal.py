@@ -26,7 +26,7 @@ def test_a_terminal_that_knows_no_unicode_gets_none(failing):
 
 
 def test_a_terminal_that_knows_some_letters_gets_those_and_json_stays_json(tmp_path):
-    """Click takes a terminal of ASCII for one of UTF-8; one of Latin-1 it takes at its word."""
+    """Click treats an ASCII terminal as UTF-8, but respects Latin-1."""
     saved = [f"名_loss_{at}" for at in range(50)]
     place = str(tmp_path / "run")
     with smdebug.Hook(place, include_collections=["losses"]) as hook, hook.step():

@@ -39,7 +39,7 @@ def start(started, *words):
 
 
 def until(process, event):
-    """Read events up to the first of that kind; the test's time limit ends a wait in vain."""
+    """Read events up to the first of that kind; the test's time limit ends the wait if none comes."""
     for line in process.stdout:
         payload = json.loads(line)
         if payload["event"] == event:

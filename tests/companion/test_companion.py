@@ -63,7 +63,7 @@ def train(tmp_path) -> Iterator[Any]:
 
 @pytest.fixture
 def inbox() -> Iterator[Any]:
-    """A web service that keeps what it is sent."""
+    """A web service that stores what is sent to it."""
     received: list[dict[str, Any]] = []
 
     class Service(BaseHTTPRequestHandler):

@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
     @property
     def needs_a_run(self) -> bool:
-        """Whether the subject speaks of a saved run or of the objects around it."""
+        """Whether the subject uses a saved run or the objects around it."""
         return bool(_OBJECTS & set(re.findall(r"\w+", self.subject)))
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ def read_table() -> list[Row]:
 
 
 def check(row: Row, given: dict[str, Any]) -> None:
-    """Fail unless the library is as the row says."""
+    """Fail unless the library matches the row."""
     module = import_module(row.module)
     names = {**vars(exceptions), "ModeKeys": ModeKeys, "np": np, **vars(module), **given}
     for name in re.findall(r"\w+", row.subject):  # a package may import its names on first use

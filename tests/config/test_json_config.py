@@ -1,4 +1,4 @@
-"""A hook from JSON."""
+"""Hooks from JSON."""
 
 import json
 
@@ -15,7 +15,7 @@ from smdebug.mode_keys import ModeKeys
 
 
 class RecordedHook:
-    """Something with a hook's constructor, which shows what it was given."""
+    """An object with a hook's constructor, which shows its arguments."""
 
     def __init__(self, **arguments):
         self.arguments = arguments

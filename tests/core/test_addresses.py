@@ -1,4 +1,4 @@
-"""Code and tests written against the old library find every name where they left it."""
+"""Code and tests written against the old library find every name at its old address."""
 
 import importlib
 import subprocess

@@ -57,7 +57,7 @@ def run_page(page: Path, names: dict[str, Any]) -> None:
 
 
 def compare(block: Block, what: str, printed: str, expected: str) -> None:
-    """Raise if the output differs; `...` in the page stands for any text."""
+    """Raise if the output differs; `...` in the page matches any text."""
     pattern = ".*".join(re.escape(part) for part in expected.replace("...\n", "...").split("..."))
     if not re.fullmatch(pattern, printed, re.DOTALL):
         lines = difflib.unified_diff(

@@ -1,4 +1,4 @@
-"""docs/verdicts.md shows the kept results, and the results are of the programs there are."""
+"""docs/verdicts.md shows the kept results, and the results belong to the existing programs."""
 
 from __future__ import annotations
 

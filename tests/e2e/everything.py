@@ -119,7 +119,7 @@ def killing(aws, function: str, call: str) -> Iterator[None]:
 
 @contextmanager
 def failing_for_good(aws, role: str, call: str, sender: str = "") -> Iterator[None]:
-    """Kill a function at that call until it is a dead letter, or `sender` has sent a reminder."""
+    """Kill a function at that call until its message is a dead letter, or `sender` has sent a reminder."""
     function = re.sub("([a-z])([A-Z])", r"\1_\2", role).lower()
     with killing(aws, function, call):
         yield
@@ -247,7 +247,7 @@ def wait_for_report(debugger, name: str) -> None:
 
 
 def a_finished_run_that_resumes_unnoticed(debugger) -> None:
-    """The sweeper alone sees it, before it moves the run to the past ones."""
+    """Only the sweeper notices it, before it moves the run to the past ones."""
     aws = debugger.aws
     debugger.attach("again", ["ExplodingTensor"])
     saver = Saver(debugger.storage("again")).begin()
@@ -306,8 +306,8 @@ def a_custom_rule_that_waits_alone(debugger) -> None:
 def a_claim_whose_next_step_waits(debugger) -> None:
     """The earlier reminder of the run is due, and not handled yet, when the claim is made.
 
-    Which reminder that is depends on how functions meet: if the built-in rules have left theirs after ingest,
-    it is as late as the one that the claim needs. Then the next lost step is tried.
+    Which reminder that is depends on the order of the functions: if the built-in rules have left theirs after
+    ingest, it is as late as the one that the claim needs. Then the next lost step is tried.
     """
     aws = debugger.aws
     debugger.attach("gap", [custom(debugger, "Counting", COUNTING)])

@@ -1,1 +1,1 @@
-"""The hook where everything goes wrong, at every call in turn."""
+"""The hook on a storage that fails, at every call in turn."""

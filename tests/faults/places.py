@@ -1,4 +1,4 @@
-"""Where a run is saved to, with trouble at chosen calls: of a folder on a disk, questions included."""
+"""The place of a run, with faults at chosen calls: of a folder on a disk, queries included."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LET_GO_AFTER = 30.0  # a test that hangs is a test that fails
 
 
 class Torn(Exception):
-    """Raised by a trouble: write half, fail, and leave the half where it is."""
+    """Raised by a fault: write half of the data, fail, and leave the half in place."""
 
 
 def fails(place: TroubledFolder) -> None:
@@ -46,7 +46,7 @@ def disappears_unnoticed(place: TroubledFolder) -> None:
 
 
 def dies(place: TroubledFolder) -> None:
-    """Whoever called ends: a thread, as `SystemExit` does not go further."""
+    """End the calling thread: `SystemExit` does not propagate beyond it."""
     raise SystemExit
 
 
@@ -61,7 +61,7 @@ def blocks(place: TroubledFolder) -> None:
 
 
 class TroubledFolder:
-    """A folder, and a trouble before the calls that `is_troubled` chooses by their number."""
+    """A folder, with a fault before the calls that `is_troubled` chooses by their number."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Several at once: a run that is read by many while it is written, and two hooks at one place."""
+"""Concurrency: a run that is read by many while it is written, and two hooks at one place."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def save(hook: smdebug.Hook, steps: range) -> None:
 
 
 def read_to_the_end(trial: Trial) -> int:
-    """Look until the run has ended: each step is there whole or not yet; how many there were."""
+    """Read until the run has ended: each step is complete or absent. Return the number of steps."""
     seen: list[int] = []
     while True:
         over = trial.loaded_all_steps
@@ -137,7 +137,7 @@ def test_the_second_of_two_hooks_of_a_process_is_warned_and_the_first_continues(
 
 
 class Bucket(MemoryStorage):
-    """A place without locks, that several machines reach."""
+    """A place without locks that several machines can reach."""
 
     concurrency = 4
 

@@ -1,4 +1,4 @@
-"""Whatever happens at whichever call: the training ends as it would have, and what is there is whole."""
+"""Whatever fails at whichever call, the training ends as it would have, and the files are complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def said() -> Iterator[list[logging.LogRecord]]:
-    """What the logger says."""
+    """The messages of the logger."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
@@ -51,7 +51,7 @@ def said() -> Iterator[list[logging.LogRecord]]:
 def train(
     hook: smdebug.Hook | None = None, saved: dict[int, dict[str, Any]] | None = None
 ) -> bytes:
-    """A small network with noise from numpy's global generator; the bits of all that it ends with."""
+    """Train a small network with noise from numpy's global generator; return the bits of its final state."""
     np.random.seed(7)
     weights = np.random.normal(size=(12, 3))
     inputs, target = np.random.normal(size=(30, 12)), np.random.normal(size=(30, 3))
@@ -80,7 +80,7 @@ def hook_at(place: TroubledFolder) -> smdebug.Hook:
 
 
 def in_time(job: Callable[[], Any]) -> Any:
-    """What the job returns; a failure, and not a test that hangs, if it does not end."""
+    """Return the job's result; fail, instead of hanging, if it does not end."""
     results: list[Any] = []
 
     def run() -> None:
@@ -103,7 +103,7 @@ ALONE = train(saved=SAVED)
 
 
 def what_is_there(place: TroubledFolder) -> dict[int, dict[str, Any]]:
-    """All values of all steps that a listing shows; an error if any of them cannot be read."""
+    """Return all values of all steps that a listing shows; raise if any of them cannot be read."""
     folder = FolderStorage(place.location)
     found = {}
     for key in folder.list("index/"):
@@ -135,7 +135,7 @@ def values_of(folder: FolderStorage, key: str, step: int) -> dict[str, Any]:
 
 
 def train_at(place: TroubledFolder, said: list[logging.LogRecord]) -> dict[int, dict[str, Any]]:
-    """Train, and hold it to what is promised; the steps that were saved."""
+    """Train, and check what is promised; return the steps that were saved."""
     said.clear()
     try:
         assert in_time(lambda: train(hook_at(place))) == ALONE
@@ -153,7 +153,7 @@ def train_at(place: TroubledFolder, said: list[logging.LogRecord]) -> dict[int, 
 
 @pytest.fixture
 def calls(tmp_path, said) -> list[str]:
-    """The calls of a training in which nothing goes wrong."""
+    """Return the calls of a training without faults."""
     place = TroubledFolder(tmp_path / "calm")
     assert train_at(place, said).keys() == SAVED.keys()
     assert not [record for record in said if record.levelno > logging.INFO]

@@ -1,4 +1,4 @@
-"""Files with arbitrary changes: read as what they then are, or refused with a typed error."""
+"""Files with arbitrary changes: read as they are now, or refused with a typed error."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_slow_and_fast_path_agree_on_a_large_record_without_checksum(step):
 
 
 def bits_around_the_content(record):
-    """All that stand before and behind the content, and some of it."""
+    """All bits before and after the content, and some of its own."""
     content = record.index(LARGE.tobytes()[4:])
     behind = content + LARGE.nbytes
     within = range(content, behind, LARGE.nbytes // 20)

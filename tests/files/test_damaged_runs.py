@@ -1,4 +1,4 @@
-"""The damaged files of the golden runs: each is refused, and its line in the README says why."""
+"""The damaged files of the golden runs: each is refused, and its line in the README gives the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checksum that index files and collections files carry of themselves."""
+"""The checksum of index files and collections files over their own content."""
 
 from __future__ import annotations
 

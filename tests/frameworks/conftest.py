@@ -1,4 +1,4 @@
-"""Tests of a framework run where it is installed; `make test-frameworks` says which did, and misses none.
+"""Tests of a framework run where it is installed; `make test-frameworks` reports which did, and skips none.
 
 `SMDEBUG_TESTED_FRAMEWORKS=torch,xgboost` names those that have to be there: the run fails if a test of one
 of them did not run.
@@ -35,7 +35,7 @@ _passed: Counter[str] = Counter()
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch):
-    """A hook that saved nothing fails its test at once, not after the half hour a real run is given."""
+    """Make the test of a hook that saved nothing fail at once, not after half an hour as a real trial does."""
     monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", "30")
 
 
@@ -71,7 +71,7 @@ def pytest_sessionfinish(session):
 
 
 def framework_of(path: Path) -> str | None:
-    """Whose test that is, by its folder."""
+    """Return the framework that a test belongs to, by its folder."""
     parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
     return parts[0] if parts and parts[0] in FRAMEWORKS else None
 

@@ -1,4 +1,4 @@
-"""Running training scripts that know nothing of this library, as a user does."""
+"""Run training scripts that do not use this library, as a user does."""
 
 from __future__ import annotations
 

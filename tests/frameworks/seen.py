@@ -1,6 +1,7 @@
 """What the default plan sees in each framework: `python -m tests.frameworks.seen` writes the table.
 
-Each framework trains something small that has all there is to see, and the table says what its run holds.
+Each framework trains something small that has every kind of tensor and fact, and the table lists the contents
+of its run.
 """
 
 from __future__ import annotations
@@ -229,7 +230,10 @@ def table(columns: dict[str, dict[str, str]]) -> str:
 
 
 def main() -> None:
-    """Write the table into the page. What is not installed keeps its column: MXNet has a venv of its own."""
+    """Write the table into the page.
+
+    A framework that is not installed keeps its column: MXNet has its own venv.
+    """
     columns = columns_of_the_page()
     for framework in FRAMEWORKS:
         if not is_installed(framework):

@@ -30,7 +30,7 @@ SHARED = [
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
-    """No hook is left from before, and the modules that need a framework are imported anew."""
+    """Remove hooks of earlier tests, and import the modules that need a framework again."""
     monkeypatch.setattr(singleton, "_hook", None)
     for package in dict.fromkeys(package for package, _, _ in HOOKS):
         for name in ("hook", "keras", "session", "base_hook", "callback"):

@@ -1,4 +1,4 @@
-"""What a hook takes is said by the hook itself: to `help()`, to editors, and to type checkers."""
+"""A hook shows its options to `help()`, to editors and to type checkers."""
 
 import inspect
 from importlib import import_module

@@ -242,7 +242,7 @@ class SmallWorld:
                 return
 
     def pass_time(self, seconds: float) -> None:
-        """Let time go by, with the checks and wake-ups that fall due in it."""
+        """Let time pass, with the checks and wake-ups that become due."""
         until = self.clock.now() + seconds
         for _ in range(2000):
             due = [(self.clock.now() + after, message) for after, message in self.checks.waiting]

@@ -137,7 +137,7 @@ def test_a_missing_job_is_an_outcome_and_the_other_actions_are_done():
 
 
 class Memory:
-    """Every hand of `ActionPorts` in one, in memory; `trouble` is raised by what it names."""
+    """All ports of `ActionPorts` in memory; the ones that `trouble` names raise it."""
 
     def __init__(self):
         self.trouble = {}
@@ -285,7 +285,7 @@ def test_one_claim_holds_until_it_runs_out(aws, where):
 
 def test_of_two_that_take_over_the_same_claim_one_gets_it():
     class Racing(MemoryItems):
-        """Another invocation takes it over just before."""
+        """Ports of which another invocation takes over the claim just before."""
 
         def update(self, pk, sk, *, only=None, **more):
             if only is not None and more["set"]["by"] == "second":

@@ -26,7 +26,7 @@ def rules_file_with(**rule: Any) -> bytes:
 
 
 def overfitting(*losses: tuple[ModeKeys, float], **rule: Any) -> tuple[SmallWorld, Saver]:
-    """A run that goes on, of which everything so far was evaluated."""
+    """Return a run in progress of which everything so far was evaluated."""
     small = SmallWorld()
     configuration = {"rule": "Overfit", "parameters": {"tensor_regex": "loss"}, **rule}
     small.place().write("rules.json", rules_file_with(**configuration))

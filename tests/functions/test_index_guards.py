@@ -1,4 +1,4 @@
-"""What keeps two processes apart in the step index, and what a read must see: each by one plain test."""
+"""What separates two processes in the step index, and what a read must see: one plain test each."""
 
 from __future__ import annotations
 

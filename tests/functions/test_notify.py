@@ -1,4 +1,4 @@
-"""Events that are worth a message become one that a person can read."""
+"""Events that are worth a message become a readable one."""
 
 import json
 from types import SimpleNamespace
@@ -53,7 +53,7 @@ def event(kind, delivery="first"):
 
 
 class Letters:
-    """A topic that keeps what it is given, or has trouble."""
+    """A topic that stores its messages, or fails."""
 
     def __init__(self):
         self.sent = []

@@ -28,7 +28,7 @@ CASES = [case for case in FAILURES if case.rule in ACCUMULATING and isinstance(c
 
 
 def woken_by(run: MadeRun, rule: str, parameters: dict) -> SmallWorld:
-    """What becomes of the rule when the files of the run come one step after the other."""
+    """Return the rule after the files of the run have arrived step by step."""
     small = SmallWorld()
     configuration = {"name": rule, "rule": rule, "parameters": parameters}
     small.place().write("rules.json", json.dumps({"version": 1, "rules": [configuration]}).encode())

@@ -88,7 +88,7 @@ def ages(capsys) -> list[float]:
 
 
 def test_every_sweep_reports_the_age_of_the_oldest_step_also_when_none_waits(capsys):
-    """An alarm takes it for a defect if nothing reports that age."""
+    """Missing reports of that age raise the alarm."""
     small = SmallWorld()
     small.sweep()
     assert ages(capsys) == [0.0], "there are no runs"

@@ -1,4 +1,4 @@
-"""A file that cannot be read now is read later; one that is damaged or too large is a trouble of the run."""
+"""A file that cannot be read now is read later; one that is damaged or too large is a problem of the run."""
 
 from __future__ import annotations
 

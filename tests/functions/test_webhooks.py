@@ -1,4 +1,4 @@
-"""Posting events to webhooks: where to, in which form, how often, and what no text may contain."""
+"""Posting events to webhooks: the address, the form, the attempts, and what no text may contain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kept:
 
 
 class Answering:
-    """A web that gives these answers, and keeps what it was sent."""
+    """A web that returns these answers, and stores what it was sent."""
 
     def __init__(self, *answers):
         self.answers = list(answers)

@@ -1,1 +1,1 @@
-"""Parsers of what others have written, fed with what nobody would write: typed errors, and bounded."""
+"""Parsers of untrusted input on malformed input: typed errors, in bounded time and memory."""

@@ -25,7 +25,7 @@ KEPT = 150  # of each target, the shortest
 
 
 def inside(name: str, arguments: list[str]) -> None:
-    """In a process of its own: the fuzzer ends it."""
+    """Fuzz in a separate process, which the fuzzer ends."""
     import atheris
 
     with atheris.instrument_imports(include=["smdebug", "functions"]):
@@ -55,7 +55,7 @@ def words_of(data: bytes) -> Iterator[str]:
 
 
 def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
-    """Did the target hold?"""
+    """Fuzz the target; return whether it held."""
     from tests.fuzz.targets import TARGETS
 
     target = TARGETS[name]

@@ -1,4 +1,4 @@
-"""What is fuzzed: each target reads bytes, or refuses them with its own errors, and says the same twice."""
+"""The targets: each reads bytes, or refuses them with its own errors, and gives the same result twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAME = "gradient/dense"
 
 
 class Target(NamedTuple):
-    """One of them."""
+    """A target: a function that reads bytes."""
 
     name: str
     read: Callable[[bytes], object]
@@ -42,7 +42,7 @@ class Target(NamedTuple):
     is_text: bool = True
 
     def takes(self, data: bytes) -> bool:
-        """Is that read? If not, it is refused rightly: any other error comes back."""
+        """Return whether the input is read or refused with the right error; raise any other error."""
         try:
             self.read(data)
         except self.refuses_with:

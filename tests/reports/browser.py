@@ -95,7 +95,7 @@ def visit(file: Path, *options: str, width: int = 1250, height: int = 1200) -> P
 class Tab:
     """A page in a browser, controlled over the DevTools protocol.
 
-    The browser is spoken to through two pipes, in the protocol of its developer tools.
+    The browser is controlled through two pipes, with the protocol of its developer tools.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Tab:
         self.ask("Emulation.setEmulatedMedia", media=kind, features=[theme])
 
     def value(self, script: str) -> Any:
-        """What an expression of JavaScript gives, as plain data."""
+        """Return the value of an expression of JavaScript, as plain data."""
         answer = self.ask(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )

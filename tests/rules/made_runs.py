@@ -1,4 +1,4 @@
-"""Small runs for rules to look at, written by the library's own writer."""
+"""Small runs for rules, written by the library's own writer."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_step_at_which_all_was_skipped_as_a_whole_is_not_called_good():
 
 
 class OddSteps(TooLarge):
-    """Looks at every other step, and knows which one was the last."""
+    """Checks every other step, and remembers the last one."""
 
     def judged(self, step):
         for item in super().judged(step) if step % 2 else ():

@@ -1,4 +1,4 @@
-"""Levels, spreads and trends that one odd value does not move."""
+"""Levels, spreads and trends that a single outlier does not change."""
 
 import math
 

@@ -212,7 +212,7 @@ def test_the_invoker_is_a_command_under_both_names(module, tmp_path):
 
 
 class AtEnd(Recording):
-    """Has something to say at the end."""
+    """Has a finding at the end."""
 
     def __init__(self, base_trial, fires_at=(), fires=True):
         super().__init__(base_trial, fires_at)

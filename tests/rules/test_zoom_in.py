@@ -14,7 +14,7 @@ from tests.rules.made_runs import MadeRun
 
 
 class Names(Rule):
-    """Finds whatever it is given, at every step."""
+    """Reports its argument as findings at every step."""
 
     def __init__(self, base_trial, names, actions):
         super().__init__(base_trial, actions)

@@ -15,7 +15,7 @@ def out_dir(tmp_path):
 
 @pytest.fixture
 def said():
-    """What the library's logger says."""
+    """The messages of the library's logger."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append

@@ -1,4 +1,4 @@
-"""Who writes to a local run."""
+"""Which process writes to a local run."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A training that is asked to stop does, with everything written; and nothing else ever stops it."""
+"""A training that is asked to stop stops, with everything written; nothing else ever stops it."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ EVERY_STEP = SaveConfig(save_interval=1)
 
 
 class Watched(MemoryStorage):
-    """A place that notes when it is asked for the control object, and may fail then."""
+    """A place that records when the control object is read, and may fail then."""
 
     def __init__(self, error=None):
         super().__init__()
@@ -48,7 +48,7 @@ def hook_at(storage, *, save_config=EVERY_STEP, look_for_stop=0, **settings):
 
 
 def train(hook, steps=10, at=None):
-    """Train; `at` is called within the step of its number. How many steps ran, and why no more."""
+    """Train; `at` is called within the step of its number. Return the number of steps, and why it stopped."""
     ran = 0
     try:
         with hook:

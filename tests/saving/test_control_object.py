@@ -1,4 +1,4 @@
-"""The object that asks a training to stop, read by the control."""
+"""The object that requests a training to stop, and how it is read."""
 
 import json
 

@@ -196,7 +196,7 @@ def hook_at(storage):
 
 
 def check(storage):
-    """Each step that was written has its own values, however often they are told. The steps."""
+    """Check that each written step has its own values; return the steps."""
     trial = create_trial(storage)
     for name in ("a", "bb", "ccc"):
         tensor = trial.tensor(name)

@@ -1,4 +1,4 @@
-"""What is asked of a storage that may never answer."""
+"""Calls to a storage that may never answer."""
 
 import gc
 import threading

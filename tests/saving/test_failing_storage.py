@@ -31,7 +31,7 @@ def patient(monkeypatch, _impatient):
 
 @pytest.fixture
 def said():
-    """What the logger said, loudest first."""
+    """The messages of the logger, the most severe first."""
     records = []
     handler = logging.Handler()
     handler.emit = records.append

@@ -120,7 +120,7 @@ def test_a_recorded_array_may_be_changed_at_once(out_dir):
 
 
 class Untouchable:
-    """Fails whoever looks inside."""
+    """Fails on every access."""
 
     @property
     def __array__(self):

@@ -1,4 +1,4 @@
-"""What a hook says at the end: what was saved and what to do next, or what is missing and what to add."""
+"""What a hook logs at the end: what was saved and what to do next, or what is missing and what to add."""
 
 import subprocess
 import sys

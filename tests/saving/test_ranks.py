@@ -1,4 +1,4 @@
-"""The rank that a library beside the framework tells."""
+"""The rank according to a library beside the framework."""
 
 import sys
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Going on where the checkpoint was made."""
+"""Resuming from the step of the checkpoint."""
 
 import json
 import os

@@ -28,7 +28,7 @@ SAGEMAKER = [
 
 
 class InOrder(MemoryStorage):
-    """A place that remembers in which order its objects came."""
+    """A place that records the order in which its objects were written."""
 
     def __init__(self):
         super().__init__()

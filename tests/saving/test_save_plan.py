@@ -1,4 +1,4 @@
-"""What is wanted now."""
+"""The plan: which tensors are saved at which steps."""
 
 import re
 

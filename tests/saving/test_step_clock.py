@@ -1,4 +1,4 @@
-"""Where the training is."""
+"""The step and mode of a training."""
 
 from hypothesis import given
 from hypothesis import strategies as st

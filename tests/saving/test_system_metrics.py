@@ -1,4 +1,4 @@
-"""What a training takes of its machine: measured cheaply, and kept with the facts of saved steps."""
+"""The resources that a training uses, measured cheaply and kept with the facts of saved steps."""
 
 import ctypes
 

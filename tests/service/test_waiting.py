@@ -1,4 +1,4 @@
-"""Waiting for a run, with the news in between."""
+"""Waiting for a run, with news in between."""
 
 from __future__ import annotations
 

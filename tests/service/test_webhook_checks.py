@@ -1,4 +1,4 @@
-"""What `smdebug doctor --deployed` says of a webhook's secret, and that it shows nothing of it."""
+"""What `smdebug doctor --deployed` reports about a webhook's secret, without showing any of it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_key_of_ones_own_has_to_let_the_role_decrypt(aws):
 
 
 class Refusing:
-    """A client that may do less than it could."""
+    """A client without some of its permissions."""
 
     def __init__(self, client: Any, *operations: str):
         self._client = client

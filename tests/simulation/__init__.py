@@ -1,1 +1,1 @@
-"""The real handlers under a scheduler that interleaves, kills, repeats, delays and loses what it can."""
+"""The real handlers under a scheduler that interleaves, kills, repeats, delays and loses calls and messages."""

@@ -1,4 +1,4 @@
-"""Deliberate edits of the sources that no test once noticed: each has to make one plain test fail."""
+"""Deliberate edits of the sources that tests once missed: each has to make one plain test fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to hold when all is quiet, whatever has happened on the way."""
+"""What has to hold when nothing is pending any more, whatever has happened before."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _findings_are_whole(simulation: Simulation, training: Training) -> None:
 
 
 def _hold_listeners(simulation: Simulation) -> None:
-    """People were told of each event that is worth it, and what was asked for was done, and noted."""
+    """Check that each event worth a message was sent, and that requested actions were done and recorded."""
     spoilt = simulation.counts["deaths"]
     letters = Counter(simulation.letters)
     everybody = {about for about, to in letters if to == "everybody"}
@@ -171,7 +171,7 @@ def _hold_listeners(simulation: Simulation) -> None:
 
 
 def _was_given_up(simulation: Simulation, rules: dict[str, Any], trouble: str) -> bool:
-    """Did functions die so often that a rule or a step was rightly held to be the cause?"""
+    """Return whether functions died so often that a rule or a step was rightly considered the cause."""
     given_up = "was given up: the function died" in trouble or any(
         "function died" in rule.reason or "It died" in rule.reason for rule, _ in rules.values()
     )
@@ -207,7 +207,7 @@ def _saw_everything(
 def _saw_nothing_twice(
     simulation: Simulation, training: Training, rule: RuleRecord, late: list[int]
 ) -> None:
-    """A rule that was detached at some time: what it saw, it saw as the others did."""
+    """Check that a rule that was detached at some time saw steps as the others did."""
     seen = _remembered(simulation, training, rule)
     steps = [saw[0] for saw in seen]
     assert len(set(steps)) == len(steps), f"{rule.name} saw {seen}"

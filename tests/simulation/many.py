@@ -25,7 +25,7 @@ _CHUNK = 250
 
 
 def problems(first: int, count: int = _CHUNK) -> list[tuple[int, str]]:
-    """What goes wrong with so many seeds."""
+    """Return the problems with these seeds."""
     tried = ((seed, problem_of(seed)) for seed in range(first, first + count))
     return [(seed, problem) for seed, problem in tried if problem]
 
@@ -48,7 +48,7 @@ def caught_at(number: int, within: int = CAUGHT_WITHIN) -> int | None:
 
 
 def simulate_many(count: int, first: int, cores: int) -> int:
-    """Run them, with what goes wrong as it comes; the exit code."""
+    """Run them, print problems as they occur, and return the exit code."""
     begin, done, wrong = time.monotonic(), 0, 0
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
         for found in pool.imap_unordered(problems, range(first, first + count, _CHUNK)):
@@ -72,7 +72,7 @@ def simulate_many(count: int, first: int, cores: int) -> int:
 
 
 def try_mutants(within: int, cores: int, *, a_third: bool = False) -> int:
-    """Try each, or a third of them by the day, and say when it was caught; the exit code."""
+    """Try each, or a third of them by the day, print when each was caught, and return the exit code."""
     survived = 0
     chosen = _chosen(len(MUTANTS), a_third=a_third)
     edits = _chosen(len(EDITS), a_third=a_third)

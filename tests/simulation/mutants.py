@@ -35,7 +35,7 @@ from smdebug.service.records import StepRecord
 
 @dataclass(frozen=True)
 class Mutant:
-    """One breakage: where, and what stands there instead."""
+    """One breakage: its place, and the replacement."""
 
     name: str
     place: Any

@@ -1,4 +1,4 @@
-"""What a run must come to, worked out from its training alone: nothing here is imported from the product.
+"""The expected result of a run, derived from its training alone: nothing here is imported from the product.
 
 A run of the same handlers without faults would have the handlers' own mistakes. This oracle knows only what
 was saved, and what the documentation says of statuses, issues and verdicts.

@@ -1,4 +1,4 @@
-"""A queue as SQS keeps them, in memory, with a clock of its owner's.
+"""A queue like those of SQS, in memory, with its owner's clock.
 
 `tests/functions/adapters/test_queue.py` holds it and moto's SQS to the same promises.
 """
@@ -23,7 +23,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Received:
-    """A message as one who receives it sees it."""
+    """A message as its receiver sees it."""
 
     id: str
     body: str
@@ -54,7 +54,7 @@ class MemoryQueue:
         return len(self._messages)
 
     def send(self, body: str, delay: float = 0.0) -> str:
-        """Leave a message that nobody sees before the delay is over; its id."""
+        """Send a message that is invisible until the delay is over; return its id."""
         return self._take(Message(f"m{next(self._numbers)}", body, self._now() + delay))
 
     def visible(self) -> list[str]:
@@ -93,7 +93,7 @@ class MemoryQueue:
         self._messages.pop(self._by_receipt[receipt].id, None)
 
     def show_again(self, receipt: str, after: float) -> None:
-        """Have a message that was received be visible after so long, instead of the usual time."""
+        """Make a received message visible after that time, instead of the usual one."""
         message = self._by_receipt[receipt]
         if message.id in self._messages:
             message.visible_at = self._now() + after

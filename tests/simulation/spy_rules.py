@@ -1,4 +1,4 @@
-"""Rules that remember exactly what they were shown: their state is the witness of the simulation."""
+"""Rules that record exactly what they saw: their state is the evidence of the simulation."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class TaskFailed(Exception):
 
 
 class Surroundings(Protocol):
-    """What an execution asks of the world."""
+    """What an execution needs from its surroundings."""
 
     def invoke(self, function: str, payload: Any) -> Any: ...
     def send(self, message: Any, delay: float) -> None: ...

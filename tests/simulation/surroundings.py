@@ -1,4 +1,4 @@
-"""Making the handlers find the simulated stack where they look for their own."""
+"""Replaces what the handlers are wired to by the simulated stack."""
 
 from __future__ import annotations
 

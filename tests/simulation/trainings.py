@@ -1,4 +1,4 @@
-"""What trainings save, file by file, and what their rules have to have seen when all is quiet."""
+"""What trainings save, file by file, and what their rules must have seen in the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEPT_FOR = 90 * 86_400.0
 
 @dataclass(frozen=True)
 class Training:
-    """One run: who saves which steps, in what order the files are put."""
+    """One run: which worker saves which steps, and the order in which files are written."""
 
     prefix: str = "mnist"
     saves: tuple[tuple[int, ...], ...] = ((0, 1, 2),)  # of each worker
@@ -204,7 +204,7 @@ class Scenario:
 
 @cache
 def scenarios() -> tuple[Scenario, ...]:
-    """Small ones: what goes wrong with three steps goes wrong with thousands."""
+    """Return small scenarios: a defect with thousands of steps also shows with three."""
     live = Training(ends=False)
     two = ((0, 1, 2), (0, 1, 2))
     return (

@@ -1,4 +1,4 @@
-"""What a custom rule asks of an observed run."""
+"""What a custom rule reads from an observed run."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ def nobody_waits_for_ranks_that_died(monkeypatch):
 
 
 class Ranks:
-    """A run of several ranks; a test says what each of them holds at a step."""
+    """A run of several ranks; a test defines what each of them holds at a step."""
 
     def __init__(self, place, ranks=2):
         self.place = str(place)

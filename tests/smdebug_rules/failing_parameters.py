@@ -1,4 +1,4 @@
-"""Parameters with which every rule fires now and then on small runs of random numbers."""
+"""Parameters with which every rule fires occasionally on small runs of random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a rule fires over a run, and what it says there."""
+"""The steps at which a rule fires on a run, and its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule that goes on from its saved state finds what it would have found without the break."""
+"""A rule that continues from its saved state finds what it would have found without interruption."""
 
 from __future__ import annotations
 

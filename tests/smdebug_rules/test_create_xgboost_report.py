@@ -80,7 +80,7 @@ def test_a_training_of_numbers_is_reported_by_its_residuals():
 
 
 class Watched(CreateXgboostReport):
-    """Tells which pages it wrote, of a training with a step each so many seconds."""
+    """Records which pages it wrote, for a training with a step every few seconds."""
 
     def __init__(self, trial, seconds):
         super().__init__(trial)

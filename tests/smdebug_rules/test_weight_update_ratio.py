@@ -89,7 +89,7 @@ def test_a_step_of_another_mode_is_neither_compared_with_nor_called_good():
 
 
 def test_later_training_steps_change_nothing():
-    """A rule finds the same while a run goes on and afterwards."""
+    """A rule finds the same during a run and afterwards."""
     run = MadeRun()
     for step in range(5):
         mode = ModeKeys.GLOBAL if step < 3 else ModeKeys.TRAIN

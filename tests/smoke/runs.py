@@ -29,7 +29,7 @@ FINISHED_WITHIN = 1200.0  # seconds: the grace of a run's end, and the retries o
 
 
 class SmokeFailed(AssertionError):
-    """The deployed debugger did not do what it promises: the message says which run, and what it did."""
+    """The deployed debugger broke a promise: the message names the run, and what happened."""
 
 
 def save(path: str, rules: list[Any], *, failing: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What memory, a local folder and S3 promise alike."""
+"""The contract that memory, a local folder and S3 share."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_where_no_file_can_be_had_memory_takes_it(size, monkeypatch):
 
 
 def mapping_of(view: memoryview) -> str:
-    """What the system says of the memory in which it is."""
+    """The system's description of the memory that holds it."""
     at = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
     lines = Path("/proc/self/smaps").read_text().splitlines()
     for number, line in enumerate(lines):

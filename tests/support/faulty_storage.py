@@ -1,4 +1,4 @@
-"""A place where things go wrong when told to: for tests of whoever has to live with that."""
+"""A storage that fails on demand, for tests of the code that uses it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FaultyStorage:
 
     @classmethod
     def from_call(cls, number: int, fault: Fault, **more: object) -> FaultyStorage:
-        """The same fault at that call and ever after."""
+        """The same fault at that call and all later ones."""
         return cls(lambda at, call, key: fault if at >= number else None, **more)
 
     @property

@@ -1,4 +1,4 @@
-"""A training whose batches come from a thread, which dies in it, as data loaders do: it waits for ever.
+"""A training whose batches come from a thread that dies, as data loaders do: it waits forever.
 
 python -m tests.trainings.stalling FOLDER SEED [--loader-dies]
 """
@@ -46,7 +46,7 @@ def train(folder: str, seed: int, *, loader_dies: bool) -> None:
 
 @contextmanager
 def going_on(seed: int, *, loader_dies: bool) -> Iterator[Trial]:
-    """The run of such a training in a process of its own, which is ended with the block."""
+    """Yield the run of such a training in a separate process, which ends with the block."""
     with tempfile.TemporaryDirectory() as place:
         run = str(Path(place) / "run")
         command = [sys.executable, "-m", __name__, run, str(seed)]

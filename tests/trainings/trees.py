@@ -19,7 +19,7 @@ COLLECTIONS = {
 def boosted(
     *, depth: int, relevant: int, seed: int, rounds: int = 4, features: int = 12
 ) -> MadeRun:
-    """Trees of that depth for a target that so many of the features tell."""
+    """Trees of that depth for a target that depends on that many features."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(400, features))
     y = x[:, :relevant] @ random.uniform(0.8, 1.2, relevant) + random.normal(0, 0.05, 400)
@@ -79,7 +79,7 @@ def best_split(x: Any, y: Any) -> tuple[int, float] | None:
 
 
 def predicted(nodes: dict[int, dict[str, Any]], x: Any) -> Any:
-    """What the tree says of each row."""
+    """Return the tree's prediction for each row."""
     at = np.zeros(len(x), int)
     for node, columns in nodes.items():
         if "feature" in columns:

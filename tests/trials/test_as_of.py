@@ -88,7 +88,7 @@ def made_of(held: dict[str, str], number: int) -> tuple[dict[str, Any], dict[str
 
 
 def questions(trial: Any, steps: list[int]) -> Iterator[tuple[Any, Callable[[], Any]]]:
-    """Whatever can be asked of a trial and its tensors, about these steps."""
+    """All queries of a trial and its tensors about these steps."""
     yield "modes", lambda: list(trial.modes())
     yield "workers", trial.workers
     yield "num_workers", lambda: trial.num_workers
@@ -158,7 +158,7 @@ def compare(view: Any, oracle: Any, steps: list[int]) -> None:
 
 
 def histories(storage: MemoryStorage, step: int) -> Iterator[Any]:
-    """Ways in which a view may be told of what came before that step."""
+    """The ways to give a view the history before that step."""
     recorder = recorded(storage, step - 1)
     yield recorder
     yield MemoryHistory.from_dict(recorder.memory.to_dict())

@@ -1,4 +1,4 @@
-"""What a view asks for: as much at step 100,000 as at step 10, and never a listing."""
+"""The requests of a view: as many at step 100,000 as at step 10, and never a listing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came before a step: handed over, listed, remembered; always the same story."""
+"""The history before a step: handed over, listed or remembered, always with the same content."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_what_was_handed_over_is_not_asked_for_again():
 
 
 class Asked:
-    """A history that counts what it is asked, and which steps it was made to tell."""
+    """A history that counts its queries, and records which steps it returned."""
 
     def __init__(self, history: MemoryHistory):
         self.history = history

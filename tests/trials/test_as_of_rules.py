@@ -57,7 +57,7 @@ def runs(draw: Any) -> MemoryStorage:
 
 
 class Remembering(Rule):
-    """A custom rule that accumulates, and looks back over everything."""
+    """A custom rule that accumulates, and reads all earlier steps."""
 
     def __init__(self, base_trial: Any):
         super().__init__(base_trial)
@@ -74,7 +74,7 @@ class Remembering(Rule):
 
 @pytest.fixture(autouse=True, scope="module")
 def _same_time_for_all() -> Iterator[None]:
-    """One rule remembers when it wrote last: that is no difference."""
+    """Ignore the time at which one rule wrote last."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(CATALOG["CreateXgboostReport"].load(), "now", staticmethod(lambda: 0.0))
         yield

@@ -1,4 +1,4 @@
-"""A training that was started again: which steps a trial shows, and what it says about the attempts."""
+"""A training that was started again: which steps a trial shows, and how it lists the attempts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.trials.writing import CountingStorage, StoppedClock, begin, end, open
 
 
 class Training:
-    """A training that can be started again, and saves what the test says."""
+    """A training that can be started again, and saves what the test requests."""
 
     def __init__(self, storage: Any = None, workers: int = 1):
         self.storage = MemoryStorage() if storage is None else storage

@@ -33,7 +33,7 @@ CREDENTIALS = {
 
 
 class Bucket:
-    """A bucket that counts what it is asked."""
+    """A bucket that counts its requests."""
 
     def __init__(self, client: Any, name: str):
         self.client = client

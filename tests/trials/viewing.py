@@ -35,7 +35,7 @@ SLEEPLESS = Clock(now=lambda: 0.0, sleep=never)
 
 
 class FarStorage:
-    """A run far away, which may be read and, if at all, listed; it counts what it is asked."""
+    """A remote run, which may be read and, if at all, listed; it counts its requests."""
 
     def __init__(self, storage: Storage, *, may_list: bool = False):
         self._storage = storage
@@ -79,7 +79,7 @@ class FarStorage:
 
 
 class Recorder:
-    """The step index, as far as a view needs it: what looks have told, and which layouts there are."""
+    """The step index, as far as a view needs it: summaries of steps, and known layouts."""
 
     def __init__(self) -> None:
         self.steps: dict[int, StepSummary] = {}
@@ -141,7 +141,7 @@ def written_by(storage: Storage) -> dict[int, tuple[str, ...]]:
 
 
 def recorded(storage: Storage, through: int, steps: Iterable[int] | None = None) -> Recorder:
-    """What the step index holds after every step up to that one was looked at."""
+    """Return the content of the step index after every step up to that one was evaluated."""
     recorder = Recorder()
     view = view_of(storage, recorder)
     for step, workers in written_by(storage).items():

@@ -122,7 +122,7 @@ def open_trial(storage: Storage, clock: StoppedClock | None = None, **options: A
 
 
 class CountingStorage(MemoryStorage):
-    """A place far away: it counts what it is asked, and is worth asking several times at once."""
+    """A remote place: it counts its requests, and profits from concurrent ones."""
 
     def __init__(self) -> None:
         super().__init__()

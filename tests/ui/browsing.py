@@ -1,4 +1,4 @@
-"""What tests do to the page in the browser: wait for a state, click, press, ask axe."""
+"""Actions of tests on the page in the browser: wait for a state, click, press, run axe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is refused: foreign names, foreign pages, missing tokens, and paths that were not given."""
+"""Requests that are refused: foreign names, foreign pages, missing tokens, and paths that were not given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in a bucket: found with few requests, read once, and said in words when they cannot be read."""
+"""Runs in a bucket: found with few requests, read once, and reported in words if they cannot be read."""
 
 from __future__ import annotations
 

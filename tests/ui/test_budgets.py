@@ -1,4 +1,4 @@
-"""The table of `make bench-ui`: a budget that does not hold is said, and fails the command."""
+"""The table of `make bench-ui`: a budget that is exceeded is reported, and fails the command."""
 
 from __future__ import annotations
 

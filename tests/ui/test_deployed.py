@@ -135,7 +135,7 @@ def test_a_stop_and_a_zoom_are_requested_of_a_training_and_refused_for_a_finishe
 
 
 def deny(monkeypatch, *operations):
-    """Have AWS refuse these operations to the caller."""
+    """Make AWS refuse these operations to the caller."""
     call = BaseClient._make_api_call
 
     def refusing(self, operation, request):

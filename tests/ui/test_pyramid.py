@@ -1,4 +1,4 @@
-"""No value that stands out is lost, whatever the resolution: held against plain loops over all values."""
+"""No outlier is lost at any resolution: compared with plain loops over all values."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class WrittenRun:
         self.next_step = 0
 
     def write(self, steps: int, *, end: bool = False) -> WrittenRun:
-        """Train for so many steps; a saved one has the losses since the one before."""
+        """Train for that many steps; a saved step has the losses since the previous one."""
         for _ in range(steps):
             step = self.next_step
             self.next_step += 1

@@ -1,4 +1,4 @@
-"""Activations are found by their class: in `nn.Sequential` their names are numbers."""
+"""Activations are found by their class, as their names in `nn.Sequential` are numbers."""
 
 import pytest
 import torch

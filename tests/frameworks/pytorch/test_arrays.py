@@ -1,4 +1,4 @@
-"""Large tensors are copied by PyTorch, into memory that is used again, and stay what they were to the bit."""
+"""Large tensors are copied by PyTorch, into memory that is reused, and stay equal to the bit."""
 
 import numpy as np
 import pytest

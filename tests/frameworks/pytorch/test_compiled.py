@@ -1,4 +1,4 @@
-"""Models that are compiled: saving never compiles them anew, and changes no result."""
+"""Compiled models: saving never recompiles them, and changes no result."""
 
 import copy
 import logging

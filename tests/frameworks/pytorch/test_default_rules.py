@@ -31,7 +31,7 @@ def train(model, place, *, steps=12, autocast=None, targets=None, update=None):
 
 
 def causes(trial):
-    """What the rules name, with the places that they name."""
+    """Return the causes that the rules name, with their places."""
     found = {}
     for entry in CATALOG.values():
         for _, finding in findings_of(entry.load()(trial), trial.steps()):

@@ -1,4 +1,4 @@
-"""What the hook for PyTorch says at the end of a training that it has not seen all of."""
+"""What the hook for PyTorch logs at the end of a training of which it has seen only a part."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Whatever fails inside of smdebug, the training goes on, and ends as it would alone."""
+"""Whatever fails inside smdebug, the training continues, and ends as it would alone."""
 
 import logging
 import sys
@@ -48,7 +48,7 @@ def train():
 
 
 class Failure(Exception):
-    """What no code expects."""
+    """An error that no code expects."""
 
 
 class Failing:

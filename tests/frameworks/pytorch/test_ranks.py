@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def two_ranks(story, run):
-    """Run the story in two processes; gives what each has printed as JSON, and all they have said."""
+    """Run the story in two processes; return the JSON that each printed, and all of their output."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

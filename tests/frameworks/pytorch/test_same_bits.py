@@ -22,7 +22,7 @@ STEPS = 13
 
 
 class Model(nn.Module):
-    """Something random, something with buffers, and something that knows whether it is trained."""
+    """A layer with randomness, one with buffers, and one that depends on the mode."""
 
     def __init__(self, checkpointed=False):
         super().__init__()
@@ -302,7 +302,7 @@ def everything(place):
 
 
 def state_after(way, watch):
-    """What is left of a training: all of its tensors, and what its generators give next."""
+    """Return the final state of a training: all of its tensors, and the next numbers of its generators."""
     for seed in (torch.manual_seed, np.random.seed, random.seed):
         seed(7)
     found = [torch.randn(3)]

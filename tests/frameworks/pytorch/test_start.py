@@ -1,4 +1,4 @@
-"""`smdebug.start` watches trainings that know nothing of it, and changes none of their results."""
+"""`smdebug.start` watches unchanged trainings, and changes none of their results."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""What the default plan sees of trainings that take an unusual way: accumulation, masters, graphs, modes."""
+"""What the default plan sees of unusual trainings: accumulation, master copies, graphs, modes."""
 
 import logging
 

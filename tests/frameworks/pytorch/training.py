@@ -40,7 +40,7 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def hook_in(folder: Any, **settings: Any) -> smd.Hook:
-    """A hook that saves everything at every step, unless told otherwise."""
+    """Return a hook that by default saves everything at every step."""
     settings = {"save_config": EVERY_STEP, "save_all": True, **settings}
     return smd.Hook(str(folder), **settings)
 
@@ -83,7 +83,7 @@ def values(trial: Any, name: str) -> dict[int, np.ndarray[Any, Any]]:
 
 
 def same(first: nn.Module, other: nn.Module) -> bool:
-    """Do they have the same parameters and buffers, to the bit?"""
+    """Return whether both have the same parameters and buffers, to the bit."""
     here, there = first.state_dict(), other.state_dict()
     return here.keys() == there.keys() and all(torch.equal(here[key], there[key]) for key in here)
 

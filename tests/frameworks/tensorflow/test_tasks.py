@@ -1,4 +1,4 @@
-"""Tasks of one training, as `TF_CONFIG` tells each of them: workers of one run."""
+"""Tasks of one training, as `TF_CONFIG` describes them: workers of one run."""
 
 import json
 import os

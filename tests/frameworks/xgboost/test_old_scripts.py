@@ -19,7 +19,7 @@ def _library_switched_on(monkeypatch):
 
 @pytest.fixture
 def default_hook(tmp_path, monkeypatch):
-    """Return the hook that a SageMaker job has when nobody configured one."""
+    """Return the hook of a SageMaker job without configuration."""
     path = tmp_path / "debughookconfig.json"
     path.write_text(json.dumps({"LocalPath": str(tmp_path / "run")}))
     monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(path))

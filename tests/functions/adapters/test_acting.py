@@ -1,4 +1,4 @@
-"""What AWS answers to those who act, in our words."""
+"""The errors of AWS in the adapters of actions, translated to our own."""
 
 import json
 

@@ -20,7 +20,7 @@ RECEIVES = 3
 
 
 class Queue(Protocol):
-    """What is asked of both: ids are ours, in the order in which messages were sent."""
+    """What both queues must do: ids are ours, in the order in which messages were sent."""
 
     clock: HandClock
 

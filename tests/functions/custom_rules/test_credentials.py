@@ -1,4 +1,4 @@
-"""What the credentials of a custom rule open: its run, the ones it compares with, its own memory."""
+"""What the credentials of a custom rule allow: its run, the runs it compares with, its own state."""
 
 from __future__ import annotations
 

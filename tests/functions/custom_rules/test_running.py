@@ -1,4 +1,4 @@
-"""A custom rule in a process of its own: what it is kept from, and what is made of what it does."""
+"""A custom rule in a process of its own: what it cannot do, and how its behaviour is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def job_of(folder: Path, code: str, rule: str = "Mine", steps: int = 1) -> dict[
 
 
 def asked(folder: Path, body: str, **limits: float) -> dict[str, Any]:
-    """What comes of a rule whose `invoke_at_step` has this body."""
+    """Return the outcome of a rule whose `invoke_at_step` has this body."""
     job = job_of(folder, invoking(body))
     return run({**job, "limits": {**job["limits"], **limits}})
 

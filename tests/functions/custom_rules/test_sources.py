@@ -1,4 +1,4 @@
-"""Where the code of a custom rule may come from, and what is said when it may not."""
+"""Where the code of a custom rule may come from, and the error if it may not."""
 
 from __future__ import annotations
 

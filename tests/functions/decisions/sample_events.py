@@ -75,7 +75,7 @@ def rule(configuration: RuleConfiguration = VANISHING) -> RuleRecord:
 
 
 def every_kind() -> dict[str, OutboxEntry]:
-    """By a word for each."""
+    """Return them by name."""
     good, _ = judge(rule(), VANISHING, Clear(), moment(300))
     found, (condition, issues_found) = judge(
         good, VANISHING, Found(FINDINGS, EVIDENCE), moment(400), [OF_ANOTHER_RULE]

@@ -1,4 +1,4 @@
-"""What is done because of a finding, and what a rules.json may not have done."""
+"""What is done after a finding, and what a rules.json may not request."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Events in words: whoever gets the message knows what happened, to which run, and what to do."""
+"""Events in words: the message says what happened, to which run, and what to do."""
 
 import json
 from dataclasses import replace

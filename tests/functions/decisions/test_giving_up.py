@@ -1,4 +1,4 @@
-"""How often an ended run is looked at again, if nothing moves."""
+"""How often an ended run is checked again if it makes no progress."""
 
 from __future__ import annotations
 

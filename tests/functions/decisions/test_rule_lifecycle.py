@@ -35,7 +35,7 @@ def at(step, **more):
 
 
 def after(*outcomes, configuration=CONFIGURATION, rule=NEW):
-    """The rule after those outcomes at steps 0, 1, …, and everything that was told."""
+    """Return the rule after those outcomes at steps 0, 1, …, and all events."""
     events = []
     for step, outcome in enumerate(outcomes):
         rule, outbox = judge(rule, configuration, outcome, at(step))
@@ -227,7 +227,7 @@ OUTCOMES = st.sampled_from([FOUND, Found(), Clear(), NothingToCheck(), Raised("i
 
 
 class RunOfARule(RuleBasedStateMachine):
-    """Steps in order and late ones, an end, a new beginning: whatever comes, the rule makes sense."""
+    """Steps in order and late ones, an end, a restart: the rule's record is always consistent."""
 
     @initialize(repeat=st.sampled_from([None, "every_step"]), attached_at=st.integers(-1, 5))
     def begin(self, repeat, attached_at):

@@ -1,4 +1,4 @@
-"""What the tests of the promises have in common: the run, the default stack, and what was published."""
+"""Shared by the tests of the promises: the run, the default stack, and what was published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that nobody meant to write: a problem of their run at most, and never of another run."""
+"""Malformed files: a problem of their run at most, and never of another run."""
 
 from __future__ import annotations
 

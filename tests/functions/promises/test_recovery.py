@@ -1,4 +1,4 @@
-"""What is lost or interrupted is made up for."""
+"""What is lost or interrupted is recovered."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_runs_are_swept_at_once_and_one_that_fails_holds_up_no_other(small):
 
 
 def test_a_run_that_cannot_be_swept_counts_as_waiting_and_the_others_are_swept(small, capsys):
-    """Its record is damaged for good: nobody can say how old its steps are."""
+    """Its record is damaged permanently, so the age of its steps is unknown."""
     for name in ("damaged", "healthy"):
         Saver(small.place(name)).begin().save(0, HEALTHY)
         small.settle()

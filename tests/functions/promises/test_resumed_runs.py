@@ -58,7 +58,7 @@ def test_another_training_at_the_same_place_is_reported(small):
 
 
 def test_two_attempts_that_save_at_once_are_reported_once(small):
-    """The second training took the run of the first for one that was interrupted."""
+    """The second training mistook the run of the first for an interrupted one."""
     first = Saver(small.place()).begin()
     first.save(0, HEALTHY)
     small.settle()
