@@ -35,7 +35,7 @@ _passed: Counter[str] = Counter()
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch):
-    """Make the test of a hook that saved nothing fail at once, not after half an hour as a real trial does."""
+    """Make the test of a hook that saved nothing fail after 30 seconds, not after half an hour."""
     monkeypatch.setenv("SMDEBUG_TRIAL_WAIT_SECONDS", "30")
 
 

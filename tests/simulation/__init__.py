@@ -1,1 +1,1 @@
-"""The real handlers under a scheduler that interleaves, kills, repeats, delays and loses calls and messages."""
+"""The real handlers under a scheduler that interleaves, kills and repeats calls, and delays and loses messages."""

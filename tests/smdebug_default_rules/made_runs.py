@@ -1,4 +1,4 @@
-"""Runs as the default plan saves them, made of a few numbers, so that a test defines what is wrong with them."""
+"""Runs as the default plan saves them, made of a few numbers, so that a test defines what is wrong."""
 
 from __future__ import annotations
 
