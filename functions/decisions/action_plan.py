@@ -140,7 +140,7 @@ def _stop(detail: Detail, action: Mapping[str, Any]) -> Iterator[PlannedAction]:
 def _zoom(detail: Detail, action: Mapping[str, Any]) -> PlannedAction:
     regex = action.get("tensor_regex")
     worst = (detail.get("evidence") or {}).get("worst") or ()
-    named = [str(each["tensor"]) for each in worst if each.get("tensor")]
+    named = [str(finding["tensor"]) for finding in worst if finding.get("tensor")]
     patterns = (str(regex),) if regex else patterns_for(named)
     if not patterns:
         reason = "The finding names no tensor: give the action zoomin a tensor_regex."

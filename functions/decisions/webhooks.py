@@ -46,8 +46,8 @@ def wait_before_next(answer: Answer, attempt: int) -> float | None:
     if answer.status and answer.status != 429 and answer.status < 500:
         return None
     seconds = answer.retry_after
-    asked = float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
-    return min(LONGEST_WAIT, max(asked, 2.0**attempt))
+    requested = float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0
+    return min(LONGEST_WAIT, max(requested, 2.0**attempt))
 
 
 def _plain(text: object) -> str:

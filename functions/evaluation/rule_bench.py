@@ -95,7 +95,9 @@ class RuleBench:
             view.history.add_layout(view.trial.layout(summary.layout))
             written = view.trial.written_by(step.step, summary.workers).values()
             named = [saved.attempt for saved in written if saved.attempt.run_id is not None]
-            number = min((each.training_run for each in named), default=self._record.training_run)
+            number = min(
+                (origin.training_run for origin in named), default=self._record.training_run
+            )
             attempt = number + self._record.training_base
             self.earlier_attempt = attempt if attempt < self._record.training_run else None
             self.saved = (

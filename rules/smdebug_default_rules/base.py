@@ -42,7 +42,7 @@ class DefaultRule(Rule):
 
         What the rule has kept belongs to the training before. Optimizers without numbers are not compared.
         """
-        numbers = [each.get("number") for each in seen.facts.get("optimizers") or ()]
+        numbers = [optimizer.get("number") for optimizer in seen.facts.get("optimizers") or ()]
         known = [number for number in numbers if isinstance(number, int)]
         if not known:
             return False

@@ -74,7 +74,7 @@ class ShrunkWeights(DefaultRule):
         before, now = level(self.losses["first"]), level(self.losses["last"][-10:])
         if self.steps < LEAST_STEPS or not now > NO_BETTER * before:
             return
-        for place in sorted(shrunk, key=lambda each: shares[each])[:MOST_NAMED]:
+        for place in sorted(shrunk, key=lambda weight: shares[weight])[:MOST_NAMED]:
             name, share = table.names[place], float(shares[place])
             yield self.finding(
                 f"The weights of {name} have shrunk to {share:.2g} of their size at the first saved step, as "

@@ -1,1 +1,1 @@
-"""The real handlers under a scheduler that interleaves, kills and repeats calls, and delays and loses messages."""
+"""The real handlers under a scheduler that interleaves, kills and repeats calls, and loses messages."""

@@ -194,7 +194,11 @@ def description(
             parameters[key] = asked[option]
     described["HookParameters"] = parameters
     collections = list(described.get("CollectionConfigurations") or [])
-    named = {each.get("CollectionName") for each in collections if isinstance(each, Mapping)}
+    named = {
+        collection.get("CollectionName")
+        for collection in collections
+        if isinstance(collection, Mapping)
+    }
     asked_for = filter(None, map(str.strip, (asked["collections"] or "").split(",")))
     collections += [{"CollectionName": name} for name in asked_for if name not in named]
     described["CollectionConfigurations"] = collections

@@ -92,8 +92,8 @@ def _print_config(found: Comparison) -> None:
     print_table(
         ("", found.path, found.other),
         [
-            (each.name, value_in_words(each.first), value_in_words(each.other))
-            for each in found.config[:_MOST_SETTINGS]
+            (difference.name, value_in_words(difference.first), value_in_words(difference.other))
+            for difference in found.config[:_MOST_SETTINGS]
         ],
     )
     left = len(found.config) - _MOST_SETTINGS
@@ -161,6 +161,9 @@ def _print(found: Comparison) -> None:
         firsts = list(by_tensor.values())
         print_table(
             ("step", "tensor", "worker", "difference"),
-            [(each.step, each.tensor, each.worker, each.why) for each in firsts],
+            [
+                (difference.step, difference.tensor, difference.worker, difference.why)
+                for difference in firsts
+            ],
             limit=_MOST_TENSORS,
         )

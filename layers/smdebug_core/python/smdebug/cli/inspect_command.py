@@ -135,10 +135,15 @@ def _print(run: Overview, most: int | None) -> None:
             ("attempt", "steps", "first", "last", "hidden", "workers", "state", "last saved"),
             [
                 (
-                    *(each.number, each.num_steps, each.first_step, each.last_step),
-                    *(each.hidden_steps, len(each.workers), each.outcome, each.last_saved_moment()),
+                    *(attempt.number, attempt.num_steps, attempt.first_step, attempt.last_step),
+                    *(
+                        attempt.hidden_steps,
+                        len(attempt.workers),
+                        attempt.outcome,
+                        attempt.last_saved_moment(),
+                    ),
                 )
-                for each in run.attempts
+                for attempt in run.attempts
             ],
         )
         print_line(faint("--attempt N shows the run as that attempt left it"))

@@ -38,10 +38,10 @@ def unread_file_warnings(gaps: Sequence[LeftOut], path: str) -> list[str]:
         (missing, "event file", "is missing" if len(missing) == 1 else "are missing"),
     )
     return [
-        f"{counted(len(some), noun)} {problem}, so the tensors in {'it' if len(some) == 1 else 'them'} "
-        f"are left out: {_first_of(some)}; run `smdebug verify {path}` for details"
-        for some, noun, problem in kinds
-        if some
+        f"{counted(len(files), noun)} {problem}, so the tensors in {'it' if len(files) == 1 else 'them'} "
+        f"are left out: {_first_of(files)}; run `smdebug verify {path}` for details"
+        for files, noun, problem in kinds
+        if files
     ]
 
 

@@ -111,9 +111,9 @@ def command(
         else:
             judged = _evaluated(open_path(run, attempt), choice, every_step, jobs, bars)
         gaps = {
-            each.path: warn_of_unread_files(each)
-            for each in (judged.trial, against)
-            if each is not None
+            trial.path: warn_of_unread_files(trial)
+            for trial in (judged.trial, against)
+            if trial is not None
         }
         found, page = _page(judged, against, deployed, gaps, bars)
     place = Path(output or f"{judged.trial.name}-report.html").expanduser()

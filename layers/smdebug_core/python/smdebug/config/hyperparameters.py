@@ -53,7 +53,7 @@ def _members(value: Any) -> Mapping[Any, Any] | None:
         return None
     if dataclasses.is_dataclass(value):
         fields = dataclasses.fields(value)
-        return {each.name: getattr(value, each.name, None) for each in fields}
+        return {field.name: getattr(value, field.name, None) for field in fields}
     for method in ("model_dump", "to_dict"):
         convert = getattr(value, method, None)
         if callable(convert):

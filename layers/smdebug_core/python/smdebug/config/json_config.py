@@ -172,7 +172,7 @@ def add_collections_to_manager(
         reductions = [_reduction_config(entry, of_hook) for entry in entries]
         if any(reductions):
             whole = of_hook or ReductionConfig(save_raw_tensor=True)
-            first, *others = [each or whole for each in reductions]
+            first, *others = [config or whole for config in reductions]
             collection.reduction_config = first.with_(*others)
         for entry in entries:
             _include(collection, patterns(entry.get(CONFIG_INCLUDE_REGEX_KEY), "include_regex"))

@@ -119,7 +119,7 @@ class Origin:
 def _entries(value: Any) -> list[tuple[str, Any]]:
     if not isinstance(value, dict):
         return []
-    return [(str(name)[:_LONGEST], each) for name, each in list(value.items())[:_MOST_ENTRIES]]
+    return [(str(name)[:_LONGEST], entry) for name, entry in list(value.items())[:_MOST_ENTRIES]]
 
 
 def _is_plain(value: Any) -> bool:

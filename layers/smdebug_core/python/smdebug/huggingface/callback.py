@@ -113,7 +113,7 @@ class Callback(AroundHook, TrainerCallback):  # type: ignore[misc]
 def _hyperparameters(args: Any, model: Any) -> dict[str, Any]:
     """Return the arguments of the Trainer, changed ones first, and the configuration of the model."""
     given = args.to_sanitized_dict()
-    defaults = {each.name: each.default for each in fields(args)}
+    defaults = {field.name: field.default for field in fields(args)}
     changed = {name: value for name, value in given.items() if value != defaults.get(name)}
     described = getattr(getattr(unwrapped(model), "config", None), "to_diff_dict", dict)
     of_model: dict[str, Any] = described()

@@ -92,7 +92,7 @@ class GluonObserver:
         if not self._hook.due:
             return
         self._hook.observe_inputs_of(net.name)
-        arrays = [self._hook.adapter.to_array(each) for each in self._hook.tensors_in(inputs)]
+        arrays = [self._hook.adapter.to_array(tensor) for tensor in self._hook.tensors_in(inputs)]
         self._observations.note(
             training=bool(autograd.is_training()),
             gradients=bool(autograd.is_recording()),

@@ -81,8 +81,8 @@ def called_from_a_graph() -> bool:
 
 def is_exporting() -> bool:
     """Return whether the model is called to be exported, not to compute."""
-    asked = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7
-    return asked is not None and bool(asked())
+    exporting = getattr(torch.compiler, "is_exporting", None)  # since PyTorch 2.7
+    return exporting is not None and bool(exporting())
 
 
 def in_transform() -> bool:

@@ -380,7 +380,9 @@ class Hook(FrameworkHook):
         self._layers.hook(structure, self._losses.layers, self.due, in_graph)
 
     def _all_layers(self) -> list[Layer]:
-        return [layer for each in self._models for layer in self._models.layers_of(*each)]
+        return [
+            layer for registered in self._models for layer in self._models.layers_of(*registered)
+        ]
 
     def _add_activations(self, layers: list[Layer]) -> None:
         tensors, included = activation_tensors(layers), self.include_collections

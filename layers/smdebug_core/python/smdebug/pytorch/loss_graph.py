@@ -159,9 +159,11 @@ def _term(node: Any, criterion: str) -> LossTerm:
 def _before(node: Any) -> Any:
     """The operation whose result the node was given, past those that change the shape alone."""
     steps = 0
-    following = [each for each, _ in node.next_functions if each is not None]
+    following = [function for function, _ in node.next_functions if function is not None]
     while following and following[0].name() in _RESHAPING and steps < MAX_NODES:
-        following = [each for each, _ in following[0].next_functions if each is not None]
+        following = [
+            function for function, _ in following[0].next_functions if function is not None
+        ]
         steps += 1
     return following[0] if following else None
 

@@ -82,7 +82,7 @@ class Models:
     def add(self, module: nn.Module) -> str:
         """Register a model and return its root name."""
         root = self._root_name(module)
-        taken = {layer.name for each in self for layer in self.layers_of(*each)}
+        taken = {layer.name for registered in self for layer in self.layers_of(*registered)}
         shares_names = any(layer.name in taken for layer in layers_of(module, root))
         self._trained.append(Model(ref(module), root, shares_names))
         return root

@@ -83,7 +83,9 @@ class _Process:
     def discard(self, listener: Any) -> None:
         """Do not call the listener any more."""
         for event, known in self._listeners.items():
-            self._listeners[event] = tuple(each for each in known if each() not in (None, listener))
+            self._listeners[event] = tuple(
+                reference for reference in known if reference() not in (None, listener)
+            )
 
     def tell(self, event: str, *details: Any) -> None:
         """Call the listeners to that event which still exist. One that fails is told of its error instead."""

@@ -33,7 +33,7 @@ class Structure:
 
     def __init__(self, models: Models):
         known = list(models)
-        layers = [layer for each in known for layer in models.layers_of(*each)]
+        layers = [layer for registered in known for layer in models.layers_of(*registered)]
         name_layers(layers)  # one may have replaced another since the model was registered
         self._layers = [(layer.name, ref(layer.module), layer.is_in_graph) for layer in layers]
         self._parameters = [

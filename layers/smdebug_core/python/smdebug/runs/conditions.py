@@ -35,8 +35,8 @@ class Condition(NamedTuple):
             return self.comparison == "!="
         found = facts[key]
         if isinstance(found, list | tuple):
-            each = [self._holds(item) for item in found]
-            return all(each) if self.comparison == "!=" else any(each)
+            results = [self._holds(item) for item in found]
+            return all(results) if self.comparison == "!=" else any(results)
         return self._holds(found)
 
     def _holds(self, found: Any) -> bool:
@@ -86,9 +86,9 @@ def refuse_unknown_names(
     if not facts:
         return
     for condition in conditions:
-        if any(key_of(condition.name, each) is not None for each in facts):
+        if any(key_of(condition.name, run_facts) is not None for run_facts in facts):
             continue
-        known = sorted({key for each in facts for key in each})
+        known = sorted({key for run_facts in facts for key in run_facts})
         last = condition.name.rpartition(".")[2].lower()
         several = [key for key in known if key.lower().endswith(f".{last}")]
         if len(several) > 1:

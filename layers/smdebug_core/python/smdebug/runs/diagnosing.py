@@ -130,7 +130,7 @@ def not_checked_in_words(reasons: dict[str, str]) -> list[str]:
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     return [
-        f"Not checked: {', '.join(some) if len(some) <= MOST_NAMED else counted(len(some), 'rule')}: "
+        f"Not checked: {', '.join(rules) if len(rules) <= MOST_NAMED else counted(len(rules), 'rule')}: "
         f"{reason.rstrip('.')}."
-        for reason, some in names.items()
+        for reason, rules in names.items()
     ]

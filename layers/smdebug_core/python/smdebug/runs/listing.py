@@ -84,7 +84,7 @@ def list_runs(
     """
     found = [_listed(path, name) for path, name in progress_over(list(_paths(place)), progress)]
     refuse_unknown_names(where, [run.facts() for run in found])
-    found = [run for run in found if all(each.matches(run.facts()) for each in where)]
+    found = [run for run in found if all(condition.matches(run.facts()) for condition in where)]
     if not failing:
         return found
     judged = [_judged(run) for run in found]

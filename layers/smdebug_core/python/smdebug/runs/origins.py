@@ -57,16 +57,20 @@ def differences(first: Origin | None, other: Origin | None) -> list[ConfigDiffer
         ("platform", first.platform, other.platform),
         ("host", first.host, other.host),
     ]
-    return config + [ConfigDifference(*each) for each in around if each[1] != each[2]]
+    return config + [
+        ConfigDifference(*difference) for difference in around if difference[1] != difference[2]
+    ]
 
 
 def differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the values that are not the same in all configurations; missing is a value, too."""
-    names = dict.fromkeys(name for each in configurations for name in each)
+    names = dict.fromkeys(name for configuration in configurations for name in configuration)
     return [
         name
         for name in names
-        if not all(_is_same(configurations[0], each, name) for each in configurations)
+        if not all(
+            _is_same(configurations[0], configuration, name) for configuration in configurations
+        )
     ]
 
 

@@ -376,7 +376,7 @@ def _state_of(hook: ConfigurableHook) -> tuple[Any, ...]:
     """Return what scripts may change of a hook before its first step, to detect whether they did."""
     collections = hook.collection_manager.get_collections().values()
     return (
-        tuple(sorted((each.name, _text_of(each)) for each in collections)),
+        tuple(sorted((collection.name, _text_of(collection)) for collection in collections)),
         repr(hook.save_config),
         repr(hook.reduction_config),
         hook.include_regex,

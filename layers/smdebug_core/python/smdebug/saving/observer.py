@@ -165,12 +165,13 @@ class Observer:
         """What the tensors have in common; None if they differ in more than their forms."""
         known = [self._known.get(name) for name in names]
         if not known or any(
-            each is None or not each.is_of(value) for each, value in zip(known, values, strict=True)
+            tensor is None or not tensor.is_of(value)
+            for tensor, value in zip(known, values, strict=True)
         ):
             return None
-        members = [each for each in known if each is not None]
-        kinds = {(each.kind, each.digested) for each in members}
-        places = [self.observations.place_of(each.kind, each.tensor) for each in members]
+        members = [tensor for tensor in known if tensor is not None]
+        kinds = {(tensor.kind, tensor.digested) for tensor in members}
+        places = [self.observations.place_of(tensor.kind, tensor.tensor) for tensor in members]
         if len(kinds) > 1 or None in places or (self.digests_only and not members[0].digested):
             return None
         return _Group(
@@ -179,7 +180,7 @@ class Observer:
                 members[0].digested,
                 [place for place in places if place is not None],
             ),
-            *([each.shape for each in members], members, self._known),
+            *([tensor.shape for tensor in members], members, self._known),
         )
 
     def observe_together(self, tensors: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

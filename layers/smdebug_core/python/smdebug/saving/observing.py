@@ -284,7 +284,7 @@ class _Matrices:
     @cached_property
     def _slices(self) -> dict[str, slice]:
         """Return where the rows of each kind are in the results for all."""
-        counts = [sum(len(each.places) for each in rows) for rows in self._rows.values()]
+        counts = [sum(len(group.places) for group in rows) for rows in self._rows.values()]
         return {
             kind: slice(end - count, end)
             for kind, count, end in zip(self._rows, counts, accumulate(counts), strict=True)
@@ -296,11 +296,11 @@ class _Matrices:
 
     @cached_property
     def _count(self) -> int:
-        return sum(len(each.places) for each in self._all)
+        return sum(len(group.places) for group in self._all)
 
     @cached_property
     def _all(self) -> list[_Rows]:
-        return [each for rows in self._rows.values() for each in rows]
+        return [group for rows in self._rows.values() for group in rows]
 
     @cached_property
     def _completed(self) -> NDArray[np.float32]:

@@ -226,7 +226,7 @@ def _placeholders_behind(tensor: Any) -> frozenset[str]:
         seen.add(operation.name)
         if operation.type == "Placeholder":
             found.add(operation.outputs[0].name)
-        waiting += [each.op for each in operation.inputs] + list(operation.control_inputs)
+        waiting += [source.op for source in operation.inputs] + list(operation.control_inputs)
     return frozenset(found)
 
 

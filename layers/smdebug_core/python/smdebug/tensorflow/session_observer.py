@@ -117,4 +117,4 @@ def _follows_from(computed: frozenset[str], operation: Any) -> bool:
 
 
 def _before(operation: Any) -> list[Any]:
-    return [each.op for each in operation.inputs] + list(operation.control_inputs)
+    return [source.op for source in operation.inputs] + list(operation.control_inputs)

@@ -233,7 +233,7 @@ class ListedRun:
         known = self._shown.all.at
         return [
             arrival
-            for arrival in self._listing.read([index_key(*each) for each in candidates])
+            for arrival in self._listing.read([index_key(*candidate) for candidate in candidates])
             if AttemptId.named_in(arrival.file.meta.extras)
             != known[arrival.step][arrival.worker].attempt
         ]

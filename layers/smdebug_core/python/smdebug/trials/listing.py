@@ -43,8 +43,8 @@ class IndexListing:
         With `most`, only about the first `most` of them.
         """
         keys = (key for key in self._keys(after) if key not in already_read)
-        for some in self._batches(keys, most):
-            yield from filter(None, self._read_all(some))
+        for batch in self._batches(keys, most):
+            yield from filter(None, self._read_all(batch))
 
     def read(self, keys: Sequence[str]) -> Iterator[Arrival]:
         """Return the present content of these index files, without damaged and missing ones."""
@@ -53,10 +53,10 @@ class IndexListing:
     def _batches(self, keys: Iterator[str], most: int | None) -> Iterator[list[str]]:
         at_a_time = _AT_A_TIME if most is None else min(most, _AT_A_TIME)
         left = most
-        while some := list(islice(keys, at_a_time)):
-            yield some
+        while batch := list(islice(keys, at_a_time)):
+            yield batch
             if left is not None:
-                left -= len(some)
+                left -= len(batch)
                 if left <= 0:
                     self.has_more = next(keys, None) is not None
                     return

@@ -265,7 +265,7 @@ class Observations:
         Equal roots mean equal tensors. Digests of other workers may arrive after the step is complete.
         """
         written = self._trial.index.workers_at(step, mode) or {}
-        return {worker: each.root_digests for worker, each in written.items() if each.root_digests}
+        return {worker: step.root_digests for worker, step in written.items() if step.root_digests}
 
     def differing(
         self, step: int, mode: ModeKeys = GLOBAL, kind: str = "parameters"

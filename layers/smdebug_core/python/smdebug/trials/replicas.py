@@ -62,14 +62,14 @@ def differences(roots: Mapping[str, str], digests_of: Callable[[str], Digests]) 
 def _keys_by_name(digests: Sequence[Digests]) -> tuple[list[str], _Keys]:
     """All names, and a row for each: what its tensor contains, by worker; 0 where there is none."""
     names = list(digests[0].names)
-    if all(list(each.names) == names for each in digests):
-        halves = np.stack([each.halves for each in digests], axis=1)
+    if all(list(digest.names) == names for digest in digests):
+        halves = np.stack([digest.halves for digest in digests], axis=1)
     else:
-        names = list(dict.fromkeys(name for each in digests for name in each.names))
+        names = list(dict.fromkeys(name for digest in digests for name in digest.names))
         places = {name: place for place, name in enumerate(names)}
         halves = np.zeros((len(names), len(digests), 2), np.int64)
-        for number, each in enumerate(digests):
-            halves[[places[name] for name in each.names], number] = each.halves
+        for number, digest in enumerate(digests):
+            halves[[places[name] for name in digest.names], number] = digest.halves
     keys: _Keys = (halves.view(np.uint64) * _FACTORS).sum(axis=2, dtype=np.uint64)
     return names, keys
 

@@ -58,7 +58,9 @@ class Actions:
         row, _ = run_of(self._board, request)
         body = await body_of(request)
         tensors = body.get("tensors")
-        if not isinstance(tensors, list) or not all(isinstance(each, str) for each in tensors):
+        if not isinstance(tensors, list) or not all(
+            isinstance(pattern, str) for pattern in tensors
+        ):
             raise SMDebugValueError("tensors must be a list of patterns")
         steps = body.get("steps", STEPS)
         if type(steps) is not int:

@@ -122,12 +122,16 @@ def run_answer(board: Board, row: Row, reader: RunReader) -> RunAnswer:
         "rules": verdict["rules"],
         "not_checked": verdict["not_checked"],
         "series": [
-            {"name": escaped(name), "count": len(each)}
-            for name, each in sorted(reader.series.items())
+            {"name": escaped(name), "count": len(series)}
+            for name, series in sorted(reader.series.items())
         ],
         "kinds": [
-            {"name": kind, "tensors": len(each.names), "joined": each.steps_in_a_stretch}
-            for kind, each in reader.kinds.items()
+            {
+                "name": kind,
+                "tensors": len(statistics.names),
+                "joined": statistics.steps_in_a_stretch,
+            }
+            for kind, statistics in reader.kinds.items()
         ],
         "statistics": list(COLUMNS),
         "modes": [list(stretch) for stretch in reader.charts.modes[:1000]],

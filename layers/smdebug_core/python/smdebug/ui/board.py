@@ -163,9 +163,9 @@ class Board:
                 known = RunReader(row.path, self._rules_of(row), trial=trial, kept=kept)
                 self._readers[run_id] = known
             self._readers.move_to_end(run_id)
-            unseen = [each for each in self._readers if each not in self._shown | {run_id}]
-            for each in unseen[: max(0, len(self._readers) - MOST_OPEN)]:
-                del self._readers[each]
+            unseen = [other for other in self._readers if other not in self._shown | {run_id}]
+            for other in unseen[: max(0, len(self._readers) - MOST_OPEN)]:
+                del self._readers[other]
             return known
 
     def _rules_of(self, row: Row) -> Sequence[RequestedRule] | None:
@@ -279,12 +279,12 @@ class Board:
     def _glance_at_some(self, now: float) -> bool:
         """Summarise a few runs that are new or have not ended; return whether others wait."""
         waiting = [row for row in self.rows if self._is_due(row, now)]
-        some = waiting[:_GLANCES_AT_A_TIME]
-        if any(row.is_remote for row in some):
-            with ThreadPoolExecutor(len(some)) as pool:
-                list(pool.map(self._glance_at, some))
+        batch = waiting[:_GLANCES_AT_A_TIME]
+        if any(row.is_remote for row in batch):
+            with ThreadPoolExecutor(len(batch)) as pool:
+                list(pool.map(self._glance_at, batch))
         else:
-            for row in some:
+            for row in batch:
                 self._glance_at(row)
         return len(waiting) > _GLANCES_AT_A_TIME
 

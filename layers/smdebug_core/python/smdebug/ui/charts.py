@@ -50,8 +50,8 @@ class Charts:
     @property
     def nbytes(self) -> int:
         """About how much memory the charts take."""
-        series = sum(each.nbytes for each in self.series.values())
-        return series + sum(each.nbytes for each in self.kinds.values())
+        series = sum(series_of_name.nbytes for series_of_name in self.series.values())
+        return series + sum(statistics.nbytes for statistics in self.kinds.values())
 
     def read(self, trial: Trial, step: int) -> None:
         """Add a step of the run. Its values are in `series` after `settle`."""

@@ -76,11 +76,11 @@ def _part(row: Row, reader: RunReader) -> dict[str, Any]:
         }
 
 
-def configuration_differences(each: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def configuration_differences(configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the parameters that are not the same in all runs."""
     return [
-        {"name": name, "values": [configuration.get(name) for configuration in each]}
-        for name in differing(each)
+        {"name": name, "values": [configuration.get(name) for configuration in configurations]}
+        for name in differing(configurations)
     ]
 
 
@@ -126,6 +126,6 @@ def _first_difference(
     step = int(steps[0])
     column = int(np.flatnonzero(by_tensor[step])[0])
     rms = _COMPARED.index(COLUMN["rms"])
-    numbers = [float(each[step, column, rms]) for each in (mine, others)]
+    numbers = [float(statistics[step, column, rms]) for statistics in (mine, others)]
     known = [value if np.isfinite(value) else None for value in numbers]
     return int(first[step]), common[column][0], known[0], known[1]

@@ -131,7 +131,7 @@ def in_list(run: RunSnapshot) -> DeployedAnswer:
 
 def in_full(run: RunSnapshot) -> DeployedRunAnswer:
     """Return what the page of the run shows of the table."""
-    return {**in_list(run), "statuses": [_status(each) for each in run.statuses]}
+    return {**in_list(run), "statuses": [_status(status) for status in run.statuses]}
 
 
 def _status(status: RuleStatusOf) -> StatusAnswer:

@@ -95,7 +95,7 @@ def differences(trial: Trial) -> dict[str, Any]:
     observed = trial.observations
     steps = thinned(observed.replica_steps(), MOST_STEPS) if trial.steps() else []
     roots = {step: observed.roots(step, ModeKeys.GLOBAL) for step in steps}
-    workers = sorted({worker for each in roots.values() for worker in each})
+    workers = sorted({worker for step_roots in roots.values() for worker in step_roots})
     columns = []
     for step in steps:
         of_worker = {

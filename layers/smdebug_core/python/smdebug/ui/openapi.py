@@ -38,20 +38,25 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
-    for each in endpoints:
-        schema: dict[str, Any] = {"type": "string" if each.media.startswith("text") else "object"}
-        if each.media == "application/octet-stream":
+    for endpoint in endpoints:
+        schema: dict[str, Any] = {
+            "type": "string" if endpoint.media.startswith("text") else "object"
+        }
+        if endpoint.media == "application/octet-stream":
             schema = {"type": "string", "format": "binary"}
-        if each.answer:
-            schema = schema_of(getattr(answer_types, each.answer), schemas)
+        if endpoint.answer:
+            schema = schema_of(getattr(answer_types, endpoint.answer), schemas)
         operation: dict[str, Any] = {
-            "summary": (each.handler.__doc__ or "").strip().splitlines()[0],
+            "summary": (endpoint.handler.__doc__ or "").strip().splitlines()[0],
             "parameters": [
-                *map(_in_path, re.findall(r"{(\w+)}", each.path)),
-                *map(_in_query, each.query),
+                *map(_in_path, re.findall(r"{(\w+)}", endpoint.path)),
+                *map(_in_query, endpoint.query),
             ],
             "responses": {
-                "200": {"description": "The answer.", "content": {each.media: {"schema": schema}}},
+                "200": {
+                    "description": "The answer.",
+                    "content": {endpoint.media: {"schema": schema}},
+                },
                 "default": {
                     "description": "What was wrong, in words.",
                     "content": {
@@ -60,11 +65,11 @@ def described(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
                 },
             },
         }
-        if each.method == "POST":
-            sent = schema_of(getattr(answer_types, each.body), schemas)
+        if endpoint.method == "POST":
+            sent = schema_of(getattr(answer_types, endpoint.body), schemas)
             content = {"application/json": {"schema": sent}}
             operation["requestBody"] = {"required": True, "content": content}
-        paths.setdefault(each.path, {})[each.method.lower()] = operation
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     schemas["Problem"] = {"type": "object", "properties": {"error": {"type": "string"}}}
     return {
         "openapi": "3.1.0",
@@ -83,9 +88,9 @@ def schema_of(hint: Any, schemas: dict[str, Any]) -> dict[str, Any]:
             schemas[hint.__name__] = {
                 "type": "object",
                 "description": (hint.__doc__ or "").strip(),
-                "properties": {name: schema_of(each, schemas) for name, each in hints.items()},
+                "properties": {name: schema_of(hint, schemas) for name, hint in hints.items()},
                 "required": [
-                    name for name, each in hints.items() if get_origin(each) is not NotRequired
+                    name for name, hint in hints.items() if get_origin(hint) is not NotRequired
                 ],
                 "additionalProperties": False,
             }
@@ -94,7 +99,7 @@ def schema_of(hint: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     if origin is NotRequired:
         return schema_of(arguments[0], schemas)
     if origin is UnionType:
-        return {"anyOf": [schema_of(each, schemas) for each in arguments]}
+        return {"anyOf": [schema_of(argument, schemas) for argument in arguments]}
     if origin is list:
         return {"type": "array", "items": schema_of(arguments[0], schemas)}
     if origin is dict:

@@ -116,7 +116,7 @@ class Listing:
     @property
     def runs(self) -> list[FoundRun]:
         """The runs, each once."""
-        found = (run for each in self._sources for run in self._found.get(each.path, ()))
+        found = (run for source in self._sources for run in self._found.get(source.path, ()))
         return list({run.path: run for run in found}.values())
 
     def update(self, now: float, *, local_only: bool = False, patience: float = 1.0) -> bool:

@@ -66,7 +66,7 @@ def named(request: Request, name: str, known: Iterable[str], what: str) -> str:
     names = list(known)
     if given in names:
         return given
-    found = next((each for each in names if escaped(each) == given), None)
+    found = next((candidate for candidate in names if escaped(candidate) == given), None)
     if found is None:
         raise NotFound(f"This run has no {what} {given[:100]!r}.")
     return found

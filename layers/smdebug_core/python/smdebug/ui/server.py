@@ -119,8 +119,13 @@ def application(
         Route("/", index),
         Route("/api/openapi.json", openapi),
         *(
-            Route(each.path, answered(each.handler), methods=[each.method], name=each.path)
-            for each in endpoints
+            Route(
+                endpoint.path,
+                answered(endpoint.handler),
+                methods=[endpoint.method],
+                name=endpoint.path,
+            )
+            for endpoint in endpoints
         ),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]

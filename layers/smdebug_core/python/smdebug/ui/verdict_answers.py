@@ -91,7 +91,7 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
-        return {escaped(str(key)): _escaped(each) for key, each in value.items()}
+        return {escaped(str(key)): _escaped(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_escaped(each) for each in value]
+        return [_escaped(item) for item in value]
     return value if value is None or isinstance(value, bool | int) else escaped(str(value))

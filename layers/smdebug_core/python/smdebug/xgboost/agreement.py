@@ -55,7 +55,7 @@ def explained_by(labels: Any, feature: Any) -> float | None:
         return None
     if classes.size > MOST_CLASSES:
         return _correlation(feature, labels) ** 2
-    groups = [feature[labels == each] for each in classes]
+    groups = [feature[labels == label] for label in classes]
     if len(groups) == 2 and _has_a_value_of_its_own(*groups):
         return 1.0
     within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
@@ -81,7 +81,7 @@ def _separation(predicted: Floats, is_positive: NDArray[np.bool_]) -> tuple[floa
 
 def _accuracy(predicted: NDArray[Any], labels: Floats) -> tuple[float, float]:
     by_chance = sum(
-        float((predicted == each).mean() * (labels == each).mean()) for each in np.unique(labels)
+        float((predicted == label).mean() * (labels == label).mean()) for label in np.unique(labels)
     )
     beyond = max(1 - by_chance, 1e-9)
     error = math.sqrt(max(by_chance * (1 - by_chance), 1e-9) / labels.size)

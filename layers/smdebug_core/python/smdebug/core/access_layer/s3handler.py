@@ -56,7 +56,7 @@ class S3Handler:
     @staticmethod
     def list_prefixes(list_requests: Sequence[ListRequest]) -> list[list[str]]:
         """Return the keys of each request."""
-        return [S3Handler.list_prefix(each) for each in _checked(list_requests, ListRequest)]
+        return [S3Handler.list_prefix(request) for request in _checked(list_requests, ListRequest)]
 
     @staticmethod
     def get_object(object_request: ReadObjectRequest) -> bytes | None:
@@ -109,7 +109,7 @@ class S3Handler:
 
 
 def _checked(requests: Any, kind: type) -> Any:
-    if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
+    if not isinstance(requests, list) or not all(isinstance(request, kind) for request in requests):
         raise SMDebugTypeError(f"Expected a list of {kind.__name__} objects, not {requests!r}")
     return requests
 
