@@ -91,7 +91,7 @@ def test_inspect_shows_the_origin_and_no_secret(ask, runs):
     assert "api_key  ***" in answer.out
     assert ask("inspect", runs / "b", "--json").json["origin"]["config"]["lr"] == 0.001
     (runs / "b" / ORIGIN).write_text("[]")
-    assert "damaged: origin.json: its JSON is no object" in ask("inspect", runs / "b").out
+    assert "damaged: origin.json: its JSON is not an object" in ask("inspect", runs / "b").out
 
 
 def test_a_name_cannot_write_to_the_terminal(ask, tmp_path):

@@ -82,7 +82,7 @@ def test_text_that_is_no_configuration_is_reported_and_not_run(parser_of, hostil
 
 
 def test_the_error_names_the_text():
-    with pytest.raises(SMDebugValueError, match="no JSON object"):
+    with pytest.raises(SMDebugValueError, match="not a JSON object"):
         parse_profiler_json("open('x')")
 
 

@@ -161,7 +161,7 @@ def test_what_does_not_fit_into_a_step_is_left_out_and_said(storage, monkeypatch
     ("content", "problem"),
     [
         (b"^dense", "Expecting value"),
-        (b"[]", "no JSON object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "1 to 100 patterns, not 0"),
         (b'{"tensors": [3]}', "must be a list of texts"),
         (b'{"tensors": ["a"], "steps": 0}', f"steps must be 1 to {MOST_STEPS}"),
