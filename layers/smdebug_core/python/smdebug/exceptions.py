@@ -30,7 +30,7 @@
 When an exception is unpickled it is created again from `args`, so `args` holds its attributes, and the
 message is composed from them.
 
-The module is long so that users find all exceptions in one place.
+It is long because users find all exceptions in one module.
 """
 
 from __future__ import annotations
