@@ -46,8 +46,8 @@ class _Waiting(NamedTuple):
 class Recorder:
     """Takes the tensors of a training and hands each saved step to the run's writer.
 
-    `prepare` is called when the first step begins. `due` is the set of collections that are due at the current
-    step; while it is empty, a call costs next to nothing. The class is long because every call of a
+    `prepare` is called when the first step begins. `due` is the set of collections that are due at the
+    current step; while it is empty, a call costs next to nothing. The class is long because every call of a
     training arrives here. `TABLE`, the plan and the parts decide what to do with it.
     """
 
