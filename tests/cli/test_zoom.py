@@ -38,6 +38,16 @@ def test_a_name_that_no_tensor_has_so_far_is_shown_with_those_there_are(ask, run
     assert "loss" in answer.out
 
 
+def test_a_name_that_matches_nothing_is_said_beside_one_that_does(ask, run):
+    answer = ask("zoom", run, "--tensor", "loss", "--tensor", "gradients/fc")
+    assert answer.code == 0
+    assert "1 known tensor whole" in answer.out
+    assert "no tensor seen so far matches gradients/fc. Did you mean gradient/fc?" in answer.out
+    assert request(run).tensors == ("loss", "gradients/fc")  # it may come to exist
+    answer = ask("zoom", run, "--tensor", "loss", "--tensor", "xyz", "--json")
+    assert answer.json["unmatched"] == ["xyz"]
+
+
 def test_the_answer_as_json(ask, run):
     answer = ask("zoom", run, "--tensor", "^loss$", "--json")
     assert answer.json["matching"] == ["loss"]

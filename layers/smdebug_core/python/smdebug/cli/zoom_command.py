@@ -10,6 +10,7 @@ from smdebug.cli.completers import complete_folder, complete_tensor
 from smdebug.cli.output import output_options, print_json, print_line
 from smdebug.cli.service_options import stack_option, watched_run
 from smdebug.files.zoom_request import MOST_STEPS, STEPS
+from smdebug.plain_text import did_you_mean
 
 
 @click.command("zoom")
@@ -76,6 +77,7 @@ def command(
                 "steps": steps,
                 "workers": list(workers),
                 "matching": list(requested.matching),
+                "unmatched": list(requested.unmatched),
             }
         )
         return
@@ -86,11 +88,11 @@ def command(
     )
     if names:
         print_line(faint(_listed(names)))
+    if not requested.unmatched:
         return
-    print_line(
-        f"no tensor seen so far matches {', '.join(patterns)}; those of {requested.location} are: "
-        f"{_listed(requested.known)}"
-    )
+    meant = "".join(did_you_mean(pattern, requested.known) for pattern in requested.unmatched)
+    listed = "" if meant else f" {requested.location} has: {_listed(requested.known)}"
+    print_line(f"no tensor seen so far matches {', '.join(requested.unmatched)}.{meant}{listed}")
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -21,6 +21,8 @@ class Requested:
     request: ZoomRequest
     matching: tuple[str, ...]
     known: tuple[str, ...]
+    unmatched: tuple[str, ...] = ()
+    """The patterns that match none of the known names."""
 
 
 def request_zoom(
@@ -53,7 +55,10 @@ def request_zoom(
     ZoomRequest.parse(request.encode())  # raises ValueError, before anything is written
     trial.storage.write(ZOOM_KEY, request.encode())
     matching = tuple(name for name in known if is_named(name))
-    return Requested(trial.path, request, matching, known)
+    unmatched = tuple(
+        pattern for pattern in patterns if not any(map(NameMatcher().by_regex([pattern]), matching))
+    )
+    return Requested(trial.path, request, matching, known, unmatched)
 
 
 def names_of(trial: Trial) -> tuple[str, ...]:
