@@ -68,6 +68,6 @@ class Opening:
 
 
 def attempt_of(trial: Trial) -> tuple[Any, ...]:
-    """Return what tells the attempts of a training apart."""
+    """Return a value that distinguishes the attempts of a training."""
     meta = trial.collection_manager.meta
     return meta.get("run_id"), meta.get("training_run")
