@@ -178,9 +178,9 @@ def writing_small(table: Table, work: Path, old: dict[str, float] | None) -> Non
 def reading_large(table: Table, work: Path) -> None:
     """Values against copies of as much memory, as many arrays, none of them in a cache of the processor.
 
-    Both give arrays that belong to the caller; the checksum alone says what verifying costs. On tmpfs
-    the kernel maps 4 KB at a time, which no reader gets around: there the peer is numpy's own reading,
-    which verifies nothing.
+    Both give arrays that belong to the caller; the checksum alone says what verifying costs. On tmpfs the
+    kernel maps 4 KB at a time, which no reader can avoid: there the peer is numpy's own reading, which
+    verifies nothing.
     """
     with tempfile.TemporaryDirectory(prefix="smdebug-bench-") as folder:
         for size in (4, 16):
@@ -349,7 +349,7 @@ def importing(table: Table, old: dict[str, float] | None) -> None:
 
 
 def requests(table: Table) -> None:
-    """What S3 is asked, counted at a moto server."""
+    """The requests to S3, counted at a moto server."""
     os.environ.update(
         AWS_ACCESS_KEY_ID="bench", AWS_SECRET_ACCESS_KEY="bench", AWS_DEFAULT_REGION="us-east-1"
     )
@@ -398,7 +398,7 @@ def _against_old(table: Table, what: str, ours: float, old: float | None, promis
 
 
 def old_library(runs: Path) -> dict[str, float] | None:
-    """Its timings of the same jobs, or None where it cannot be had."""
+    """Return its timings of the same jobs, or None if it is not available."""
     python = _old_environment()
     if python is None:
         return None

@@ -50,7 +50,7 @@ def counted(new_world: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def report(new_world: Callable[[], Any]) -> Iterator[str]:
-    """Print the row; yield what is not held."""
+    """Print the row; yield the promises that do not hold."""
     with contextlib.redirect_stdout(io.StringIO()):
         bill, rules = counted(new_world)
     dollars = dollars_of(bill, STEPS)

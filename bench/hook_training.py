@@ -111,7 +111,7 @@ def inside_where_nothing_is_due(sizes, batch, iterations, rounds):
 
 
 def put_clocks_around(training):
-    """Gives the list that each callback of a module, and of optimizers, adds its seconds to."""
+    """Return the list to which each callback of a module, and of optimizers, adds its seconds."""
     spent = []
 
     def timed(callback):

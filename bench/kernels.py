@@ -1,7 +1,6 @@
-"""`make bench-kernels`: what rules compute of a 64 MB tensor, against numpy as one writes it down.
+"""`make bench-kernels`: what rules compute from a 64 MB tensor, against straightforward numpy.
 
-Everything that is compared runs in turn in one process. Of 16-bit types,
-what numpy gives is wrong.
+Everything that is compared runs in turn in one process. For 16-bit types numpy's results are wrong.
 """
 
 from __future__ import annotations

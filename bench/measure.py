@@ -33,7 +33,7 @@ def in_turn(
 
 
 class Table:
-    """Rows of a measurement: what, how much, against what, and what was promised."""
+    """Rows of a measurement: its name, the result, what it is compared with, and the promise."""
 
     def __init__(self, title: str):
         self.title = title

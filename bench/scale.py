@@ -111,7 +111,7 @@ class MeteredItems(MemoryItems):
 
 
 class LongRun:
-    """The listing of a run in a bucket, made up while it is read."""
+    """The listing of a run in a bucket, generated while it is read."""
 
     def __init__(self, meter: Meter, workers: int, steps: int):
         self._meter, self._steps = meter, steps
@@ -148,7 +148,7 @@ def _step_in(key: str | None) -> int:
 
 
 class _Leaves:
-    """What continues the work: a schedule in AWS."""
+    """The schedules that continue the work in AWS."""
 
     def __init__(self) -> None:
         self.left: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What verdicts are worth: pure arithmetic over alarms and what is known of the programs."""
+"""The scores of verdicts: pure arithmetic over alarms and the known faults of the programs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def visible_steps(fault: Fault, steps: Sequence[tuple[int, str, int]]) -> tuple[
 
 @dataclass(frozen=True)
 class Share:
-    """So many of so many."""
+    """A number out of a total."""
 
     count: int
     total: int
@@ -129,7 +129,7 @@ def _at_most(count: int, total: int, rate: float) -> float:
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of all runs of one program, of one fault, or of its twin."""
+    """The results of all runs of one program, of one fault, or of its twin."""
 
     name: str
     kind: str
