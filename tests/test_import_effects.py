@@ -11,10 +11,10 @@ def test_asking_for_the_service_loads_neither_numpy_nor_boto3():
         "from smdebug.service import connect, WatchedRun\n"
         "print(sorted({'numpy', 'boto3', 'botocore', 'smdebug.trials'} & set(sys.modules)))"
     )
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
     )
-    assert said.stdout.strip() == "[]"
+    assert output.stdout.strip() == "[]"
 
 
 def test_importing_the_library_touches_nothing_outside():
@@ -28,7 +28,7 @@ def test_importing_the_library_touches_nothing_outside():
         "import smdebug, smdebug.trials, smdebug.rules, smdebug.core.utils\n"
         "print(events)"
     )
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-B", "-c", script], capture_output=True, text=True, check=True
     )
-    assert said.stdout.strip() == "[]"
+    assert output.stdout.strip() == "[]"

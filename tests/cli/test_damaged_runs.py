@@ -134,13 +134,13 @@ def test_damage_is_named_and_the_rest_goes_on(ask, run, command, damage):
 @pytest.mark.parametrize("what", NOT_RUNS)
 @pytest.mark.parametrize("command", sorted(set(READ_RUNS) - {"watch", "runs"}))
 def test_what_is_no_run_is_refused_with_what_is_there_instead(ask, run, command, what):
-    replace, said = NOT_RUNS[what]
+    replace, problem = NOT_RUNS[what]
     replace(run)
     before = sorted(run.parent.rglob("*"))
     answer = call(ask, command, run.parent)
     assert (answer.code, answer.out) == (3, "")
     assert f"There is no run at {run}" in answer.err
-    assert said in answer.err
+    assert problem in answer.err
     assert sorted(run.parent.rglob("*")) == before  # nothing was created
 
 

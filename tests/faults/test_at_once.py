@@ -106,8 +106,8 @@ def test_threads_and_processes_read_a_run_while_a_hook_writes_it(tmp_path):
         thread.join(60)
     assert results == [STEPS] * len(trials)
     for reader in processes:
-        said, _ = reader.communicate(timeout=60)
-        assert said.splitlines()[-1] == str(STEPS), said
+        output, _ = reader.communicate(timeout=60)
+        assert output.splitlines()[-1] == str(STEPS), output
 
 
 def test_the_second_of_two_processes_at_one_folder_is_warned_and_the_first_continues(tmp_path):

@@ -37,7 +37,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def said() -> Iterator[list[logging.LogRecord]]:
+def log_records() -> Iterator[list[logging.LogRecord]]:
     """The messages of the logger."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
@@ -134,14 +134,16 @@ def values_of(folder: FolderStorage, key: str, step: int) -> dict[str, Any]:
     }
 
 
-def train_at(place: TroubledFolder, said: list[logging.LogRecord]) -> dict[int, dict[str, Any]]:
+def train_at(
+    place: TroubledFolder, log_records: list[logging.LogRecord]
+) -> dict[int, dict[str, Any]]:
     """Train, and check what is promised; return the steps that were saved."""
-    said.clear()
+    log_records.clear()
     try:
         assert in_time(lambda: train(hook_at(place))) == ALONE
     finally:
         place.let_go.set()
-    loud = [record.getMessage() for record in said if record.levelno >= logging.ERROR]
+    loud = [record.getMessage() for record in log_records if record.levelno >= logging.ERROR]
     assert len(loud) <= 1, loud
     there = what_is_there(place)
     for step, tensors in there.items():
@@ -152,11 +154,11 @@ def train_at(place: TroubledFolder, said: list[logging.LogRecord]) -> dict[int, 
 
 
 @pytest.fixture
-def calls(tmp_path, said) -> list[str]:
+def calls(tmp_path, log_records) -> list[str]:
     """Return the calls of a training without faults."""
     place = TroubledFolder(tmp_path / "calm")
-    assert train_at(place, said).keys() == SAVED.keys()
-    assert not [record for record in said if record.levelno > logging.INFO]
+    assert train_at(place, log_records).keys() == SAVED.keys()
+    assert not [record for record in log_records if record.levelno > logging.INFO]
     return place.calls
 
 
@@ -165,14 +167,14 @@ ONCE = [places.fails, places.is_full, places.tears, places.dies]
 
 @pytest.mark.parametrize("trouble", ONCE, ids=lambda trouble: trouble.__name__)
 def test_a_failure_of_one_call_costs_at_most_one_step_and_is_reported(
-    trouble, calls, tmp_path, said
+    trouble, calls, tmp_path, log_records
 ):
     for number in range(len(calls)):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n == at)
-        there = train_at(place, said)
+        there = train_at(place, log_records)
         assert len(there) >= STEPS - 1, calls[number]
         if len(there) < STEPS:
-            (error,) = (r.getMessage() for r in said if r.levelno >= logging.ERROR)
+            (error,) = (r.getMessage() for r in log_records if r.levelno >= logging.ERROR)
             (lost,) = SAVED.keys() - there.keys()
             assert f"Lost: 1 ({lost})" in error, calls[number]
         if not number % 5:
@@ -183,29 +185,29 @@ FOR_GOOD = [*ONCE, places.disappears]
 
 
 @pytest.mark.parametrize("trouble", FOR_GOOD, ids=lambda trouble: trouble.__name__)
-def test_a_failure_from_one_call_on_is_reported_once(trouble, calls, tmp_path, said):
+def test_a_failure_from_one_call_on_is_reported_once(trouble, calls, tmp_path, log_records):
     for number in range(len(calls)):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n >= at)
-        there = train_at(place, said)
-        loud = [record for record in said if record.levelno >= logging.ERROR]
+        there = train_at(place, log_records)
+        loud = [record for record in log_records if record.levelno >= logging.ERROR]
         refused = len(there) < STEPS and trouble is not places.disappears
         assert len(loud) == 1 or not refused, calls[number]
 
 
 @pytest.mark.parametrize("trouble", [places.disappears, places.disappears_unnoticed])
 def test_a_folder_that_is_removed_at_any_call_loses_what_was_in_it_and_no_more(
-    trouble, calls, tmp_path, said
+    trouble, calls, tmp_path, log_records
 ):
     for number in range(len(calls)):
         place = TroubledFolder(tmp_path / f"run{number}", trouble, lambda n, at=number: n == at)
-        there = train_at(place, said)
+        there = train_at(place, log_records)
         first = min(there, default=STEPS)
         assert sorted(there) == list(range(first, STEPS)), calls[number]
 
 
 @pytest.mark.parametrize("for_good", [False, True])
 def test_a_call_that_blocks_anywhere_does_not_block_the_training_forever(
-    for_good, calls, tmp_path, said, impatient
+    for_good, calls, tmp_path, log_records, impatient
 ):
     blocked = 0
     for number in range(0, len(calls), 1 + for_good):
@@ -214,18 +216,18 @@ def test_a_call_that_blocks_anywhere_does_not_block_the_training_forever(
             places.blocks,
             lambda n, at=number: n == at or (for_good and n > at),
         )
-        train_at(place, said)
+        train_at(place, log_records)
         blocked += place.blocked > 0
     assert blocked > len(calls) / 4
 
 
-def test_a_slow_folder_gets_everything(tmp_path, said):
+def test_a_slow_folder_gets_everything(tmp_path, log_records):
     place = TroubledFolder(tmp_path, places.is_slow, lambda number: True)
-    assert train_at(place, said).keys() == SAVED.keys()
+    assert train_at(place, log_records).keys() == SAVED.keys()
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_repeated_failures_change_nothing_in_the_training(seed, tmp_path, said):
+def test_repeated_failures_change_nothing_in_the_training(seed, tmp_path, log_records):
     chance = random.Random(seed)
     kinds = [*ONCE, places.is_slow, places.disappears_unnoticed]
     often = chance.choice((0.1, 0.3, 0.6))
@@ -233,4 +235,6 @@ def test_repeated_failures_change_nothing_in_the_training(seed, tmp_path, said):
     def any_of_them(place: TroubledFolder) -> None:
         chance.choice(kinds)(place)
 
-    train_at(TroubledFolder(tmp_path, any_of_them, lambda number: chance.random() < often), said)
+    train_at(
+        TroubledFolder(tmp_path, any_of_them, lambda number: chance.random() < often), log_records
+    )

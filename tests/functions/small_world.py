@@ -225,13 +225,13 @@ class SmallWorld:
         more = True
         while more:
             try:
-                said = ask()
+                reply = ask()
             except GroupBusy:
                 return  # the workflow retries, and at last leaves a check
-            self.events += said["outbox"]
-            if said["mark"]["ids"] or said["mark"]["begun"]:
-                self.index.mark_published(**said["mark"])
-            more = said["more"]
+            self.events += reply["outbox"]
+            if reply["mark"]["ids"] or reply["mark"]["begun"]:
+                self.index.mark_published(**reply["mark"])
+            more = reply["more"]
 
     def settle(self) -> None:
         """Deliver everything pending, and run everything that was started."""

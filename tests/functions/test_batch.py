@@ -47,9 +47,9 @@ def test_a_poisoned_message_goes_its_way_while_the_good_ones_pass(capsys):
     batch = batch_of(message("1", "poison"), message("2", notification("b", "x/rules.json")))
     assert batch.answer() == {"batchItemFailures": [{"itemIdentifier": "1"}]}
     assert len(batch.arrivals) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["level"] == "ERROR"
-    assert "poison" in said["problem"]
+    output = json.loads(capsys.readouterr().out)
+    assert output["level"] == "ERROR"
+    assert "poison" in output["problem"]
 
 
 def test_stopping_the_process_is_not_delayed():

@@ -49,17 +49,17 @@ def test_a_batch_of_s3_events_becomes_a_finding(deployed):
     groups = [group["group"] for group in request["groups"]]
     assert groups == ["builtin", "run"]
 
-    said = evaluate.handler(
+    reply = evaluate.handler(
         {"run": request["run"], "step": request["step"], "group": "builtin"}, None
     )
-    types = [entry["DetailType"] for entry in said["outbox"]]
+    types = [entry["DetailType"] for entry in reply["outbox"]]
     assert "Rule Evaluation Condition Met" in types
-    assert not said["more"]
-    mark_published.handler(said["mark"], None)
+    assert not reply["more"]
+    mark_published.handler(reply["mark"], None)
     assert wiring.world(IngestEnvironment).index.groups.get("runs/mnist", "builtin").outbox == {}
 
-    said = evaluate.handler({"run": request["run"], "step": request["step"], "group": "run"}, None)
-    mark_published.handler(said["mark"], None)
+    reply = evaluate.handler({"run": request["run"], "step": request["step"], "group": "run"}, None)
+    mark_published.handler(reply["mark"], None)
     assert wiring.world(IngestEnvironment).index.run("runs/mnist").outbox == {}
 
 
@@ -78,8 +78,8 @@ def test_the_end_of_a_run_is_a_reminder_and_then_a_summary(deployed):
     assert len([name for name in scheduled if "-finish-" in name]) == 2, "announced, and passed on"
     assert any(request["finish"] for request in started(deployed))
     evaluate.handler({"run": "runs/mnist", "step": 0, "group": "builtin"}, None)
-    said = finish_run.handler({"run": "runs/mnist"}, None)
-    details = [json.loads(entry["Detail"]) for entry in said["outbox"]]
+    reply = finish_run.handler({"run": "runs/mnist"}, None)
+    details = [json.loads(entry["Detail"]) for entry in reply["outbox"]]
     assert any(detail.get("state") == "Finished" for detail in details)
 
 
@@ -92,8 +92,8 @@ def test_a_silent_run_is_woken_up_for_and_a_lost_file_swept_up(deployed, monkeyp
     now = wiring.world(IngestEnvironment).clock.now()
     monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 2000)
     assert sweep.handler({}, None) == {"missed": 2}
-    said = evaluate.handler({"run": "runs/mnist", "step": 1, "group": "builtin"}, None)
-    assert "Rule Evaluation Condition Met" in [entry["DetailType"] for entry in said["outbox"]]
+    reply = evaluate.handler({"run": "runs/mnist", "step": 1, "group": "builtin"}, None)
+    assert "Rule Evaluation Condition Met" in [entry["DetailType"] for entry in reply["outbox"]]
     monkeypatch.setattr(type(wiring.world(IngestEnvironment).clock), "now", lambda self: now + 9000)
     watch.handler({"run": "runs/mnist"}, None)
     assert wiring.world(IngestEnvironment).index.run("runs/mnist").state.value == "Silent"
@@ -148,7 +148,7 @@ def test_importing_a_handler_touches_nothing_and_loads_no_client():
         "from functions.handlers import evaluate, ingest, sweep, watch\n"
         "print([name for name in ('boto3', 'google.protobuf') if name in sys.modules])\n"
     )
-    said = subprocess.check_output(
+    output = subprocess.check_output(
         [sys.executable, "-c", script], text=True, env={"PYTHONPATH": ":".join(sys.path)}
     )
-    assert said.splitlines() == ["[]"]
+    assert output.splitlines() == ["[]"]

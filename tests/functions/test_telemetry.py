@@ -16,13 +16,13 @@ from tests.functions.saver import Saver
 from tests.functions.small_world import SmallWorld
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def log_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_line_names_the_run_and_what_happened(capsys):
     log("Evaluated", run="runs/mnist", step=3)
-    (line,) = said(capsys)
+    (line,) = log_lines(capsys)
     assert line.pop("timestamp") > 1.7e9
     assert line == {"level": "INFO", "message": "Evaluated", "run": "runs/mnist", "step": 3}
 
@@ -32,7 +32,7 @@ def test_a_problem_is_logged_briefly_with_its_location(capsys):
         raise ValueError("x" * 10_000)
     except ValueError as problem:
         log_problem("It could not be read", problem, run="runs/mnist")
-    (line,) = said(capsys)
+    (line,) = log_lines(capsys)
     assert line["level"] == "ERROR"
     assert line["problem"].startswith("ValueError: xxx")
     assert len(line["problem"]) == 2000
@@ -41,7 +41,7 @@ def test_a_problem_is_logged_briefly_with_its_location(capsys):
 
 def test_numbers_are_in_the_format_that_cloudwatch_takes_metrics_from(capsys):
     metrics({"RuleErrors": (1, "Count"), "OldestUnevaluatedStep": (2.5, "Seconds")})
-    (line,) = said(capsys)
+    (line,) = log_lines(capsys)
     (declared,) = line["_aws"]["CloudWatchMetrics"]
     assert declared["Namespace"] == "smdebug"
     assert declared["Dimensions"] == [[]], "the alarms look at all runs together"
@@ -62,7 +62,7 @@ def test_log_lines_of_a_rule_name_the_run_the_rule_and_the_step(capsys):
     finally:
         logger.handlers = handlers
     assert logger.level == level
-    (line,) = said(capsys)
+    (line,) = log_lines(capsys)
     assert line["location"].startswith("test_telemetry.py:")
     shown = {key: line[key] for key in ("level", "message", "run", "rule", "step")}
     assert shown == {
@@ -83,7 +83,7 @@ def test_who_measures_nothing_loads_nothing_for_it():
 
 
 def ages(capsys) -> list[float]:
-    lines = [line for line in said(capsys) if "OldestUnevaluatedStep" in line]
+    lines = [line for line in log_lines(capsys) if "OldestUnevaluatedStep" in line]
     return [line["OldestUnevaluatedStep"][0] for line in lines if "MissedNotifications" in line]
 
 
@@ -117,6 +117,6 @@ def test_blocks_of_two_threads_overlap_and_leave_the_logger_as_it_was(capsys):
         ).result()
         another.submit(second.__exit__, None, None, None).result()
     assert (logger.level, logger.handlers, logger.filters) == before
-    assert [(line["message"], line.get("rule")) for line in said(capsys)] == [
+    assert [(line["message"], line.get("rule")) for line in log_lines(capsys)] == [
         ("of the second", "second")
     ]

@@ -44,10 +44,10 @@ def event(deployed):
     }
     ingest.handler({"Records": [reminder]}, None)
     evaluate.handler({"run": RUN, "step": 0, "group": "builtin"}, None)
-    said = finish_run.handler({"run": RUN}, None)
+    reply = finish_run.handler({"run": RUN}, None)
     (detail,) = [
         candidate
-        for candidate in (json.loads(entry["Detail"]) for entry in said["outbox"])
+        for candidate in (json.loads(entry["Detail"]) for entry in reply["outbox"])
         if candidate.get("state") == "Finished"
     ]
     return {"detail-type": "Run State Change", "detail": detail}

@@ -14,8 +14,8 @@ from smdebug.saving.step_recording import StepJob, StepRecording
 QUICKLY = 0.5  # a patience in seconds: longer than a busy machine stalls a thread
 
 
-def levels(said) -> list[str]:
-    return [record.levelname for record in said if record.levelno > logging.INFO]
+def levels(log_records) -> list[str]:
+    return [record.levelname for record in log_records if record.levelno > logging.INFO]
 
 
 def recorded(step: int, *, size: int = 10) -> StepRecording:

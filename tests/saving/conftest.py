@@ -14,7 +14,7 @@ def out_dir(tmp_path):
 
 
 @pytest.fixture
-def said():
+def log_records():
     """The messages of the library's logger."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()

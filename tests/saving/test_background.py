@@ -61,13 +61,13 @@ def test_drain_waits_and_the_writer_continues():
     assert steps_in(storage) == [1, 2, 3]
 
 
-def test_closing_twice_changes_nothing_and_a_closed_writer_accepts_nothing(said):
+def test_closing_twice_changes_nothing_and_a_closed_writer_accepts_nothing(log_records):
     writer = BackgroundWriter(MemoryStorage())
     submit(writer, 1)
     assert writer.close() == writer.close() == Outcome(1, (), 0, None)
     assert submit(writer, 2) == [False]
     assert BackgroundWriter(MemoryStorage()).close() == Outcome(0, (), 0, None)
-    assert levels(said) == []
+    assert levels(log_records) == []
 
 
 def test_index_files_are_written_in_the_order_of_submission_whatever_is_ready_first():
@@ -146,7 +146,7 @@ def test_what_cannot_be_saved_is_refused_when_it_is_recorded():
         recorded(1).write_tensor("x", np.zeros(2, "datetime64[s]"))
 
 
-def test_a_name_that_cannot_be_saved_costs_its_tensor_and_not_the_step(said):
+def test_a_name_that_cannot_be_saved_costs_its_tensor_and_not_the_step(log_records):
     storage = MemoryStorage()
     recording = recorded(1)
     recording.write_tensor("a\0b", np.zeros(2))
@@ -155,4 +155,4 @@ def test_a_name_that_cannot_be_saved_costs_its_tensor_and_not_the_step(said):
     writer.submit(recording.job(writer.storage))
     assert writer.close().written == 1
     assert parse_index(storage.read(index_key(1, "worker_0")), file="").names == ("x", "y")
-    assert levels(said) == ["WARNING"]
+    assert levels(log_records) == ["WARNING"]

@@ -33,7 +33,7 @@ from tests.support.faulty_storage import FULL, FaultyStorage, failing, tearing
     ],
 )
 @pytest.mark.parametrize("number", range(12))
-def test_whichever_call_fails_the_other_steps_are_written(fault, number, said):
+def test_whichever_call_fails_the_other_steps_are_written(fault, number, log_records):
     storage = FaultyStorage.at_call(number, fault)
     writer = BackgroundWriter(storage)
     submit(writer, 0, 1, 2)
@@ -43,22 +43,22 @@ def test_whichever_call_fails_the_other_steps_are_written(fault, number, said):
     assert outcome.written == 2
     assert outcome.reason
     assert steps_in(storage) == [step for step in range(3) if step != failed_at]
-    assert levels(said).count("ERROR") == 1
+    assert levels(log_records).count("ERROR") == 1
     assert not writer.failed
 
 
-def test_the_error_names_what_failed_and_what_was_lost(said):
+def test_the_error_names_what_failed_and_what_was_lost(log_records):
     storage = FaultyStorage(lambda number, call, key: failing() if "0000003_" in key else None)
     writer = BackgroundWriter(storage)
     submit(writer, *range(5))
     assert writer.close() == Outcome(4, (3,), 0, str(FULL))
-    (error,) = [record.getMessage() for record in said if record.levelno == logging.ERROR]
+    (error,) = [record.getMessage() for record in log_records if record.levelno == logging.ERROR]
     assert storage.location in error
     assert "the disk is full" in error
     assert "Lost: 1 (3)" in error
 
 
-def test_an_outage_shorter_than_the_patience_loses_nothing(said):
+def test_an_outage_shorter_than_the_patience_loses_nothing(log_records):
     broken = threading.Event()
     broken.set()
     storage = FaultyStorage(lambda number, call, key: failing() if broken.is_set() else None)
@@ -71,7 +71,7 @@ def test_an_outage_shorter_than_the_patience_loses_nothing(said):
     assert steps_in(storage) == [3, 4]
 
 
-def test_a_storage_that_keeps_failing_is_given_up_and_reported_once(said):
+def test_a_storage_that_keeps_failing_is_given_up_and_reported_once(log_records):
     failures = []
     storage = FaultyStorage.from_call(8, failing())
     writer = BackgroundWriter(storage, patience=QUICKLY, on_failure=failures.append)
@@ -85,8 +85,10 @@ def test_a_storage_that_keeps_failing_is_given_up_and_reported_once(said):
     assert outcome.written == 2
     assert outcome.lost == tuple(range(2, step))
     assert outcome.refused == 1001
-    assert levels(said).count("ERROR") == 1
-    assert len(levels(said)) == 3  # the first step that was lost, giving up, and the sum at the end
+    assert levels(log_records).count("ERROR") == 1
+    assert (
+        len(levels(log_records)) == 3
+    )  # the first step that was lost, giving up, and the sum at the end
     assert len(failures) == 1
     assert failures[0].written == 2
 
@@ -95,7 +97,7 @@ def test_a_storage_that_keeps_failing_is_given_up_and_reported_once(said):
     ("failing_steps", "is_given_up"), [({1, 3}, False), ({1, 2, 3}, True), ({2, 3}, False)]
 )
 def test_only_failures_without_a_success_between_them_use_up_the_patience(
-    failing_steps, is_given_up, monkeypatch, said
+    failing_steps, is_given_up, monkeypatch, log_records
 ):
     moment = [0.0]
     monkeypatch.setattr(background, "time", SimpleNamespace(monotonic=lambda: moment[0]))
@@ -156,7 +158,7 @@ def test_a_failing_callback_does_not_stop_the_writer():
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_wherever_it_hangs_no_wait_exceeds_the_patience(number, blocking, said):
+def test_wherever_it_hangs_no_wait_exceeds_the_patience(number, blocking, log_records):
     storage = FaultyStorage.from_call(number, blocking)
     writer = BackgroundWriter(storage, patience=QUICKLY, max_jobs=3)
     taken = submit(writer, *range(50))
@@ -166,7 +168,7 @@ def test_wherever_it_hangs_no_wait_exceeds_the_patience(number, blocking, said):
     assert outcome.written == number // 4
     assert outcome.written + len(outcome.lost) + outcome.refused == 50
     assert "no progress" in outcome.reason
-    assert levels(said).count("ERROR") == 1
+    assert levels(log_records).count("ERROR") == 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -186,7 +188,7 @@ def test_one_call_that_hangs_costs_one_step(hanging, concurrency, blocking):
     assert steps_in(storage) == [0, 2, 3, 4]
 
 
-def test_close_keeps_to_its_timeout_and_reports_unwritten_steps(blocking, said):
+def test_close_keeps_to_its_timeout_and_reports_unwritten_steps(blocking, log_records):
     storage = FaultyStorage(
         lambda number, call, key: blocking if key.startswith("events/000000000001") else None
     )
@@ -195,7 +197,7 @@ def test_close_keeps_to_its_timeout_and_reports_unwritten_steps(blocking, said):
     writer.drain()
     submit(writer, 1, 2, 3)
     assert writer.close(timeout=0.05).lost == (1, 2, 3)
-    assert levels(said).count("ERROR") == 1
+    assert levels(log_records).count("ERROR") == 1
     blocking.release()
 
 

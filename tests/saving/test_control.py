@@ -215,14 +215,14 @@ def test_only_the_chief_checks_for_requests():
 def test_ranks_that_agree_stop_after_the_same_step(include_workers):
     storage = MemoryStorage()
     meeting = threading.Barrier(2)
-    said = [None, None]
+    answers = [None, None]
     results = [None, None]
 
     def rank(number):
         def agree(last):
-            said[number] = last
+            answers[number] = last
             meeting.wait(20)
-            known = [step for step in said if step is not None]
+            known = [step for step in answers if step is not None]
             meeting.wait(20)
             return max(known, default=None)
 

@@ -262,10 +262,10 @@ def test_what_has_no_numbers_draws_one_warning(place, capsys):
                 hook.record("waves", np.ones(2) * 1j)
                 hook.record("thing", object())
                 hook.record("empty", np.ones((0, 3)))
-    said = capsys.readouterr().out
-    assert said.count("Tensor text is not measured: its values are text, sparse or complex") == 1
-    assert said.count("is not measured") == 1
-    assert said.count("Tensor thing is not saved: A object cannot be saved as a tensor") == 1
+    output = capsys.readouterr().out
+    assert output.count("Tensor text is not measured: its values are text, sparse or complex") == 1
+    assert output.count("is not measured") == 1
+    assert output.count("Tensor thing is not saved: A object cannot be saved as a tensor") == 1
 
 
 def test_terms_of_a_loss_and_what_they_were_given_are_facts_of_their_step(place):

@@ -30,7 +30,7 @@ def patient(monkeypatch, _impatient):
 
 
 @pytest.fixture
-def said():
+def log_records():
     """The messages of the logger, the most severe first."""
     records = []
     handler = logging.Handler()
@@ -60,7 +60,7 @@ def train(hook=None):
     return weights
 
 
-def test_the_environment_sets_the_patience_and_the_size_of_the_queue(monkeypatch, said):
+def test_the_environment_sets_the_patience_and_the_size_of_the_queue(monkeypatch, log_records):
     monkeypatch.setattr(hook_module.BaseHook, "write_patience", 3600)
     monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", "0.1")
     monkeypatch.setenv("SMDEBUG_WRITE_QUEUE_MB", "0.001")
@@ -68,7 +68,7 @@ def test_the_environment_sets_the_patience_and_the_size_of_the_queue(monkeypatch
     hook = hook_at(FaultyStorage.from_call(2, hang))
     train(hook)
     hang.release()
-    assert any("no progress for 0.1 s" in record.getMessage() for record in said)
+    assert any("no progress for 0.1 s" in record.getMessage() for record in log_records)
     assert hook.recorder.run.writer.background._max_bytes == 1048
     for wrong in ("soon", "-1"):
         monkeypatch.setenv("SMDEBUG_WRITE_PATIENCE_SECONDS", wrong)
@@ -100,7 +100,7 @@ CALLS = calls_of_a_training()
 @pytest.mark.parametrize("at", range(CALLS))
 @pytest.mark.parametrize("fault", [failing(), tearing, failing(MemoryError("none left"))])
 @pytest.mark.usefixtures("patient")
-def test_one_call_that_fails_costs_at_most_its_step(at, fault, said):
+def test_one_call_that_fails_costs_at_most_its_step(at, fault, log_records):
     storage = FaultyStorage.at_call(at, fault)
     np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
     written = list(storage.list("index/"))
@@ -111,26 +111,26 @@ def test_one_call_that_fails_costs_at_most_its_step(at, fault, said):
 
 
 @pytest.mark.parametrize("at", range(0, CALLS, 3))
-def test_a_storage_that_fails_for_good_is_reported_once(at, said):
+def test_a_storage_that_fails_for_good_is_reported_once(at, log_records):
     storage = FaultyStorage.from_call(at, failing())
     np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
-    loud = [record.getMessage() for record in said if record.levelno >= logging.ERROR]
+    loud = [record.getMessage() for record in log_records if record.levelno >= logging.ERROR]
     about_steps = [message for message in loud if "TensorBoard" not in message]
     lost = STEPS - len(list(storage.list("index/")))
     assert len(about_steps) == (1 if lost else 0)
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 5, 9])
-def test_a_storage_that_hangs_does_not_hang_the_training(at, said):
+def test_a_storage_that_hangs_does_not_hang_the_training(at, log_records):
     hang = Blocking()
     storage = FaultyStorage.from_call(at, hang)
     np.testing.assert_array_equal(train(hook_at(storage)), ALONE)
-    assert [record for record in said if record.levelno >= logging.WARNING]
+    assert [record for record in log_records if record.levelno >= logging.WARNING]
     hang.release()
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_training_continues_without_permission_to_read(said):
+def test_the_training_continues_without_permission_to_read(log_records):
     class Closed(FaultyStorage):
         def exists(self, key):
             failing()()
@@ -143,33 +143,35 @@ def test_the_training_continues_without_permission_to_read(said):
     assert len(list(storage.list("index/"))) == STEPS
 
 
-def test_running_out_of_memory_while_copying_turns_the_hook_off(monkeypatch, said):
+def test_running_out_of_memory_while_copying_turns_the_hook_off(monkeypatch, log_records):
     def no_memory(*args, **kwargs):
         raise MemoryError("none left")
 
     monkeypatch.setattr("smdebug.saving.open_step.OpenStep.record", no_memory)
     np.testing.assert_array_equal(train(hook_at(FaultyStorage())), ALONE)
-    assert sum("saves nothing any more" in record.getMessage() for record in said) == 1
+    assert sum("saves nothing any more" in record.getMessage() for record in log_records) == 1
 
 
 def test_what_is_wrong_with_a_place_is_said_where_it_begins_and_where_it_ends(
-    tmp_path, said, patient
+    tmp_path, log_records, patient
 ):
     (tmp_path / "file").touch()
     for _ in range(2):  # a second hook says it again
-        said.clear()
+        log_records.clear()
         alone, watched = train(), train(smdebug.Hook(tmp_path / "file" / "run"))
         assert np.array_equal(alone, watched)
         reasons = [
-            record.getMessage() for record in said if "part of the path" in record.getMessage()
+            record.getMessage()
+            for record in log_records
+            if "part of the path" in record.getMessage()
         ]
         at_first, first_step, at_the_end = (
-            reason for reason in reasons if record_level(said, reason) > logging.DEBUG
+            reason for reason in reasons if record_level(log_records, reason) > logging.DEBUG
         )
         assert "could not be claimed" in at_first
         assert "could not write step 0" in first_step
         assert "wrote 0 steps" in at_the_end
 
 
-def record_level(said, message):
-    return next(record.levelno for record in said if record.getMessage() == message)
+def record_level(log_records, message):
+    return next(record.levelno for record in log_records if record.getMessage() == message)

@@ -132,9 +132,9 @@ def test_names_that_mean_nothing_draw_a_warning_and_stop_no_training(tmp_path, c
         for _ in range(3):
             with hook.step():
                 hook.record("loss", 1.0)
-    said = capsys.readouterr().out
-    assert said.count("HookParameters has no save_intervall. Did you mean save_interval?") == 1
-    assert "Did you mean weights?" in said
+    output = capsys.readouterr().out
+    assert output.count("HookParameters has no save_intervall. Did you mean save_interval?") == 1
+    assert "Did you mean weights?" in output
 
 
 def test_an_option_that_does_not_exist_is_refused_with_the_one_that_was_meant(tmp_path):

@@ -31,10 +31,10 @@ def test_one_line_says_what_was_saved_and_the_next_command(capsys):
     with hook:
         train(hook, 4000)
         hook.save_scalar("accuracy", 0.5)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     # 139 of the plan, and the last step, which holds the losses since
-    assert "Saved 140 of 4,000 steps, 3 tensors, " in said
-    assert said.rstrip().endswith("KB to runs/a. Next: smdebug evaluate runs/a")
+    assert "Saved 140 of 4,000 steps, 3 tensors, " in output
+    assert output.rstrip().endswith("KB to runs/a. Next: smdebug evaluate runs/a")
     assert "evaluate" in COMMANDS
 
 
@@ -74,25 +74,25 @@ def test_a_run_of_which_nothing_was_saved_says_so_and_what_to_change(capsys):
         for _ in range(20):
             with hook.step():
                 hook.record("kernel", np.ones(3))
-    said = capsys.readouterr().out
-    assert "Nothing was saved to run: in 20 steps no tensor of the collections" in said
-    assert "weights" in said
-    assert "Next:" not in said
+    output = capsys.readouterr().out
+    assert "Nothing was saved to run: in 20 steps no tensor of the collections" in output
+    assert "weights" in output
+    assert "Next:" not in output
 
 
 def test_a_hook_without_a_step_says_how_steps_begin(capsys):
     smdebug.Hook("run").close()
-    said = capsys.readouterr().out
-    assert "Nothing was saved to run, because no step began" in said
-    assert "with hook.step(modes.TRAIN):" in said
+    output = capsys.readouterr().out
+    assert "Nothing was saved to run, because no step began" in output
+    assert "with hook.step(modes.TRAIN):" in output
 
 
 def test_a_hook_that_is_never_closed_says_so_when_the_process_ends():
     script = "import smdebug; hook = smdebug.Hook('run')"
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout
-    assert said.count("because no step began") == 1
+    assert output.count("because no step began") == 1
 
 
 def test_a_loss_that_was_never_seen_is_missed_once(capsys):
@@ -100,10 +100,10 @@ def test_a_loss_that_was_never_seen_is_missed_once(capsys):
     hook.observes = True
     with hook:
         train(hook, 12, loss=False)
-    said = capsys.readouterr().out
-    assert said.count("No loss was seen in 12 steps") == 1
-    assert 'hook.record("loss", loss)' in said
-    assert "Saved 11 of 12 steps" in said
+    output = capsys.readouterr().out
+    assert output.count("No loss was seen in 12 steps") == 1
+    assert 'hook.record("loss", loss)' in output
+    assert "Saved 11 of 12 steps" in output
 
 
 def test_other_workers_say_nothing(capsys):
@@ -121,10 +121,10 @@ def test_under_the_default_plan_nothing_recorded_is_said_with_what_to_record(cap
         for _ in range(3):
             with hook.step(modes.TRAIN):
                 pass
-    said = capsys.readouterr().out
-    assert "in 3 steps no number and no tensor was recorded" in said
-    assert 'hook.record("loss", loss)' in said
-    assert "collections" not in said
+    output = capsys.readouterr().out
+    assert "in 3 steps no number and no tensor was recorded" in output
+    assert 'hook.record("loss", loss)' in output
+    assert "collections" not in output
 
 
 def test_predictions_alone_have_no_loss_to_miss(capsys):
@@ -137,7 +137,7 @@ def test_predictions_alone_have_no_loss_to_miss(capsys):
 def test_a_rule_that_does_not_exist_draws_one_warning_and_ends_nothing(capsys, chosen):
     with smdebug.Hook("run", rules=["VanishingGradiant", "MyOwnRule"], **chosen) as hook:
         train(hook, 3)
-    said = capsys.readouterr().out
-    assert said.count("There is no rule VanishingGradiant. Did you mean VanishingGradient?") == 1
-    assert "MyOwnRule" not in said
-    assert "Saved 3 of 3 steps" in said or "gradients" in said
+    output = capsys.readouterr().out
+    assert output.count("There is no rule VanishingGradiant. Did you mean VanishingGradient?") == 1
+    assert "MyOwnRule" not in output
+    assert "Saved 3 of 3 steps" in output or "gradients" in output

@@ -187,10 +187,10 @@ def test_a_rule_that_will_find_nothing_to_check_is_named_with_what_to_add(tmp_pa
         for _ in range(3):
             with hook.step():
                 hook.record("loss", 1.0)
-    said = capsys.readouterr().out
-    assert said.count("will find nothing to check") == 1
-    assert "Rule VanishingGradient" in said
-    assert 'include_collections=["gradients"]' in said
+    output = capsys.readouterr().out
+    assert output.count("will find nothing to check") == 1
+    assert "Rule VanishingGradient" in output
+    assert 'include_collections=["gradients"]' in output
 
 
 @pytest.mark.parametrize("options", [{"save_all": True}, {"include_regex": "gradient"}])

@@ -94,11 +94,11 @@ def test_a_collection_without_tensors_draws_one_warning_and_stops_no_training(ou
         for _ in range(3):
             with hook.step():
                 hook.record("loss", 1.0)
-    said = capsys.readouterr().out
-    assert said.count("There is no collection weight, ") == 1
-    assert said.count("There is no collection gradient, ") == 1
-    assert "Did you mean weights?" in said
-    assert 'hook.get_collection("weight").include("regex")' in said
+    output = capsys.readouterr().out
+    assert output.count("There is no collection weight, ") == 1
+    assert output.count("There is no collection gradient, ") == 1
+    assert "Did you mean weights?" in output
+    assert 'hook.get_collection("weight").include("regex")' in output
     assert names_at(out_dir, 0) == ["loss"]
 
 

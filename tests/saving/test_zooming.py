@@ -140,8 +140,8 @@ def test_names_that_no_tensor_has_are_said_once(storage, capsys):
         train(hook, 1)
         ask(storage, "bias", "convolution", steps=2)
         train(hook, 8)
-    said = capsys.readouterr().out
-    assert said.count("No tensor has a name that matches convolution") == 1
+    output = capsys.readouterr().out
+    assert output.count("No tensor has a name that matches convolution") == 1
 
 
 def test_what_does_not_fit_into_a_step_is_left_out_and_said(storage, monkeypatch, capsys):
@@ -152,9 +152,9 @@ def test_what_does_not_fit_into_a_step_is_left_out_and_said(storage, monkeypatch
         train(hook, 8)
     assert saved_whole(storage) == saved_whole(storage, "dense/bias") == [1, 2]
     assert saved_whole(storage, "gradient/dense/weight") == []
-    said = capsys.readouterr().out
-    assert said.count("Left out of the zoom") == 1
-    assert "gradient/dense/weight" in said
+    output = capsys.readouterr().out
+    assert output.count("Left out of the zoom") == 1
+    assert "gradient/dense/weight" in output
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_what_is_no_request_is_named_and_ignored(storage, content, problem, caps
         train(hook, 1)
         storage.write(ZOOM_KEY, content)
         train(hook, 4)
-    said = capsys.readouterr().out
-    assert said.count("is not a zoom request and is ignored") == 1
-    assert problem in said
+    output = capsys.readouterr().out
+    assert output.count("is not a zoom request and is ignored") == 1
+    assert problem in output
     assert saved_whole(storage) == []
 
 

@@ -105,11 +105,11 @@ class TestWaiting:
         storage.write("other/file", b"")
         with pytest.raises(MissingCollectionFiles, match="other/file"):
             open_trial(storage, StoppedClock(), wait_seconds=90)
-        said = [
+        messages = [
             line for line in capsys.readouterr().out.splitlines() if "Waiting for a run" in line
         ]
-        assert len(said) == 2  # after two seconds, and a minute
-        assert "collections/000000000/<worker>_collections.json" in said[0]
+        assert len(messages) == 2  # after two seconds, and a minute
+        assert "collections/000000000/<worker>_collections.json" in messages[0]
 
     def test_too_few_collections_files_are_counted(self):
         storage = begin(MemoryStorage(), workers=3, present=2)

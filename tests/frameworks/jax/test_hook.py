@@ -137,6 +137,6 @@ def test_what_is_being_traced_is_named_once_with_what_to_do(run, caplog):
         assert double(1.0) == 2
     hook.close()
     hook.logger.removeHandler(caplog.handler)
-    said = [r.getMessage() for r in caplog.records if "inside" in r.getMessage()]
-    assert len(said) == 1
-    assert "Return it" in said[0]
+    messages = [r.getMessage() for r in caplog.records if "inside" in r.getMessage()]
+    assert len(messages) == 1
+    assert "Return it" in messages[0]

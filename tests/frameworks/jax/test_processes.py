@@ -32,9 +32,9 @@ def test_each_process_is_a_worker_and_saves_its_part_which_is_said_once(tmp_path
         )
         for rank in (0, 1)
     ]
-    said = [process.communicate(timeout=120)[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0], said
-    for output in said:
+    outputs = [process.communicate(timeout=120)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    for output in outputs:
         assert output.count("is spread over several processes") == 1
         assert "a is spread over several processes" in output
 

@@ -112,9 +112,9 @@ def test_what_is_no_block_is_said_to_be_none(run, capfd):
     net = net_of()
     hook.register_block(net)
     hook.register_block(net)
-    said = capfd.readouterr().out
-    assert "gluon.Block" in said
-    assert "already" in said
+    output = capfd.readouterr().out
+    assert "gluon.Block" in output
+    assert "already" in output
     hook.close()
 
 

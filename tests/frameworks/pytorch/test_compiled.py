@@ -164,9 +164,9 @@ def test_layers_in_a_graph_are_not_seen_which_is_said_once(run, caplog):
             called(batch()[0])
     hook.close()
     hook.logger.removeHandler(caplog.handler)
-    said = [r.getMessage() for r in caplog.records if "compiled graph" in r.getMessage()]
-    assert len(said) == 1
-    assert "fc1" in said[0]
+    messages = [r.getMessage() for r in caplog.records if "compiled graph" in r.getMessage()]
+    assert len(messages) == 1
+    assert "fc1" in messages[0]
     names = smd.create_trial(str(run)).tensor_names(regex="put_")
     assert names == ["Net_input_0", "Net_output_0"]
 

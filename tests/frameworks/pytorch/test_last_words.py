@@ -28,9 +28,9 @@ def by_hand(model):
 def test_a_training_that_was_seen_whole_ends_with_one_line(run, capsys):
     with smdebug.start(str(run)):
         train(nn.Linear(3, 2))
-    said = capsys.readouterr().out
-    assert said.count("Saved 3 of 3 steps") == 1
-    assert "WARNING" not in said
+    output = capsys.readouterr().out
+    assert output.count("Saved 3 of 3 steps") == 1
+    assert "WARNING" not in output
 
 
 def test_an_optimizer_that_was_not_seen_is_missed(run, capsys):
@@ -39,16 +39,16 @@ def test_an_optimizer_that_was_not_seen_is_missed(run, capsys):
         hook.observes = True
         hook.register_module(model)
         train(model, step=by_hand(model))
-    said = capsys.readouterr().out
-    assert said.count("Gradients were seen in 3 steps, and no optimizer") == 1
-    assert "torch.optim" in said
+    output = capsys.readouterr().out
+    assert output.count("Gradients were seen in 3 steps, and no optimizer") == 1
+    assert "torch.optim" in output
 
 
 def test_a_model_that_was_not_registered_is_named(run, capsys):
     with smd.Hook(run):
         train(nn.Linear(3, 2))
-    said = capsys.readouterr().out
-    assert "because no step began: register the model before it is trained" in said
+    output = capsys.readouterr().out
+    assert "because no step began: register the model before it is trained" in output
 
 
 def test_a_process_without_a_training_is_named(run, capsys):

@@ -129,8 +129,8 @@ def test_a_layer_that_cannot_be_saved_is_named_once_and_the_rest_goes_on(run, ca
         model(torch.ones(1, 2))
         model(torch.ones(1, 2))
         hook.logger.removeHandler(caplog.handler)
-    said = [r.getMessage() for r in caplog.records if "1_output_0" in r.getMessage()]
-    assert len(said) == 1
+    messages = [r.getMessage() for r in caplog.records if "1_output_0" in r.getMessage()]
+    assert len(messages) == 1
     assert trial_of(run).tensor("0_output_0").steps() == [0, 1]
 
 
@@ -180,6 +180,6 @@ def test_an_output_of_unknown_kind_is_named_once_and_the_rest_goes_on(run, caplo
         for _ in range(2):
             model(torch.ones(1, 2))
         hook.logger.removeHandler(caplog.handler)
-    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
-    assert said.startswith("1 returns a Box")
+    (warning,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
+    assert warning.startswith("1 returns a Box")
     assert trial_of(run).tensor("1_output_0").steps() == [0, 1]

@@ -43,8 +43,8 @@ def two_ranks(story, run):
         )
         for rank in range(2)
     ]
-    said = [rank.communicate(timeout=120)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], said
+    output = [rank.communicate(timeout=120)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], output
     printed = [
         {
             k: v
@@ -52,9 +52,9 @@ def two_ranks(story, run):
             if line.startswith("{")
             for k, v in json.loads(line).items()
         }
-        for text in said
+        for text in output
     ]
-    return printed, "".join(said)
+    return printed, "".join(output)
 
 
 def test_every_worker_saves_its_own_and_the_gradients_that_all_share(run):
@@ -94,14 +94,14 @@ def test_all_ranks_stop_after_the_same_step(run):
 
 
 def test_nobody_stops_where_a_rank_has_no_hook_to_stop_it(run):
-    printed, said = two_ranks("stop_without_others", run)
+    printed, output = two_ranks("stop_without_others", run)
     assert printed == [{"steps": 8}, {"steps": 8}]
-    assert "only 1 of 2 processes have a hook" in said
+    assert "only 1 of 2 processes have a hook" in output
 
 
 @since("2.6", "fully_shard() for everybody")
 def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
-    printed, said = two_ranks("shards", run)
+    printed, output = two_ranks("shards", run)
     trial = smd.create_trial(str(run))
     weight = trial.tensor("Net_fc1.weight")
     shards = [weight.value(0, worker=worker) for worker in trial.workers()]
@@ -113,12 +113,12 @@ def test_what_is_sharded_is_saved_as_the_shard_it_is_and_says_so(run):
         for step in range(3):
             found = gradient.value(step, worker=worker)
             np.testing.assert_array_equal(found, np.float32(printed[rank]["used"][step]))
-    assert "(2, 8) of (4, 8)" in said
+    assert "(2, 8) of (4, 8)" in output
 
 
 @since("2.2", "FullyShardedDataParallel on the CPU")
 def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
-    _, said = two_ranks("flat_shards", run)
+    _, output = two_ranks("flat_shards", run)
     trial = smd.create_trial(str(run))
     weight = trial.tensor("Net_fc1.weight")
     holding = [worker for worker in trial.workers() if worker in weight.workers(0)]
@@ -126,7 +126,7 @@ def test_what_is_flattened_as_well_is_saved_as_it_is_held_and_says_so(run):
     torch.manual_seed(0)
     np.testing.assert_array_equal(np.concatenate(parts), Net().fc1.weight.detach().reshape(-1))
     assert trial.tensor("gradient/Net_fc1.weight").steps() == [0, 1, 2]
-    assert said.count("FullyShardedDataParallel): each saves") == 2  # each rank once
+    assert output.count("FullyShardedDataParallel): each saves") == 2  # each rank once
 
 
 def test_copies_that_are_synchronised_agree_and_train_on_batches_of_their_own(run):
@@ -161,7 +161,7 @@ def test_shards_are_no_copies_to_be_compared(run):
 
 @since("2.6", "fully_shard() for everybody")
 def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank(run):
-    printed, said = two_ranks("watched_shards", run)
+    printed, output = two_ranks("watched_shards", run)
     assert printed == [{"shards": True, "flat": True}] * 2
     for kind, held in {"shards": 4 * 8 / 2, "flat": (4 * 8 + 4 + 3 * 4 + 3 + 1) / 2}.items():
         trial = smd.create_trial(str(run / kind))
@@ -170,8 +170,8 @@ def test_sharded_trainings_are_the_same_and_the_plan_measures_the_part_of_a_rank
         for tensors in ("parameters", "gradients", "updates"):
             counts = trial.statistics(10, kind=tensors).column("count")
             assert counts[0] == held, (kind, tensors)
-    assert said.count("each saves its own part, here one of shape (2, 8) of (4, 8)") == 1
-    assert said.count("(FullyShardedDataParallel): each saves the numbers it holds") == 1
+    assert output.count("each saves its own part, here one of shape (2, 8) of (4, 8)") == 1
+    assert output.count("(FullyShardedDataParallel): each saves the numbers it holds") == 1
 
 
 @since("2.6", "fully_shard() for everybody")

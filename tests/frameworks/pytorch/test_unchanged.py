@@ -155,9 +155,9 @@ def test_a_scaled_loss_is_saved_as_it_was(script):
         "    loss.backward()", "    torch.amp.GradScaler('cpu', 1024.0).scale(loss).backward()"
     )
     script.write_text(text.replace("optimizer.step()", "print(float(loss))"))
-    said = watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))
+    output = watched(script, "--out-dir", "run", "--save-interval", 1, arguments=("--epochs", "2"))
     trial = smd.create_trial(str(script.parent / "run"))
-    assert float(trial.tensor("loss_output_0").value(0)) == float(said.splitlines()[0])
+    assert float(trial.tensor("loss_output_0").value(0)) == float(output.splitlines()[0])
 
 
 SEVERAL = """
@@ -216,14 +216,14 @@ for step in range(4):
 def watched_models(tmp_path, script):
     (tmp_path / "train.py").write_text(SEVERAL + script)
     options = ["--out-dir", "run", "--collections", "weights,losses", "--save-interval", 1]
-    said = watched(tmp_path / "train.py", *options)
+    output = watched(tmp_path / "train.py", *options)
     trial = smd.create_trial(str(tmp_path / "run"))
-    return said, trial
+    return output, trial
 
 
 def test_from_fold_to_fold_steps_go_on_with_the_model_that_is_trained(tmp_path):
-    said, trial = watched_models(tmp_path, FOLDS)
-    assert said.split() == ["gone"] * 3
+    output, trial = watched_models(tmp_path, FOLDS)
+    assert output.split() == ["gone"] * 3
     assert len(trial.steps(smd.modes.TRAIN)) == 15
     assert len(trial.steps(smd.modes.EVAL)) == 3
     for fold, name in enumerate(["Net_fc.weight", "Net-2_fc.weight", "Net-3_fc.weight"]):

@@ -258,8 +258,8 @@ def test_without_a_number_to_begin_with_it_is_said_what_to_do(place, logged):
         for _ in range(3):
             model(torch.randn(3, 4)).backward(torch.ones(3, 2))
             optimizer.step()
-    (said,) = [message for message in logged if "No loss was seen" in message]
-    assert "call backward on one number" in said
+    (warning,) = [message for message in logged if "No loss was seen" in message]
+    assert "call backward on one number" in warning
     with smdebug.start(place + "-recorded"):
         loss = small_model()(torch.randn(3, 4)).sum()
         model(torch.randn(3, 4)).backward(torch.ones(3, 2))

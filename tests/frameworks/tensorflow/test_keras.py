@@ -184,8 +184,8 @@ def test_a_model_that_makes_its_own_function_is_saved_as_far_as_it_can_be(run, c
     fit(model, hook)
     hook.close()
     hook.logger.removeHandler(caplog.handler)
-    said = [r.getMessage() for r in caplog.records if "make_train_function" in r.getMessage()]
-    assert len(said) == 1
+    messages = [r.getMessage() for r in caplog.records if "make_train_function" in r.getMessage()]
+    assert len(messages) == 1
     assert {"loss", "dense/weights/dense/kernel:0"} <= set(trial_of(run).tensor_names())
 
 

@@ -62,8 +62,8 @@ def test_layers_inside_of_a_function_are_said_to_be_unseen(run, caplog):
                 loss = tf.reduce_mean(forward(INPUTS) ** 2)
             tape.gradient(loss, model.trainable_variables)
         hook.logger.removeHandler(caplog.handler)
-    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
-    assert said.startswith("dense/inputs is not saved")
+    (warning,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
+    assert warning.startswith("dense/inputs is not saved")
     assert trial_of(run).tensor("gradients/dense/kernelGrad").steps() == [0, 1]
 
 

@@ -36,8 +36,8 @@ def test_each_task_is_a_worker_and_the_chief_is_the_first(tmp_path):
         )
         for kind, index in [("worker", "1"), ("chief", 0), ("worker", 0)]
     ]
-    said = [task.communicate(timeout=180)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0, 0], said
+    output = [task.communicate(timeout=180)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0, 0], output
     trial = smd.create_trial(str(run))
     assert trial.workers() == ["worker_0", "worker_1", "worker_2"]
     saved = [trial.tensor("who").value(1, worker=worker)[0] for worker in trial.workers()]

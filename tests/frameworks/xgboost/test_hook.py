@@ -189,8 +189,8 @@ def test_what_a_booster_cannot_give_is_said_once_and_the_rest_saved(run, paramet
     trial = smd.create_trial(str(run))
     for name in ("train-rmse", "predictions", "labels"):
         assert trial.tensor(name).steps() == [0, 1, 2]
-    said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert [message.partition(": XGBoost reports")[0] for message in said] == [
+    messages = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert [message.partition(": XGBoost reports")[0] for message in messages] == [
         f"{tensors} cannot be saved" for tensors in lacks
     ]
 
@@ -208,8 +208,8 @@ def test_what_was_not_given_is_said_once(run, caplog):
         hook.logger.addHandler(caplog.handler)
         train(hook)
         hook.logger.removeHandler(caplog.handler)
-    (said,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
-    assert said == "labels cannot be saved: the hook needs validation_data"
+    (warning,) = (r.getMessage() for r in caplog.records if r.levelname == "WARNING")
+    assert warning == "labels cannot be saved: the hook needs validation_data"
 
 
 def test_cross_validation_takes_the_hook_too(run):

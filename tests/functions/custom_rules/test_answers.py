@@ -58,8 +58,8 @@ def test_its_state_is_in_the_answer_or_under_its_own_key():
     inline = b64encode(b"remembered").decode()
     assert read({"steps": [at(3)], "state": {"inline": inline}}).state == b"remembered"
     assert read({"steps": [at(3)], "state": {"key": KEY}}).state_key == KEY
-    said = read({"steps": [at(3)], "state": {"problem": "too much"}, "left_out": ["lock"]})
-    assert (said.problem, said.left_out) == ("too much", ("lock",))
+    answered = read({"steps": [at(3)], "state": {"problem": "too much"}, "left_out": ["lock"]})
+    assert (answered.problem, answered.left_out) == ("too much", ("lock",))
 
 
 def test_a_death_is_an_answer_and_so_is_that_of_its_function():
@@ -164,9 +164,9 @@ JSON = st.recursive(
 @given(JSON)
 def test_whatever_is_answered_it_is_read_or_refused_and_what_is_read_is_json(answer):
     try:
-        said = read(answer, asked=(0, 1))
+        answered = read(answer, asked=(0, 1))
     except AnswerRefused:
         return
-    if isinstance(said, Answer):
-        findings = [outcome.findings for outcome in said.outcomes if isinstance(outcome, Found)]
+    if isinstance(answered, Answer):
+        findings = [outcome.findings for outcome in answered.outcomes if isinstance(outcome, Found)]
         json.dumps(findings, allow_nan=False)

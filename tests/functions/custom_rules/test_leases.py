@@ -39,9 +39,9 @@ def test_a_commit_after_the_lease_was_taken_over_changes_nothing(tmp_path):
         commit_answer(small.world, RUN, group, first["claim"], {"answer": answer})
     assert watched.group.cursor == -1
     answer = small.run_rule(second["job"])
-    said = commit_answer(small.world, RUN, group, second["claim"], {"answer": answer})
+    reply = commit_answer(small.world, RUN, group, second["claim"], {"answer": answer})
     found = [
-        event for event in said["outbox"] if event["DetailType"] == "Rule Evaluation Condition Met"
+        event for event in reply["outbox"] if event["DetailType"] == "Rule Evaluation Condition Met"
     ]
     assert [json.loads(event["Detail"])["step"] for event in found] == [0]
 

@@ -99,9 +99,9 @@ def test_what_it_prints_is_its_own_log_and_never_an_answer(tmp_path, capfd):
 
 def test_output_that_is_too_long_is_cut(tmp_path, capfd):
     asked(tmp_path, "print('x' * 10_000_000); print('y' * 100); return False")
-    said = capfd.readouterr().out
-    assert len(said) < 200_000
-    assert "the rest is left out" in said
+    output = capfd.readouterr().out
+    assert len(output) < 200_000
+    assert "the rest is left out" in output
 
 
 # What it does to itself

@@ -55,7 +55,7 @@ RUN = "bucket/jobs/mnist-7/debug-output"
 
 
 @pytest.mark.parametrize(
-    ("prefix", "in_progress", "job", "said"),
+    ("prefix", "in_progress", "job", "reason"),
     [
         ("mnist", ["mnist-7"], "mnist-7", ""),
         ("mnist-7", ["mnist-7", "mnist-70"], "mnist-7", ""),
@@ -71,10 +71,10 @@ RUN = "bucket/jobs/mnist-7/debug-output"
         ("mnist", ["mnist-8"], None, "A run may stop only its own job"),
     ],
 )
-def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_progress, job, said):
+def test_a_job_is_found_by_how_its_name_begins_if_it_is_the_runs(prefix, in_progress, job, reason):
     name, why_not = own_job(RUN, prefix, in_progress)
     assert name == job
-    assert said in why_not
+    assert reason in why_not
     assert bool(why_not) == (job is None)
 
 

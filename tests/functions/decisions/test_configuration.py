@@ -36,7 +36,7 @@ def test_every_built_in_rule_can_be_configured_from_its_catalog_entry(name):
 
 
 @pytest.mark.parametrize(
-    ("configuration", "said"),
+    ("configuration", "problem"),
     [
         (rule("VanishngGradient"), "There is no rule VanishngGradient. Did you mean Vanishing"),
         (rule("Frobnicate"), "A rule of your own needs its source"),
@@ -51,8 +51,8 @@ def test_every_built_in_rule_can_be_configured_from_its_catalog_entry(name):
         (rule("SimilarAcrossRuns"), "needs another run to compare with"),
     ],
 )
-def test_an_invalid_rule_is_described_in_a_sentence(configuration, said):
-    assert said in check(configuration, CATALOG)
+def test_an_invalid_rule_is_described_in_a_sentence(configuration, problem):
+    assert problem in check(configuration, CATALOG)
 
 
 @pytest.mark.parametrize(
