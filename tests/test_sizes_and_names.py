@@ -116,6 +116,38 @@ def test_a_long_module_says_why():
     }
 
 
+def scripts_of_the_page() -> tuple[Path, ...]:
+    """The page's own scripts, without the vendored library beside them."""
+    return tuple(sorted((LAYER / "smdebug" / "ui" / "page").glob("*.js")))
+
+
+def test_no_script_of_the_page_is_long():
+    assert len(scripts_of_the_page()) > 10
+    long = {
+        place_of(path): lines
+        for path in scripts_of_the_page()
+        if (lines := path.read_text(encoding="utf-8").count("\n")) > MODULE_LINES
+    }
+    assert not long
+
+
+def test_scripts_of_the_page_import_each_other_without_a_circle():
+    imports = {
+        path.name: set(re.findall(r'from "\./(\w+\.js)"', path.read_text(encoding="utf-8")))
+        for path in scripts_of_the_page()
+    }
+    while leaves := {name for name, used in imports.items() if not used & imports.keys()}:
+        imports = {name: used for name, used in imports.items() if name not in leaves}
+    assert not imports
+
+
+def test_the_page_loads_its_scripts_at_once():
+    page = LAYER / "smdebug" / "ui" / "page"
+    named = set(re.findall(r'href="page/(\w+\.js)"', (page / "index.html").read_text("utf-8")))
+    own = {path.name for path in scripts_of_the_page()}
+    assert named >= own - {"app.js"}
+
+
 def test_a_long_class_says_why():
     assert not {
         f"{place_of(path)}: {name}": lines

@@ -268,7 +268,7 @@ def test_the_worker_that_differs_is_seen_among_many(page, tmp_path, workers):
     tab.value(
         f"""(async () => {{
           const {{Strip, rowsOfWorkers}} = await import('./page/strips.js');
-          const {{TimeLine}} = await import('./page/charts.js');
+          const {{TimeLine}} = await import('./page/timeline.js');
           const time = new TimeLine(() => {{}});
           time.extend(0, 100);
           const strip = new Strip('Copies', time);
@@ -308,7 +308,7 @@ def test_the_window_of_a_comparison_and_its_colours_are_those_of_the_address(pag
     until(tab, "document.querySelectorAll('.keys-of-curves button').length === 8")
     assert "from=5" in tab.value("location.hash")
     inks = tab.value(
-        "import('./page/charts.js').then(m => [...Array(20).keys()].map(at => JSON.stringify(m.inkOf(at))))"
+        "import('./page/inks.js').then(m => [...Array(20).keys()].map(at => JSON.stringify(m.inkOf(at))))"
     )
     assert len(set(inks)) == 20
     assert accessible(tab) == []

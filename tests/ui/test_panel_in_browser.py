@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -144,6 +145,85 @@ def test_an_address_that_is_sent_shows_the_same_view_of_a_growing_run(page, tmp_
     assert tab.complaints == []
 
 
+def test_scale_and_folding_of_an_address_that_is_sent_are_kept(page, tmp_path):
+    WrittenRun(tmp_path / "a", tensors=12).write(10, end=True)
+    tab = page("#/run/{a}", READY)
+    press(tab, "Fold all")
+    click(tab, LAYER.format("blocks"))
+    click(tab, LAYER.format("blocks/2"))
+    press(tab, "Fit")
+    press(tab, "Log scale")
+    rows = "[...document.querySelectorAll('.layers button')].map(row => row.textContent).join()"
+    until(tab, f"{rows} === '▾ blocks,▸ 0,▸ 1,▾ 2,weight,bias,▸ 3,▸ 4,▸ 5'")
+    sent = tab.value("location.hash")
+    tab.renew(tab.client.server.address + sent, **tab.look)
+    until(tab, LOADED)
+    until(tab, READY)
+    until(tab, f"{rows} === '▾ blocks,▸ 0,▸ 1,▾ 2,weight,bias,▸ 3,▸ 4,▸ 5'")
+    pressed = "[...document.querySelectorAll('button[aria-pressed=true]')].map(b => b.textContent)"
+    assert tab.value(f"{pressed}.join()") == "Log scale,Fit"
+    assert tab.value("location.hash") == sent
+    # What another kind of tensors has is folded anew; what an address does not know is left out.
+    tab.value("location.hash = location.hash.replace(/tree=[^&]*/, 'tree=none,%25E0,unknown')")
+    until(tab, f"{rows} === '▸ blocks'")
+    assert tab.complaints == []
+
+
+def test_folding_as_an_address_keeps_it_opens_the_same_modules(page, tmp_path):
+    WrittenRun(tmp_path / "a").write(2, end=True)
+    tab = page("#/")
+    for names in (
+        [f"layers.{at}.{part}" for at in range(90) for part in ("w", "b, c")],
+        ["a", "a/b", "a/b/c", "ü.%,x"],
+    ):
+        found = tab.value(
+            f"""(async () => {{
+              const t = await import(new URL('page/tree.js', location.href));
+              const names = {names!r};
+              const shown = tree => t.shownRows(tree).map(row => row.node.path).join();
+              const wrong = [];
+              for (let trial = 0; trial < 40; trial++) {{
+                const tree = t.treeOf(names);
+                if (trial % 2) t.openAll(tree, trial % 4 === 1);
+                else t.openFor(tree, t.MOST_OPEN);
+                for (let at = 0; at < trial % 5; at++) {{
+                  const rows = t.shownRows(tree).filter(row => !row.leaf);
+                  if (rows.length) rows[(7 * trial + at) % rows.length].node.open ^= 1;
+                }}
+                const again = t.treeOf(names);
+                t.unfold(again, t.foldingOf(tree, names) || 'some');
+                if (shown(again) !== shown(tree)) wrong.push(t.foldingOf(tree, names));
+              }}
+              return wrong;
+            }})()"""
+        )
+        assert found == []
+    assert tab.complaints == []
+
+
+def test_runs_that_are_hidden_and_the_scale_of_a_comparison_are_in_its_address(page, tmp_path):
+    for name in "abc":
+        WrittenRun(tmp_path / name, system=lambda step: {"cpu_percent": 50.0}).write(9, end=True)
+    tab = page("#/compare/{a},{b},{c}", READY)
+    key = "document.querySelectorAll('figure')[{}].querySelectorAll('.keys-of-curves button')[{}]"
+    click(tab, key.format(0, 1))
+    # Hidden in every chart, and the focus stays.
+    for chart in (0, 1):
+        until(tab, f"{key.format(chart, 1)}?.ariaPressed === 'false'")
+    assert tab.value(f"document.activeElement === {key.format(0, 1)}")
+    click(tab, "[...document.querySelectorAll('button')].find(b => b.textContent === 'Log scale')")
+    sent = tab.value("location.hash")
+    assert "hidden=1" in sent
+    assert "log=loss" in sent
+    tab.renew(tab.client.server.address + sent, **tab.look)
+    until(tab, LOADED)
+    until(tab, READY)
+    until(tab, f"{key.format(0, 1)}?.ariaPressed === 'false'")
+    assert tab.value(f"{key.format(0, 0)}.ariaPressed") == "true"
+    assert tab.value("document.querySelector('figure .items button').ariaPressed") == "true"
+    assert tab.complaints == []
+
+
 def test_the_list_keeps_its_filters_on_the_way_back(page, tmp_path):
     for name in ("one", "other"):
         WrittenRun(tmp_path / name).write(2, end=True)
@@ -170,6 +250,76 @@ HTMLAnchorElement.prototype.click = function () {
   if (this.download) known.get(this.href).text().then(text => (files[this.download] = text));
 };
 """
+
+
+def svg_of(text):
+    """The drawing as XML, with the texts in it and its paths."""
+    root = ElementTree.fromstring(text)
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    return texts, [each.get("d") for each in root.iter("{http://www.w3.org/2000/svg}path")]
+
+
+def test_a_drawing_has_ticks_names_and_gaps_and_is_valid(page, tmp_path):
+    for name, broken in (("a<b>&\x07", 4), ("b", 99)):
+        run = WrittenRun(
+            tmp_path / name, loss=lambda step, at=broken: float("nan") if step == at else 10.0**step
+        )
+        run.write(9, end=True)
+    tab = page("#/compare/{a<b>&\\x07},{b}", READY)
+    tab.value(f"(() => {{ {KEEP_FILES} }})()")
+    click(tab, "[...document.querySelectorAll('button')].find(b => b.textContent === 'Log scale')")
+    click(
+        tab, "[...document.querySelectorAll('button')].find(b => b.textContent === 'Save as SVG')"
+    )
+    until(tab, "files['Loss.svg'] !== undefined")
+    texts, paths = svg_of(tab.value("files['Loss.svg']"))
+    assert {"Loss", "0", "8", "1.00e8"} <= set(texts)
+    assert "b" in texts
+    assert any(text.startswith("a<b>&") for text in texts)
+    assert [path.count("M") for path in paths] == [2, 2, 1, 1]
+    click(
+        tab,
+        "[...document.querySelectorAll('button')].find(b => b.textContent === 'Save what is shown as CSV')",
+    )
+    until(tab, "files['Loss.csv'] !== undefined")
+    rows = list(csv.reader(tab.value("files['Loss.csv']").splitlines()))
+    assert rows[0][:2] == ["first step", "last step"]
+    assert rows[0][4:] == ["smallest b", "largest b"]
+    assert [row[4] for row in rows[1:3]] == ["1", "10"]
+    assert rows[5][2:] == ["", "", "10000", "10000"]
+    assert tab.complaints == []
+
+
+TEXTS_OF_PICTURE = """
+(() => {
+  globalThis.drawn = [];
+  const real = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+    drawn.push(text);
+    return real.call(this, text, ...rest);
+  };
+})()
+"""
+
+
+def test_the_picture_of_the_heat_map_names_its_rows_steps_and_colours(page, tmp_path):
+    run = WrittenRun(tmp_path / "a", tensors=200, rms=lambda step: np.full(200, 1e-3 * (1 + step)))
+    run.write(21, end=True)
+    tab = page("#/run/{a}", READY)
+    press(tab, "Unfold all")
+    tab.value(f"(() => {{ {KEEP_FILES.replace('text()', 'arrayBuffer()')} }})()")
+    tab.value(TEXTS_OF_PICTURE)
+    press(tab, "PNG")
+    until(tab, "files['gradients-rms.png'] !== undefined")
+    drawn = tab.value("drawn")
+    assert drawn[0] == "root mean square of gradients"
+    # All rows, of which most are scrolled away on the screen.
+    assert drawn.count("weight") == 100
+    for text in ("▾ 99", "0", "20", "0.001", "0.021 (logarithmic)", "■ not finite"):
+        assert text in drawn, text
+    height = tab.value("new DataView(files['gradients-rms.png']).getUint32(20)")
+    assert height > 301 * 17
+    assert tab.complaints == []
 
 
 def test_what_is_shown_is_saved_as_pictures_numbers_and_a_report(page, tmp_path):

@@ -1,54 +1,29 @@
 // Layers by steps: a statistic of every tensor as colours. Each pixel has the largest value that falls on it.
 
 import { get, matrix } from "./api.js";
-import { button, color, debounced, download, h, replace, sized } from "./dom.js";
+import { button, debounced, download, h, replace, sized } from "./dom.js";
 import { number, statisticName } from "./format.js";
-import { openAll, openFor, openPaths, openThese, shownRows, treeOf } from "./tree.js";
+import { cellsOf, largest, smallest } from "./heat_cells.js";
+import { drawOnsets, drawScale, drawSteps, labelledPicture } from "./heat_frame.js";
+import { paint } from "./heat_pixels.js";
+import { MOST_OPEN, foldingOf, openAll, openFor, openPaths, openThese, shownRows, treeOf, unfold } from "./tree.js";
 
 const HEIGHT = 460;
 const ROW = 17;
-const NOT_FINITE = 255;
-const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-const SIGNED = new Set(["mean", "min", "max", "p01", "p05", "p25", "p50", "p75", "p95", "p99"]);
-
-const COLOURS = (() => {
-  const table = new Uint32Array(256);
-  for (let at = 1; at < 255; at++) {
-    const place = ((at - 1) / 253) * (STOPS.length - 1);
-    const below = Math.min(STOPS.length - 2, Math.floor(place));
-    const share = place - below;
-    const [r, g, b] = STOPS[below].map((value, part) => Math.round(value + (STOPS[below + 1][part] - value) * share));
-    table[at] = (255 << 24) | (b << 16) | (g << 8) | r;
-  }
-  table[NOT_FINITE] = (255 << 24) | (60 << 16) | (30 << 8) | 230;
-  return table;
-})();
-
-// The index of the cell that counts where several share a place: the largest, or of the smallest values the
-// smallest (0: not measured). A value that is not finite counts always.
-const largest = (a, b) => (a > b ? a : b);
-const smallest = (a, b) => (a === NOT_FINITE || b === NOT_FINITE ? NOT_FINITE : a === 0 || b === 0 ? a || b : a < b ? a : b);
-
-// Round steps, at most so many, between two steps.
-export function ticksOf(from, to, most) {
-  const rough = Math.max(1, (to - from) / Math.max(1, most));
-  const size = 10 ** Math.floor(Math.log10(rough));
-  const every = Math.max(1, [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough));
-  const found = [];
-  for (let step = Math.ceil(from / every) * every; step <= to; step += every) found.push(step);
-  return found;
-}
 
 export class HeatMap {
-  constructor(run, time, { report, chosen }) {
+  // `remember` keeps in the address which modules are open (`tree`) and whether all rows fit into the window (`fit`).
+  constructor(run, time, { report, chosen, remember = () => {}, tree = "", fit = false }) {
     this.run = run;
     this.time = time;
     this.report = report;
     this.chosen = chosen;
+    this.remember = remember;
+    this.sent = tree;
     this.kind = "";
     this.statistic = "rms";
     this.extreme = "high";
-    this.fitted = false;
+    this.fitted = fit;
     this.names = [];
     this.data = null;
     this.shown = [];
@@ -87,6 +62,11 @@ export class HeatMap {
     return this.extreme === "low" ? smallest : largest;
   }
 
+  // Between rows that are high enough.
+  get gap() {
+    return this.rowHeight >= 8 ? 1 : 0;
+  }
+
   get gutter() {
     return window.innerWidth <= 640 ? 110 : 240;
   }
@@ -98,7 +78,10 @@ export class HeatMap {
   choose(kind, statistic, extreme) {
     const other = kind !== this.kind;
     Object.assign(this, { kind, statistic, extreme });
-    if (other) [this.names, this.isFolded] = [[], false];
+    if (other) {
+      if (this.names.length) this.forget();
+      [this.names, this.isFolded] = [[], false];
+    }
     return this.load();
   }
 
@@ -118,60 +101,22 @@ export class HeatMap {
       this.names = rows.names;
       this.tree = treeOf(this.names);
       if (open) openThese(this.tree, open);
-      else openFor(this.tree, 40);
+      else if (this.sent) {
+        unfold(this.tree, this.sent);
+        this.isFolded = true;
+      } else openFor(this.tree, MOST_OPEN);
     }
     this.data = data;
     this.colour();
     this.arrange();
   }
 
-  // Colours of all cells: logarithmic, over the middle of the values.
   colour() {
-    const { low, high } = this.data;
-    const source = this.extreme === "low" ? low : high;
-    const signed = SIGNED.has(this.statistic);
-    const values = new Float32Array(source.length);
-    const sizes = [];
-    const every = Math.max(1, Math.floor(source.length / 20000));
-    for (let at = 0; at < source.length; at++) {
-      // Of signed values the one that is farther from 0 counts.
-      if (high[at] === Infinity) {
-        values[at] = Infinity; // a value that is not finite in any of its steps
-        continue;
-      }
-      const value = signed && this.extreme !== "low" ? Math.max(Math.abs(low[at]), Math.abs(high[at])) : Math.abs(source[at]);
-      values[at] = value;
-      if (at % every === 0 && value > 0 && value < Infinity) sizes.push(value);
-    }
-    sizes.sort((a, b) => a - b);
-    // The colours end at the outstanding values: the largest, or of the smallest values the smallest.
-    const at_share = (share) => (sizes.length ? Math.log10(sizes[Math.floor((sizes.length - 1) * share)]) : -1);
-    let [bottom, top] = [at_share(0.02), at_share(0.98)];
-    for (const value of values) {
-      if (!(value > 0 && value < Infinity)) continue;
-      if (this.extreme === "low") bottom = Math.min(bottom, Math.log10(value));
-      else top = Math.max(top, Math.log10(value));
-    }
-    this.range = [bottom, Math.max(top, bottom + 0.1)];
-    const reach = this.range[1] - this.range[0];
-    const cells = new Uint8Array(values.length);
-    for (let at = 0; at < values.length; at++) {
-      const value = values[at];
-      if (Number.isNaN(value)) continue;
-      if (value === Infinity) cells[at] = NOT_FINITE;
-      else if (value === 0) cells[at] = 1;
-      else cells[at] = 1 + Math.max(0, Math.min(253, Math.round(((Math.log10(value) - bottom) / reach) * 253)));
-    }
-    if (this.statistic === "non_finite") for (let at = 0; at < cells.length; at++) if (source[at] > 0) cells[at] = NOT_FINITE;
-    this.cells = cells;
-    this.low.textContent = number(10 ** this.range[0]);
-    this.high.textContent = number(10 ** this.range[1]);
-    const context = sized(this.scaleCanvas, 160, 10);
-    for (let at = 0; at < 160; at++) {
-      const value = COLOURS[1 + Math.round((at / 159) * 253)];
-      context.fillStyle = `rgb(${value & 255},${(value >> 8) & 255},${(value >> 16) & 255})`;
-      context.fillRect(at, 0, 1, 10);
-    }
+    const { cells, range } = cellsOf(this.data, this.statistic, this.extreme);
+    Object.assign(this, { cells, range });
+    this.low.textContent = number(10 ** range[0]);
+    this.high.textContent = number(10 ** range[1]);
+    drawScale(sized(this.scaleCanvas, 160, 10), 160, 10);
     this.note.textContent = this.data.exact ? "" : "each cell is the extreme of several steps";
   }
 
@@ -199,9 +144,8 @@ export class HeatMap {
     const focused = this.layers.contains(document.activeElement) ? document.activeElement.dataset.path : null;
     const labelled = this.rowHeight >= 11 ? this.shown : [];
     replace(this.layers, ...labelled.map((row, at) => {
-      const label = row.leaf ? row.name : `${row.node.open ? "▾" : "▸"} ${row.name}`;
       const label_of = h("button", {
-        type: "button", text: label, title: row.node.full || row.node.path, "data-path": row.node.path,
+        type: "button", text: this.labelOf(row), title: row.node.full || row.node.path, "data-path": row.node.path,
         "aria-expanded": row.leaf ? null : String(row.node.open),
         "aria-current": row.leaf && row.node.full === this.current ? "true" : null,
         onclick: () => (row.leaf ? this.choose_tensor(row) : this.fold(row)),
@@ -216,17 +160,31 @@ export class HeatMap {
     this.draw();
   }
 
+  labelOf(row) {
+    return row.leaf ? row.name : `${row.node.open ? "▾" : "▸"} ${row.name}`;
+  }
+
   fold(row) {
     row.node.open = !row.node.open;
-    this.isFolded = true;
-    this.arrange();
+    this.folded();
   }
 
   foldAll(open) {
     if (!this.tree) return; // nothing was loaded so far
     openAll(this.tree, open);
+    this.folded();
+  }
+
+  folded() {
     this.isFolded = true;
+    this.sent = foldingOf(this.tree, this.names);
+    this.remember({ tree: this.sent });
     this.arrange();
+  }
+
+  forget() {
+    this.sent = "";
+    this.remember({ tree: "" });
   }
 
   choose_tensor(row, step) {
@@ -247,22 +205,6 @@ export class HeatMap {
     }
   }
 
-  // For each pixel the columns whose steps fall on it; between two saved steps, the one before.
-  columnsOf(width) {
-    const { first, columns } = this.data;
-    const [from, to] = this.time.window;
-    const starts = new Int32Array(width + 1);
-    let at = 0;
-    for (let pixel = 0; pixel <= width; pixel++) {
-      const step = from + ((to - from) * pixel) / width;
-      while (at < columns && first[at] < step) at++;
-      starts[pixel] = at;
-    }
-    while (at < columns && first[at] <= to) at++; // the last step belongs to the last pixel
-    starts[width] = at;
-    return starts;
-  }
-
   draw() {
     if (!this.data || !this.shown.length) return;
     const width = Math.floor(this.width);
@@ -271,7 +213,9 @@ export class HeatMap {
     const ratio = window.devicePixelRatio || 1;
     // Where a pixel of the device is larger than that of the page, every pixel is computed: none may be left out.
     const scale = Math.min(1, ratio);
-    const image = this.paint(Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale)), scale);
+    const [wide, high] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
+    const image = this.image?.width === wide && this.image.height === high ? this.image : (this.image = new ImageData(wide, high));
+    paint(image, { data: this.data, rows: this.shown, rowHeight: this.rowHeight * scale, top: this.scroll.scrollTop * scale, window: this.time.window, chief: this.chief, gap: this.gap });
     if (ratio <= 1) context.putImageData(image, 0, 0);
     else {
       const buffer = this.buffer || (this.buffer = document.createElement("canvas"));
@@ -282,76 +226,10 @@ export class HeatMap {
       context.imageSmoothingEnabled = false;
       context.drawImage(buffer, 0, 0);
     }
-    const [from, to] = this.time.window;
-    context.strokeStyle = color("bad");
-    context.setLineDash([4, 3]);
-    this.time.onsets.forEach(({ step }) => {
-      const x = ((step - from) / (to - from)) * width;
-      if (x < 0 || x > width) return;
-      context.beginPath();
-      context.moveTo(x, 0);
-      context.lineTo(x, height);
-      context.stroke();
-    });
-    context.setLineDash([]);
-    this.drawAxis(width, from, to);
+    drawOnsets(context, this.time, width, height);
+    drawSteps(sized(this.axis, width, 22), this.time.window, width);
     this.frames++;
     this.firstStep = this.data.first[0];
-  }
-
-  // The pixels of the visible rows over the visible steps.
-  paint(width, height, scale) {
-    const starts = this.columnsOf(width);
-    const { last, columns } = this.data;
-    const [from, to] = this.time.window;
-    const beyond = columns ? Math.floor(((last[columns - 1] + 1 - from) / (to - from)) * width) + 1 : 0;
-    const top = this.scroll.scrollTop * scale;
-    const size = this.rowHeight * scale;
-    const image = this.image?.width === width && this.image.height === height ? this.image : (this.image = new ImageData(width, height));
-    const pixels = new Uint32Array(image.data.buffer);
-    pixels.fill(0);
-    const { chief } = this;
-    const line = new Uint8Array(width);
-    // Of rows thinner than a pixel, the chief one counts.
-    const shared = size < 1 ? new Uint8Array(width * height) : null;
-    const begin = Math.floor(top / size);
-    const end = Math.min(this.shown.length, Math.ceil((top + height) / size));
-    const gap = this.rowHeight >= 8 ? 1 : 0;
-    for (let row = begin; row < end; row++) {
-      const { cells } = this.shown[row];
-      for (let pixel = 0; pixel < width; pixel++) {
-        const start = starts[pixel];
-        const stop = starts[pixel + 1];
-        let value = 0;
-        if (stop > start) for (let at = start; at < stop; at++) value = chief(cells[at], value);
-        else if (start > 0 && pixel < beyond) value = cells[start - 1];
-        line[pixel] = value;
-      }
-      const y0 = Math.max(0, Math.round(row * size - top));
-      const y1 = Math.min(height, Math.max(y0 + 1, Math.round((row + 1) * size - top) - gap));
-      for (let y = y0; y < y1; y++) {
-        const start = y * width;
-        for (let pixel = 0; pixel < width; pixel++) {
-          const value = shared ? (shared[start + pixel] = chief(line[pixel], shared[start + pixel])) : line[pixel];
-          pixels[start + pixel] = COLOURS[value];
-        }
-      }
-    }
-    return image;
-  }
-
-  drawAxis(width, from, to) {
-    const context = sized(this.axis, width, 22);
-    context.clearRect(0, 0, width, 22);
-    context.fillStyle = context.strokeStyle = color("quiet");
-    context.font = "11px system-ui, sans-serif";
-    for (const step of ticksOf(from, to, width / 90)) {
-      const x = ((step - from) / (to - from)) * width;
-      context.fillRect(x, 0, 1, 4);
-      const text = step.toLocaleString("en-US");
-      const half = context.measureText(text).width / 2;
-      context.fillText(text, Math.max(0, Math.min(width - 2 * half, x - half)), 16);
-    }
   }
 
   at(event) {
@@ -419,8 +297,16 @@ export class HeatMap {
     this.tip.style.top = `${event.clientY + 16}px`;
   }
 
+  // All rows, also those that are scrolled away.
   picture() {
-    this.canvas.toBlob((image) => download(`${this.kind}-${this.statistic}.png`, image));
+    if (!this.data) return;
+    const canvas = labelledPicture({
+      title: `${statisticName(this.statistic)} of ${this.kind}${this.data.exact ? "" : `, the ${this.extreme === "low" ? "smallest" : "largest"} of several steps`}`,
+      labels: this.shown.map((row) => ({ text: this.labelOf(row), depth: row.depth })),
+      rowHeight: this.rowHeight, width: Math.floor(this.width), range: this.range, time: this.time,
+      paintInto: (image) => paint(image, { data: this.data, rows: this.shown, rowHeight: this.rowHeight, top: 0, window: this.time.window, chief: this.chief, gap: this.gap }),
+    });
+    canvas.toBlob((image) => download(`${this.kind}-${this.statistic}.png`, image));
   }
 
   controls() {
@@ -430,9 +316,10 @@ export class HeatMap {
       button("Fit", (event) => {
         this.fitted = !this.fitted;
         event.target.setAttribute("aria-pressed", String(this.fitted));
+        this.remember({ fit: this.fitted ? "1" : "" });
         if (this.tree) this.arrange();
-      }, { "aria-pressed": "false", title: "Squeeze all rows into the window" }),
-      button("PNG", () => this.picture()),
+      }, { "aria-pressed": String(this.fitted), title: "Squeeze all rows into the window" }),
+      button("PNG", () => this.picture(), { title: "Save all rows as a picture" }),
     ];
   }
 

@@ -2,14 +2,16 @@
 
 import { get } from "./api.js";
 import { reportOf, rules, stop, zoomIn } from "./actions.js";
-import { SeriesChart, TimeLine } from "./charts.js";
-import { button, color, debounced, h, replace, select, sized } from "./dom.js";
+import { ChartView } from "./chart_view.js";
+import { button, debounced, h, replace, select } from "./dom.js";
 import { ago, count, duration, factName, inWords, moment, number, plural, statisticName, titleOf, wordsOf } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { issueCard } from "./issue.js";
 import { oneAtATime } from "./refreshing.js";
-import { Strip, rowsOfFacts, rowsOfWorkers } from "./strips.js";
+import { SeriesChart } from "./series_chart.js";
+import { Strip, WORKER_STATES, inksOfModes, rowsOfFacts, rowsOfWorkers } from "./strips.js";
 import { TensorPanel } from "./tensor.js";
+import { TimeLine } from "./timeline.js";
 
 const KINDS = ["gradients", "updates", "parameters", "outputs", "inputs"];
 const SMALL_CHARTS = 12;
@@ -23,8 +25,12 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   const time = new TimeLine((line) => remember({ from: line.from === null ? "" : Math.floor(line.from), to: line.to === null ? "" : Math.ceil(line.to) }));
   if (values.get("from") && values.get("to")) [time.from, time.to] = [Number(values.get("from")), Number(values.get("to"))];
   const panel = new TensorPanel(id, time, { report, remember, statistic: values.get("of_tensor") || "rms", closed: (kind, name) => heat.leave(name) });
+  const view = new ChartView(values, remember);
   const heat = new HeatMap(id, time, {
     report,
+    remember,
+    tree: values.get("tree") || "",
+    fit: values.get("fit") === "1",
     chosen: (kind, tensor, step) => {
       panel.show(kind, tensor, step).catch(report);
     },
@@ -162,7 +168,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
       let chart = charts.get(name);
       if (!chart) {
         const is_machine = name.startsWith("system/");
-        chart = new SeriesChart(titleOf(name), [{ run: id, name }], time, { height: name === loss ? 240 : 140, report, words: is_machine ? wordsOf(name) : number });
+        chart = new SeriesChart(titleOf(name), [{ run: id, name }], time, { height: name === loss ? 240 : 140, view, report, words: is_machine ? wordsOf(name) : number });
         charts.set(name, chart);
         (name === loss ? lossPlace : is_machine ? machine : others).append(chart.element);
       }
@@ -229,7 +235,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
   function drawFacts(changes) {
     const lanesOf = rowsOfFacts(run.modes, changes, run.last_step);
     lanesPlace.hidden = !run.modes.length || (lanesOf.length === 1 && run.modes.length === 1);
-    lanes.show(lanesOf, lanesOf.map((row) => `${row.name} ${plural(row.stretches.length, "part")}`).join(", "));
+    lanes.show(lanesOf, lanesOf.map((row) => `${row.name} ${plural(row.stretches.length, "part")}`).join(", "), inksOfModes(run.modes));
     const modes = run.modes.map(([first, last, mode]) => [first, mode.toLowerCase(), first === last ? "1 step" : `to step ${count(last)}`]);
     const rows = [...modes.slice(0, 200).map(([step, mode, to]) => [step, "mode", `${mode} ${to}`]), ...changes].sort((a, b) => a[0] - b[0]).slice(0, 500);
     const open = facts.querySelector("details")?.open;
@@ -261,7 +267,7 @@ export function runScreen({ main, crumbs, report, address, remember, list }, id)
     }, { "aria-pressed": String(onlyDifferent) });
     replace(ranks, h("h2", { text: "Copies of the model by worker" }),
       h("div", { class: "bar" }, h("span", { class: different.length ? "bad" : "quiet", text: words }), h("span", { class: "grow" }), different.length && different.length < workers.length ? toggle : null), copies.element);
-    copies.show(rows, words);
+    copies.show(rows, words, WORKER_STATES);
   }
 
   async function refresh() {

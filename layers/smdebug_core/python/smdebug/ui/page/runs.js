@@ -20,7 +20,7 @@ const STATES = ["all", "with problems", "training", "ended", "unreadable"];
 
 const NOT_PARAMETERS = new Set(["tags", "note", "commit"]);
 const TOTALS = ["max_steps", "total_steps", "num_train_steps", "num_steps", "steps"];
-const mostColumns = () => (window.innerWidth < 1000 ? 0 : window.innerWidth < 1500 ? 2 : 4); // of parameters, unless others are chosen
+const mostColumns = () => [1000, 1200, 1500, 1600, 1800, 2000, 2200].filter((width) => window.innerWidth >= width).length; // of parameters, unless others are chosen
 
 const tagsOf = (run) => String(run.configuration.tags || "").split(", ").filter(Boolean);
 const words_of = (value) => (value === undefined || value === null ? "–" : typeof value === "number" ? number(value) : String(value));
@@ -176,6 +176,7 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
     const troubled = runs.filter((run) => run.issues).length;
     summary.textContent = `${plural(runs.length, "run")}, ${runs.filter((run) => run.state === "training").length} training, ${troubled} with problems` +
       (rows.length === runs.length || chosen.group ? "" : `; ${rows.length} shown`);
+    summary.hidden = isEmpty;
     draw();
   }
 
@@ -274,9 +275,13 @@ export function runsScreen({ main, crumbs, address, remember, report }) {
       }
     }
     const names = [...values.keys()];
-    const differs = (name) => Number(values.get(name).size > 1 || runs.some((run) => run.configuration[name] === undefined));
-    const recorded = (name) => runs.filter((run) => name in run.configuration).length;
-    parameters = names.filter((name) => !NOT_PARAMETERS.has(name)).sort((a, b) => differs(b) - differs(a) || recorded(b) - recorded(a) || a.localeCompare(b));
+    // How many runs have another value than most: a parameter that only one run changes tells little.
+    const differing = new Map(names.map((name) => {
+      const times = new Map();
+      for (const run of runs) times.set(String(run.configuration[name]), (times.get(String(run.configuration[name])) || 0) + 1);
+      return [name, runs.length - Math.max(...times.values())];
+    }));
+    parameters = names.filter((name) => !NOT_PARAMETERS.has(name)).sort((a, b) => differing.get(b) - differing.get(a) || a.localeCompare(b));
     const allTags = [...new Set(runs.flatMap(tagsOf))].sort();
     const key = JSON.stringify([names, allTags, parameters]);
     if (key === known) return;

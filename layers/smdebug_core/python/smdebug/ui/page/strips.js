@@ -1,8 +1,8 @@
 // Rows of coloured stretches under the same steps as the charts: modes, facts, and which workers differ.
 
-import { color, h, sized } from "./dom.js";
+import { color, h, replace, sized } from "./dom.js";
 import { factName } from "./format.js";
-import { ticksOf } from "./heatmap.js";
+import { ticksOf } from "./timeline.js";
 
 const MOST_HEIGHT = 420;
 
@@ -15,7 +15,9 @@ export class Strip {
     this.canvas = h("canvas", { role: "img", "aria-label": label });
     this.tip = h("div", { class: "tip", hidden: true });
     this.cross = h("div", { class: "cross", hidden: true });
-    this.element = h("div", { class: "strip" }, this.canvas, this.cross, this.tip);
+    this.strip = h("div", { class: "strip" }, this.canvas, this.cross, this.tip);
+    this.legend = h("div", { class: "legend" });
+    this.element = h("div", {}, this.strip, this.legend);
     this.listener = () => this.draw();
     this.pointer = (step) => {
       const [from, to] = time.window;
@@ -46,8 +48,14 @@ export class Strip {
     return Math.max(0.1, Math.min(18, MOST_HEIGHT / Math.max(1, this.rows.length)));
   }
 
-  show(rows, words) {
+  // `inks` says what the colours mean: [[ink, text]].
+  show(rows, words, inks = []) {
     this.rows = rows;
+    replace(this.legend, inks.map(([ink, text]) => {
+      const square = h("i", { class: "square", "aria-hidden": "true" });
+      square.style.background = `var(--${ink})`;
+      return h("span", {}, square, text);
+    }));
     this.canvas.setAttribute("aria-label", `${this.label}: ${words}`);
     this.draw();
   }
@@ -128,7 +136,12 @@ export function rowsOfFacts(modes, changes, last) {
   return rows.slice(0, 20);
 }
 
-const STATES = [["good", "as most workers"], ["bad", "differs from most workers"], ["line", "not saved"]];
+// What the colours of the modes mean, of those that the run has.
+export function inksOfModes(modes) {
+  return [...new Set(modes.map(([, , mode]) => mode.toLowerCase()))].map((mode) => [MODES[mode] || "quiet", mode]);
+}
+
+export const WORKER_STATES = [["good", "as most workers"], ["bad", "differs from most workers"], ["line", "not saved"]];
 
 // The workers that differ first; joined stretches of steps with the same state.
 export function rowsOfWorkers({ workers, steps, state }, onlyDifferent) {
@@ -136,7 +149,7 @@ export function rowsOfWorkers({ workers, steps, state }, onlyDifferent) {
     const stretches = [];
     steps.forEach((step, at) => {
       const cell = state[row][at];
-      const [ink, words] = STATES[cell];
+      const [ink, words] = WORKER_STATES[cell];
       const known = stretches.at(-1);
       if (known?.ink === ink) known.last = step;
       else {

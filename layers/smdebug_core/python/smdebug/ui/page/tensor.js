@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { button, color, csvOf, download, h, replace, select, sized } from "./dom.js";
 import { count, number, plural, statisticName } from "./format.js";
-import { plainChart } from "./charts.js";
+import { plainChart } from "./value_chart.js";
 
 const QUANTILES = ["p01", "p25", "p50", "p75", "p99"];
 const TABLE = ["rms", "mean", "std", "min", "max", "zeros", "non_finite", "count"];

@@ -14,6 +14,8 @@ export class Node {
   }
 }
 
+export const MOST_OPEN = 40; // rows that are shown before anything is folded or unfolded
+
 const SEPARATORS = /[./]/;
 
 export function treeOf(names) {
@@ -96,4 +98,49 @@ export function openThese(root, paths) {
     node.open = !node.isLeaf && paths.has(node.path);
     openThese(node, paths);
   }
+}
+
+const BASES = {
+  some: (tree) => openFor(tree, MOST_OPEN),
+  all: (tree) => openAll(tree, true),
+  none: () => {},
+};
+const MOST_LETTERS = 1500; // in an address
+
+function opened(names, base) {
+  const tree = treeOf(names);
+  BASES[base](tree);
+  return openPaths(tree);
+}
+
+// Which modules are open, as short as an address needs it: what most of them are, and those that are not so.
+export function foldingOf(tree, names) {
+  const open = openPaths(tree);
+  const texts = Object.keys(BASES).map((base) => {
+    const usual = opened(names, base);
+    const others = [...open].filter((path) => !usual.has(path)).concat([...usual].filter((path) => !open.has(path)));
+    return [base, ...others.map(encodeURIComponent)].join(",");
+  });
+  const shortest = texts.sort((a, b) => a.length - b.length)[0];
+  return shortest === "some" || shortest.length > MOST_LETTERS ? "" : shortest;
+}
+
+// Open the modules of such a text; what it does not know stays as it is at first.
+export function unfold(tree, text) {
+  const [base, ...others] = text.split(",");
+  (BASES[base] || BASES.some)(tree);
+  const changed = new Set(others.map((each) => {
+    try {
+      return decodeURIComponent(each);
+    } catch {
+      return null; // an address that somebody wrote by hand
+    }
+  }));
+  const visit = (node) => {
+    for (const child of node.children.values()) {
+      if (!child.isLeaf && changed.has(child.path)) child.open = !child.open;
+      visit(child);
+    }
+  };
+  visit(tree);
 }

@@ -1,0 +1,71 @@
+// The window of steps that all charts of a screen share, and the round steps in it.
+
+// The window of steps that all charts of a screen share.
+export class TimeLine {
+  constructor(changed) {
+    this.first = 0;
+    this.last = 1;
+    this.from = null;
+    this.to = null;
+    this.listeners = new Set();
+    this.pointed = new Set();
+    this.onsets = [];
+    this.changed = changed;
+  }
+
+  get window() {
+    return [this.from ?? this.first, Math.max(this.to ?? this.last, (this.from ?? this.first) + 1)];
+  }
+
+  get isWhole() {
+    return this.from === null && this.to === null;
+  }
+
+  extend(first, last) {
+    if (first === this.first && last === this.last) return;
+    [this.first, this.last] = [first, Math.max(last, first + 1)];
+    this.tell();
+  }
+
+  show(from, to) {
+    const width = Math.max(2, to - from);
+    if (from <= this.first && to >= this.last) [this.from, this.to] = [null, null];
+    else {
+      from = Math.max(this.first, Math.min(from, this.last - width));
+      [this.from, this.to] = [from, Math.min(this.last, from + width)];
+    }
+    this.changed(this);
+    this.tell();
+  }
+
+  zoom(factor, around) {
+    const [from, to] = this.window;
+    const middle = around ?? (from + to) / 2;
+    this.show(middle - (middle - from) * factor, middle + (to - middle) * factor);
+  }
+
+  pan(share) {
+    const [from, to] = this.window;
+    const by = (to - from) * share;
+    this.show(from + by, to + by);
+  }
+
+  tell() {
+    this.listeners.forEach((listener) => listener());
+  }
+
+  // Point at a step (null: at none) on every chart but the one under the pointer.
+  point(step, source) {
+    this.pointed.forEach((listener) => listener(step, source));
+  }
+}
+
+// Round steps, at most so many, between two steps.
+export function ticksOf(from, to, most) {
+  const rough = Math.max(1, (to - from) / Math.max(1, most));
+  const size = 10 ** Math.floor(Math.log10(rough));
+  const every = Math.max(1, [1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough));
+  const found = [];
+  for (let step = Math.ceil(from / every) * every; step <= to; step += every) found.push(step);
+  return found;
+}
