@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from smdebug.exceptions import SMDebugError
 from smdebug.mode_keys import ModeKeys
 from smdebug.runs.layer_order import in_order, layers_of, modules_of
 from smdebug.trials import Trial
+from smdebug.trials.observations import Observations
 from smdebug.ui.folded_rows import MOST_TENSORS, FoldedRows
 from smdebug.ui.matrices import BUDGET, Statistics
 from smdebug.ui.pyramid import Pyramid
@@ -27,10 +28,20 @@ _NOT_SHOWN = frozenset({"layout", "modules", "optimizers", "loss", "frozen"})
 """Facts that are not a line of text."""
 
 
+class ObservedRun(Protocol):
+    """What charts ask of a run."""
+
+    @property
+    def observations(self) -> Observations: ...
+    def mode(self, global_step: int) -> ModeKeys | None: ...
+
+
 class Charts:
     """What the steps read so far have, in bounded memory. Steps come in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_stretch: Mapping[str, int] | None = None) -> None:
+        """`per_stretch` is how many steps of each kind share a cell of its heat map from the beginning."""
+        self._per_stretch = per_stretch or {}
         self.series: dict[str, Pyramid] = {}
         self.kinds: dict[str, Statistics] = {}
         self.modes: list[tuple[int, int, str]] = []
@@ -53,13 +64,14 @@ class Charts:
         series = sum(series_of_name.nbytes for series_of_name in self.series.values())
         return series + sum(statistics.nbytes for statistics in self.kinds.values())
 
-    def read(self, trial: Trial, step: int) -> None:
+    def read(self, trial: ObservedRun, step: int) -> None:
         """Add a step of the run. Its values are in `series` after `settle`."""
         self._note_mode(step, trial.mode(step) or ModeKeys.GLOBAL)
         try:
             if trial.observations.exist:
                 self._read_observations(trial, step)
             else:
+                assert isinstance(trial, Trial)
                 self._saved = self._saved or SavedValues(trial)
                 self._read_saved(self._saved, step)
         except SMDebugError as error:
@@ -73,6 +85,30 @@ class Charts:
         for name in list(self._waiting):
             self._settle(name)
 
+    def extend(self, later: Charts) -> None:
+        """Add the charts of later steps."""
+        self.settle()
+        for name, series in later.series.items():
+            self._pyramid(name).append(series.steps, series.values)
+        for kind, statistics in later.kinds.items():
+            self._kind(kind).extend(statistics)
+        for first, last, mode in later.modes:
+            self._note_mode(first, ModeKeys[mode], last)
+        self._extend_facts(later)
+        self.damaged.update(later.damaged)
+        self.folded.update(later.folded)
+
+    def _extend_facts(self, later: Charts) -> None:
+        seen: set[str] = set()
+        for step, name, value in later.facts:
+            is_first, known = name not in seen, self._last_facts.get(name, self)
+            seen.add(name)
+            if is_first and known is not self and _shortened(known) == value:
+                continue  # as at the steps before
+            if len(self.facts) < MOST_FACTS:
+                self.facts.append((step, name, value))
+        self._last_facts.update(later._last_facts)
+
     def order(self, kind: str, trial: Trial | None, step: int) -> list[int]:
         """Return the places of a kind's tensors in the order of the network, as of that step."""
         names = self.kinds[kind].names
@@ -81,7 +117,7 @@ class Charts:
             known = self.orders[kind] = _order_of(names, trial, step)
         return known
 
-    def _read_observations(self, trial: Trial, step: int) -> None:
+    def _read_observations(self, trial: ObservedRun, step: int) -> None:
         seen = trial.observations.at(step)
         for name in seen.series_names:
             self._append_series(name, seen.series(name))
@@ -138,14 +174,15 @@ class Charts:
 
     def _kind(self, kind: str) -> Statistics:
         if kind not in self.kinds:
-            self.kinds[kind] = Statistics(BUDGET)
+            self.kinds[kind] = Statistics(BUDGET, per_stretch=self._per_stretch.get(kind, 1))
         return self.kinds[kind]
 
-    def _note_mode(self, step: int, mode: ModeKeys) -> None:
+    def _note_mode(self, step: int, mode: ModeKeys, last: int | None = None) -> None:
+        last = step if last is None else last
         if self.modes and self.modes[-1][2] == mode.name:
-            self.modes[-1] = (self.modes[-1][0], step, mode.name)
+            self.modes[-1] = (self.modes[-1][0], last, mode.name)
         else:
-            self.modes.append((step, step, mode.name))
+            self.modes.append((step, last, mode.name))
 
     def _note_facts(self, step: int, facts: Any) -> None:
         for name, value in facts.items():

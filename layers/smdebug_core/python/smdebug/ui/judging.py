@@ -120,7 +120,8 @@ class Judging:
         """Read what is new of a run; return its summary."""
         reader = self._readers.pop(path, None)
         if reader is None:
-            reader = RunReader(path, self._rules, kept=kept_of(self._cache, path))
+            kept = kept_of(self._cache, path)
+            reader = RunReader(path, self._rules, kept=kept, is_alone=True)
         until = self._clock() + MOST_SECONDS
         while reader.advance(_SLICE) and self._clock() < until:
             pass

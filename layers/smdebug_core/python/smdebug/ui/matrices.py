@@ -47,11 +47,13 @@ class Window:
 class Statistics:
     """The statistics of one kind of tensors, step after step."""
 
-    def __init__(self, budget: int = BUDGET, most: int = MOST_STRETCHES) -> None:
+    def __init__(
+        self, budget: int = BUDGET, most: int = MOST_STRETCHES, *, per_stretch: int = 1
+    ) -> None:
         self.names: list[str] = []
         self._budget = budget
         self._most = most
-        self._per_stretch = 1
+        self._per_stretch = per_stretch
         self._count = 0
         self._in_last = 0
         self._first: Integers = np.empty(0, np.int64)
@@ -111,11 +113,36 @@ class Statistics:
 
         With `high`, the rows stand for several tensors, and `values` has their smallest ones.
         """
-        if self._count and step <= self._last[self._count - 1]:
-            self._drop_from(step)
+        self._add(step, step, 1, names, values, high)
+
+    def extend(self, later: Statistics) -> None:
+        """Add the stretches of later steps, with the same result as of their steps one by one.
+
+        That is so where stretches begin at multiples of their lengths, which are powers of two.
+        """
+        while self._per_stretch < later._per_stretch:
+            self._join_neighbours()
+        firsts, lasts, low, high = later.stretches
+        for at, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
+            steps = later._in_last if at == len(firsts) - 1 else later._per_stretch
+            top = None if high is None else high[at]
+            self._add(int(first), int(last), steps, later.names, low[at], top)
+
+    def _add(
+        self,
+        first: int,
+        last: int,
+        steps: int,
+        names: Sequence[str],
+        values: Floats,
+        high: Floats | None,
+    ) -> None:
+        """Add a stretch of some steps, as one of its own or to the last one while that has room."""
+        if self._count and first <= self._last[self._count - 1]:
+            self._drop_from(first)
         top = self._arranged(names, values if high is None else high)
         values = top if high is None else self._arranged(names, values)
-        if high is not None and self._high is None:
+        if self._high is None and (high is not None or self._per_stretch > 1):
             self._high = self._low.copy()
         # Twice if need be: once stretches have two extremes, half as many fit.
         while self._in_last >= self._per_stretch and self._count >= self._room():
@@ -125,17 +152,17 @@ class Statistics:
             assert self._high is not None
             np.fmin(self._low[at], values, out=self._low[at])
             np.fmax(self._high[at], top, out=self._high[at])
-            self._last[at] = step
-            self._in_last += 1
+            self._last[at] = last
+            self._in_last += steps
             return
         self._grow()
         at = self._count
         self._low[at] = values
         if self._high is not None:
             self._high[at] = top
-        self._first[at] = self._last[at] = step
+        self._first[at], self._last[at] = first, last
         self._count += 1
-        self._in_last = 1
+        self._in_last = steps
 
     def window(
         self,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from smdebug.diagnosis import Issue
-from smdebug.exceptions import MissingCollectionFiles, SMDebugError
+from smdebug.exceptions import SMDebugError
 from smdebug.files.names import OBSERVATIONS
 from smdebug.plain_text import escaped
 from smdebug.runs.following import Following
@@ -28,6 +28,7 @@ from smdebug.ui.kept_runs import Kept
 from smdebug.ui.matrices import Statistics
 from smdebug.ui.opening import Opening, attempt_of
 from smdebug.ui.pyramid import Pyramid
+from smdebug.ui.reading_ahead import ALIGNED, ReadingAhead
 
 _STEPS_AT_A_TIME = 16
 
@@ -43,6 +44,7 @@ class RunReader:
         trial: Trial | None = None,
         kept: Kept | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        is_alone: bool = False,
     ):
         self.path = path
         self.lock = threading.RLock()
@@ -59,6 +61,7 @@ class RunReader:
         self._verdict_holds = True
         """Whether the run's rules are those of the verdict that was kept."""
         self._opening = Opening(path, trial, kept)
+        self._ahead = ReadingAhead(path, is_allowed=not is_alone)
         self._rules = rules
         self._clock = clock
         self._read_through = -1
@@ -190,13 +193,12 @@ class RunReader:
             if self.trial is None and not self._open():
                 self._set_error("")
                 return True
+            if not self.is_listing:
+                self._ahead.wait(seconds)
             with self.lock:
                 self._advance(self._clock() + seconds)
                 self._set_error("")
-        except MissingCollectionFiles as error:
-            self._set_error(str(error))
-            return False
-        except SMDebugError as error:  # storage that cannot be reached now, or a damaged run
+        except SMDebugError as error:  # no storage now, or a damaged or missing run
             self._set_error(str(error))
             return False
         return self.is_behind
@@ -238,6 +240,7 @@ class RunReader:
     def _forget(self) -> None:
         """Begin again: another run, or another attempt, has replaced what was read."""
         self.kept = None
+        self._ahead.end()
         self.charts = Charts()
         self.steps, self._read_through, self.has_ended = [], -1, False
 
@@ -263,9 +266,7 @@ class RunReader:
         if not self.has_ended:
             with trial.refreshing(True):
                 self.steps = trial.steps()
-                if (
-                    trial.loaded_all_steps
-                ):  # steps may have come before the end and after the question
+                if trial.loaded_all_steps:  # others may have come since the question
                     self.steps = trial.steps()
                     self.has_ended = True
         self._notice_another_attempt(trial)
@@ -289,17 +290,24 @@ class RunReader:
         self._attempt = attempt
 
     def _read_steps(self, trial: Trial, until: float) -> None:
+        before, ahead = self._read_through, self._ahead
+        self._read_through, is_read_ahead = ahead.read(
+            trial, self.steps, before, self.charts, is_all=not trial.has_more_files
+        )
+        if self._read_through != before:
+            self.version += 1
         at = self._count_through(self._read_through)
-        while at < len(self.steps):
-            for step in self.steps[at : at + _STEPS_AT_A_TIME]:
+        while at < len(self.steps) and not is_read_ahead:
+            for step in self.steps[at : at + _STEPS_AT_A_TIME - at % _STEPS_AT_A_TIME]:
                 self.charts.read(trial, step)
                 self._read_through = step
+                at += 1
             self.charts.settle()
-            at += _STEPS_AT_A_TIME
             self.version += 1
+            is_read_ahead = ahead.is_ready and at % ALIGNED == 0
             if trial.storage.concurrency > 1:  # a second request for the same bytes costs more
                 self._check_what_was_read()
-            if self._clock() >= until:
+            if self._clock() >= until and not ahead.is_ready:
                 break
 
     def _check_steps(self, until: float) -> None:
