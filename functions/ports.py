@@ -169,7 +169,7 @@ class ControlObjects(Protocol):
 
 
 class Topic(Protocol):
-    """Messages to the subscribers, by e-mail and SMS."""
+    """Messages to the subscribers, by email and SMS."""
 
     def publish(self, *, subject: str, email: str, sms: str, to: str | None = None) -> None:
         """Send to all subscribers, or to the one with that address or number. `TooMuch`, `NotDone`."""

@@ -1,4 +1,4 @@
-"""Alerts: e-mail and SMS through a topic."""
+"""Alerts: email and SMS through a topic."""
 
 from __future__ import annotations
 

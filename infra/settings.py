@@ -243,7 +243,7 @@ class Settings:
     def _check_endpoints(self) -> None:
         for address in self.alert_emails:
             if not re.fullmatch(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+", address):
-                raise SettingsError(f"alert_emails: {address!r} is not an e-mail address.")
+                raise SettingsError(f"alert_emails: {address!r} is not an email address.")
         for number in self.alert_phone_numbers:
             if not re.fullmatch(r"\+[1-9]\d{6,14}", number):
                 raise SettingsError(

@@ -221,7 +221,7 @@ class LocalAws:
         return report
 
     def inbox(self, name: str = "inbox", topic: str | None = None) -> Inbox:
-        """Subscribe to the alerts, as a person would by e-mail."""
+        """Subscribe to the alerts, as a person would by email."""
         return Inbox.subscribed_to(
             topic or self.outputs["AlertsTopic"],
             sqs=self.client("sqs"),

@@ -171,7 +171,7 @@ def control_object(detail: Detail, action: Mapping[str, Any]) -> bytes:
 def _notifications(
     detail: Detail, action: Mapping[str, Any], known: Sequence[str]
 ) -> Iterator[PlannedAction]:
-    kind = {EMAIL: "an e-mail address", SMS: "a phone number"}[str(action["name"])]
+    kind = {EMAIL: "an email address", SMS: "a phone number"}[str(action["name"])]
     wanted = str(action.get("endpoint") or "")
     recipients = [address for address in known if not wanted or address.lower() == wanted.lower()]
     for to in recipients:

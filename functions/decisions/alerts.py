@@ -1,4 +1,4 @@
-"""Events as messages for people: an e-mail, a text message, a line in a chat.
+"""Events as messages for people: an email, a text message, a line in a chat.
 
 A message is composed from the detail of an event alone, so it can be composed again from the event.
 """
@@ -66,7 +66,7 @@ def subject_of_message(detail_type: str, detail: Detail) -> str:
 
 
 def subject(detail_type: str, detail: Detail) -> str:
-    """Return the subject of the e-mail: ASCII, one line, at most 100 characters."""
+    """Return the subject of the email: ASCII, one line, at most 100 characters."""
     return _in_ascii(_headline(detail_type, detail), MAX_SUBJECT)
 
 
@@ -90,7 +90,7 @@ def line(detail_type: str, detail: Detail) -> str:
 
 
 def email(detail_type: str, detail: Detail) -> str:
-    """Return the e-mail: what happened, the evidence, the run, and what to do."""
+    """Return the email: what happened, the evidence, the run, and what to do."""
     write = _LETTERS.get(detail_type, _any_letter)
     return _cut("\n".join(_printable(text) for text in write(detail)).strip(), MAX_LETTER) + "\n"
 

@@ -70,7 +70,7 @@ def demo(*, keep: Path | None = None, out: IO[str] | None = None) -> dict[str, A
             debugger = LocalDebugger(aws)
             inbox = aws.inbox("demo")
         screen.line(f"  bucket    s3://{debugger.bucket}")
-        screen.line("  inbox     subscribed to the alerts, like your e-mail\n")
+        screen.line("  inbox     subscribed to the alerts, like your email\n")
         screen.line("Two networks start training, each in its own process.")
         screen.line(screen.dim(f"  {'seconds':>7}  {'run':<9}event"))
         for name in STEPS:

@@ -28,6 +28,7 @@ SEARCHED = {
     "TensorBoard": "saving",
     "stop automatically": "subscribe",
     "early stopping": "subscribe",
+    "email": "subscribe",
     "save more": "saving",
     "watch live": "watching",
     "resume": "trials",

@@ -38,7 +38,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
         ({"reserved_concurrency": 150, "account_concurrency": 200}, "use at most 100"),
         ({"reserved_concurrency": -1}, "is negative"),
         ({"index_retention_days": 0}, "outside 1 to 3650"),
-        ({"alert_emails": ("me",)}, "'me' is not an e-mail address"),
+        ({"alert_emails": ("me",)}, "'me' is not an email address"),
         ({"alert_phone_numbers": ("0555 123",)}, r"write \+15551234567"),
         ({"slack_secret": "https://hooks.slack.com/x"}, "the URL goes into it"),
         (

@@ -98,7 +98,7 @@ def test_no_actions_are_none(nothing):
         ),
         ('{"endpoint": "+1"}', "There is no action None"),
         ('{"name": "email"}', "The action email needs 'endpoint'"),
-        ('{"name": "email", "endpoint": "nobody"}', "'nobody' is not an e-mail address"),
+        ('{"name": "email", "endpoint": "nobody"}', "'nobody' is not an email address"),
         ('{"name": "sms", "endpoint": "12"}', "'12' is not a phone number"),
         ('{"name": "sms", "endpoint": "+1", "to": "x"}', "The action sms takes no to"),
         ('{"name": "stoptraining"}', "needs 'training_job_prefix'"),

@@ -69,7 +69,7 @@ def verdict(training: Training) -> str:
 
 
 def letters(published: list[tuple[str, dict[str, Any]]]) -> set[str]:
-    """Return the ids of the events that are sent by e-mail."""
+    """Return the ids of the events that are sent by email."""
     return {
         detail["id"]
         for kind, detail in published

@@ -85,7 +85,7 @@ def test_only_endpoints_of_the_stack_are_notified():
     (stranger,) = planned({"name": "email", "endpoint": "mallory@example.org"})
     assert isinstance(stranger, Refuse)
     assert stranger.reason == (
-        "mallory@example.org is not an e-mail address that this stack was deployed with: "
+        "mallory@example.org is not an email address that this stack was deployed with: "
         "no message was sent."
     )
     (phone,) = planned({"name": "sms", "endpoint": "+1999"})
@@ -96,7 +96,7 @@ def test_a_message_without_a_recipient_goes_to_all_endpoints():
     everybody = planned({"name": "email"}, {"name": "sms"})
     assert [deed.to for deed in everybody] == ["Ada@example.org", "bob@example.org", "+15551234567"]
     (nobody,) = planned({"name": "email"}, endpoints=Endpoints())
-    assert nobody.reason.startswith("There is no e-mail address")
+    assert nobody.reason.startswith("There is no email address")
 
 
 def test_an_unknown_action_is_refused():

@@ -1,4 +1,4 @@
-"""An issue in words, the same in the terminal, in the report, in e-mails and in events."""
+"""An issue in words, the same in the terminal, in the report, in emails and in events."""
 
 from __future__ import annotations
 

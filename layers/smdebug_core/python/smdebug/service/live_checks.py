@@ -176,7 +176,7 @@ class _Live:
                 if found["SubscriptionArn"] == "PendingConfirmation"
             ]
             for endpoint in pending:
-                hint = "The link is in an e-mail of AWS Notifications; deploy again to get another."
+                hint = "The link is in an email of AWS Notifications; deploy again to get another."
                 yield "wrong", f"{endpoint} has not confirmed the {what}", hint
             if not subscriptions:
                 hint = "Deploy with -c alert_emails=you@example.org."

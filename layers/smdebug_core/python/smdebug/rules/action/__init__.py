@@ -1,4 +1,4 @@
-"""Actions of a rule that fires: stop the training job, send an e-mail or a text message."""
+"""Actions of a rule that fires: stop the training job, send an email or a text message."""
 
 from smdebug.rules.action.action import ActionOutcome, Actions, listed_actions
 from smdebug.rules.action.message_action import MessageAction

@@ -1,4 +1,4 @@
-"""Send an e-mail or a text message through Amazon SNS."""
+"""Send an email or a text message through Amazon SNS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ATTRIBUTE = {"email": "email", "sms": "phone_num"}
 class MessageAction:
     """Reports that the rule fired, through the SNS topic `SMDebugRules`.
 
-    The topic is created and the endpoint subscribed if necessary; the owner of an e-mail address must
+    The topic is created and the endpoint subscribed if necessary; the owner of an email address must
     confirm the subscription once. AWS is not called before the rule fires.
     """
 
@@ -33,7 +33,7 @@ class MessageAction:
         if self.message_type not in _ATTRIBUTE:
             raise SMDebugValueError(f"A message must be an email or an sms, not {message_type!r}")
         if self.message_type == "email" and not is_e_mail_address(self.endpoint):
-            raise SMDebugValueError(f"{self.endpoint!r} is not an e-mail address")
+            raise SMDebugValueError(f"{self.endpoint!r} is not an email address")
         if self.message_type == "sms" and not _PHONE_NUMBER.fullmatch(self.endpoint):
             raise SMDebugValueError(
                 f"{self.endpoint!r} is not a phone number: it must be + and up to 15 digits"
