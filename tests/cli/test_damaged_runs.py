@@ -186,3 +186,25 @@ def test_a_curve_of_every_step_goes_on_beside_a_damaged_file(damage, tmp_path, a
     drawn = ask("plot", place, "--tensor", "loss", "-o", str(tmp_path / "loss.svg"))
     assert (drawn.code, "step 20" in drawn.err) == (3, True)
     assert (tmp_path / "loss.svg").exists()
+
+
+def test_a_run_without_the_file_that_names_its_tensors_says_which_file_that_is(ask, tmp_path):
+    with smdebug.Hook(str(tmp_path / "run")) as hook:
+        for _ in range(3):
+            with hook.step():
+                hook.record_all({"loss": 1.0, "weight": np.ones(3)})
+    file = index_key(0, "worker_0")
+    (tmp_path / "run" / file).write_text("[]")
+    listed = ask("runs", tmp_path / "run")
+    assert (
+        listed.code,
+        f"run: 1 file cannot be read: {file}; run `smdebug verify" in listed.out,
+    ) == (
+        0,
+        True,
+    )
+    shown = ask("inspect", tmp_path / "run").out
+    assert f"holds no smdebug/layout in the files that can be read: {file} cannot" in " ".join(
+        shown.split()
+    )
+    assert "was configured to save chosen tensors" not in shown

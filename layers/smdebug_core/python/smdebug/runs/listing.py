@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from smdebug.amounts import counted
 from smdebug.diagnosis.wording import headline
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError
 from smdebug.files.names import COLLECTIONS_FOLDER
@@ -129,6 +130,12 @@ def _listed(path: str, name: str) -> ListedRun:
         loss = _last_loss(trial)
     except SMDebugError as error:
         problem = " ".join(str(error).split())
+    if trial.damaged_files:
+        unread = counted(len(trial.damaged_files), "file")
+        problem = (
+            f"{unread} cannot be read: {next(iter(trial.damaged_files))}; run `smdebug verify {path}` for "
+            "details"
+        )
     saved = trial.saved_at(steps[-1]) if steps else None
     return ListedRun(
         path,

@@ -52,6 +52,8 @@ class Readable(Protocol):
 
     @property
     def path(self) -> str: ...
+    @property
+    def damaged_files(self) -> Mapping[str, Exception]: ...
     def tensor(self, tname: str) -> Any: ...
     def has_tensor(self, tname: str) -> bool: ...
     def global_step(self, mode: ModeKeys | None, mode_step: int) -> int | None: ...
@@ -65,14 +67,16 @@ class Readable(Protocol):
 
 
 class ObservationsUnavailable(TensorUnavailable):
-    """The run holds no statistics: it was saved with a configuration that asks for tensors by name."""
+    """The run holds no statistics: its configuration asks for tensors by name, or a file is damaged."""
 
-    def __init__(self, name: str, path: str):
+    def __init__(self, name: str, path: str, damaged: str | None = None):
         super().__init__(name)
-        self.args = (name, path)
+        self.args = (name, path, damaged)
         self.path = path
 
     def __str__(self) -> str:
+        if self.args[2] is not None:
+            return f"{self.path} holds no {self.args[0]} in the files that can be read: {self.args[2]} cannot"
         return (
             f"{self.path} holds no {self.args[0]}. They are saved when a hook is given a path and nothing "
             "else; this run's hook was configured to save chosen tensors"
@@ -370,7 +374,8 @@ class Observations:
 
     def _tensor(self, name: str) -> Any:
         if not self._trial.has_tensor(name):
-            raise ObservationsUnavailable(name, self._trial.path)
+            damaged = next(iter(self._trial.damaged_files), None)
+            raise ObservationsUnavailable(name, self._trial.path, damaged)
         return self._trial.tensor(name)
 
 
