@@ -230,7 +230,7 @@ def test_a_server_that_was_never_started_can_be_stopped(tmp_path):
 
 
 def test_a_long_run_is_shown_while_it_is_read(serve, tmp_path, monkeypatch):
-    monkeypatch.setattr("smdebug.ui.reading.INDEX_FILES", 10)
+    monkeypatch.setattr("smdebug.ui.opening.INDEX_FILES", 10)
     WrittenRun(tmp_path / "a").write(35, end=True)
     client = serve(tmp_path)
     run_id = client.get("/api/runs")["runs"][0]["id"]
