@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
 import subprocess
 
@@ -81,9 +82,8 @@ def read_alone(path):
 
 def begun(path):
     """Return a reader whose second process is ready, and that process."""
-    reader = RunReader(path, clock=iter(range(10**6)).__next__)  # every slice is over at once
-    while reader._ahead._process is None:
-        reader.advance(0.0)
+    reader = RunReader(path, clock=itertools.count().__next__)  # every slice is over at once
+    reader.advance(0.0)
     process = reader._ahead._process
     while not process.is_ready and not process.has_failed:
         process.wait(60)
@@ -127,10 +127,11 @@ def test_a_process_that_cannot_start_costs_nothing(small, run, monkeypatch):
         return subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     monkeypatch.setattr(second_process, "_started", started)
-    reader, _ = begun(run)
+    reader = RunReader(run, clock=itertools.count().__next__)
     while not reader.is_read:
         reader.advance(60.0)
     assert shown(reader.charts) == shown(read_alone(run).charts)
+    assert reader._ahead._process is None
 
 
 def test_a_short_run_and_one_in_a_bucket_are_read_without_it(run, monkeypatch):
