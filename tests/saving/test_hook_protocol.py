@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "layers" / "smdebug_core" / "python" / "smdebug"
-FRAMEWORKS = ["pytorch", "tensorflow", "mxnet", "xgboost", "jax", "huggingface", "lightning"]
+FRAMEWORKS = sorted(
+    path.parent.name
+    for module in ("hook", "callback")
+    for path in PACKAGE.glob(f"*/{module}.py")
+    if path.parent.name not in {"saving", "core"}
+)
 BASES = ["base_hook", "configurable_hook", "hook", "recorder", "options", "adapter", "run_writer"]
 OLD_NAMES = {"_prepare_collections_for_tf2"}  # scripts for the old library call it
 
@@ -49,6 +54,15 @@ def used_in(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             yield node.attr, node.lineno
+
+
+def test_there_are_frameworks_to_check():
+    assert {"pytorch", "lightning"} <= set(FRAMEWORKS)
+
+
+def test_every_framework_has_a_folder_of_tests():
+    tests = Path(__file__).parents[1] / "frameworks"
+    assert set(FRAMEWORKS) <= {path.name for path in tests.iterdir()}
 
 
 def test_the_base_has_private_names():
