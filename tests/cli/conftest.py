@@ -7,17 +7,16 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import boto3
 import numpy as np
 import pytest
-from moto import mock_aws
 
 from smdebug.cli.main import main
 from smdebug.files.names import event_key
 from smdebug.mode_keys import ModeKeys
 from tests.rules.made_runs import MadeRun
+from tests.support.mocked_aws import mocked_aws
 
 BUCKET = "my-bucket"
 NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS")
@@ -83,13 +82,7 @@ def flip_a_bit(failing: Path) -> None:
 
 @pytest.fixture
 def aws() -> Iterator[None]:
-    credentials = {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    with patch.dict(os.environ, credentials), mock_aws():
+    with mocked_aws():
         for name in (*NAMED, "AWS_PROFILE"):
             os.environ.pop(name, None)
         yield

@@ -33,6 +33,7 @@ from smdebug.tensorflow.legacy import refuse_legacy_keras
 from smdebug.trials import create_trial
 from tests.compatibility.conftest import OLD_RUN
 from tests.docs.pages import ROOT, text_of
+from tests.support.mocked_aws import mocked_aws
 
 EVERY_STEP = smdebug.SaveConfig(save_interval=1)
 PAGE = ROOT / "docs" / "migrating.md"
@@ -286,13 +287,10 @@ def test_nothing_is_sent_to_the_makers(monkeypatch):
     assert setup_profiler_report("arn:aws:sagemaker:us-east-1:1:processing-job/x") is None
 
 
-def test_a_bucket_is_never_created(monkeypatch):
+def test_a_bucket_is_never_created():
     boto3 = pytest.importorskip("boto3")
-    moto = pytest.importorskip("moto")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with moto.mock_aws():
+    pytest.importorskip("moto")
+    with mocked_aws():
         file = TSAccessS3("no-such-bucket", "key")
         file.write(b"x")
         with pytest.raises(SMDebugError):

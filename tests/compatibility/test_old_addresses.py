@@ -11,7 +11,6 @@ from unittest.mock import patch
 import boto3
 import numpy as np
 import pytest
-from moto import mock_aws
 
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.config_constants import (
@@ -26,15 +25,13 @@ from smdebug.core.state_store import StateStore
 from smdebug.core.writer import FileWriter
 from smdebug.saving import singleton
 from smdebug.trials import create_trial
+from tests.support.mocked_aws import mocked_aws
 
 
 @pytest.fixture
-def bucket(monkeypatch):
+def bucket():
     """An empty bucket `runs`."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
+    with mocked_aws():
         boto3.client("s3").create_bucket(Bucket="runs")
         yield "s3://runs"
 

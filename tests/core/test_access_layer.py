@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import os
 import time
-from unittest.mock import patch
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from smdebug.core.access_layer import (
     TSAccessFile,
@@ -34,17 +32,13 @@ from smdebug.exceptions import (
     SMDebugValueError,
     StorageError,
 )
+from tests.support.mocked_aws import mocked_aws
 
 
 @pytest.fixture(scope="module")
 def runs():
     """A client of an S3 in this process that has an empty bucket `runs`."""
-    credentials = {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    with patch.dict(os.environ, credentials), mock_aws():
+    with mocked_aws():
         client = boto3.client("s3")
         client.create_bucket(Bucket="runs")
         yield client

@@ -11,6 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.support.mocked_aws import mocked_aws
+
 
 @dataclass
 class Deployed:
@@ -27,17 +29,10 @@ class Deployed:
 @pytest.fixture
 def deployed() -> Iterator[Deployed]:
     import boto3
-    from moto import mock_aws
 
     from functions import wiring
 
-    credentials = {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    with patch.dict(os.environ, credentials), mock_aws():
+    with mocked_aws():
         clients = {name: boto3.client(name) for name in _SERVICES}
         clients["s3"].create_bucket(Bucket="runs")
         clients["dynamodb"].create_table(

@@ -7,7 +7,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from moto import mock_aws
 
 from functions import wiring
 from functions.adapters.webhook import Posts, SecretsOfAws
@@ -17,6 +16,7 @@ from functions.handlers import post_webhook
 from functions.ports import NotDone
 from smdebug.service.webhook_secrets import BadSecret, endpoint_in
 from tests.functions.decisions.sample_events import every_kind
+from tests.support.mocked_aws import mocked_aws
 
 URL = "https://hooks.example.org/services/T0/B0/verysecret"
 EVENT = {"detail-type": "x", "detail": dict(every_kind()["found"].detail)}
@@ -173,13 +173,10 @@ def test_an_error_has_no_url():
 
 
 @pytest.fixture
-def clients(monkeypatch):
+def clients():
     import boto3
 
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "none")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
+    with mocked_aws():
         yield {name: boto3.client(name) for name in ("secretsmanager", "ssm")}
 
 

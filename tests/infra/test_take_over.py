@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import boto3
 import pytest
-from moto import mock_aws
 from moto.s3.models import s3_backends
 
 from infra.take_over import CannotTakeOver, take_over, without
+from tests.support.mocked_aws import mocked_aws
 
 REGION = "us-east-1"
 HERE = f"{REGION}:123456789012"
 
 
 @pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    with mock_aws():
+def clients():
+    with mocked_aws(REGION):
         yield boto3.client("s3"), boto3.client("sqs")
 
 

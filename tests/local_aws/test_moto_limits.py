@@ -11,18 +11,16 @@ from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
+
+from tests.support.mocked_aws import mocked_aws
 
 REGION = "us-east-1"
 KB = 1024
 
 
 @pytest.fixture(autouse=True)
-def aws(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    with mock_aws():
+def aws():
+    with mocked_aws(REGION):
         yield
 
 

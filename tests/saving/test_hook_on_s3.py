@@ -2,22 +2,19 @@
 
 import boto3
 import pytest
-from moto import mock_aws
 
 import smdebug
 from smdebug import SaveConfig
 from smdebug.exceptions import RunEnded
 from smdebug.trials import create_trial
+from tests.support.mocked_aws import mocked_aws
 
 
 @pytest.fixture
 def requests(monkeypatch):
     """Every request that reaches S3, as (operation, key)."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     seen = []
-    with mock_aws():
+    with mocked_aws():
         boto3.client("s3").create_bucket(Bucket="runs")
         original = boto3.session.Session.client
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import boto3
 import numpy as np
 import pytest
-from moto import mock_aws
 
 from smdebug.mode_keys import ModeKeys
 from tests.rules.made_runs import STANDARD_COLLECTIONS, MadeRun
+from tests.support.mocked_aws import mocked_aws
 
 COLLECTIONS = {**STANDARD_COLLECTIONS, "relu": ["relu"]}
 
@@ -42,12 +42,9 @@ def run_path(tmp_path_factory):
 
 
 @pytest.fixture
-def s3(monkeypatch):
+def s3():
     """S3 in moto, with the buckets of the documents."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
+    with mocked_aws():
         client = boto3.client("s3")
         for bucket in (
             "tornasole-testing-bucket",

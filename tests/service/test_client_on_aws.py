@@ -10,12 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from functions.adapters.dynamodb import DynamoItems
 from smdebug.exceptions import (
@@ -34,6 +32,7 @@ from smdebug.service.aws import (
     output_of,
 )
 from tests.service.stocked import BEGUN, LOSS, RUN, VANISHING, Stock, failing, rule
+from tests.support.mocked_aws import mocked_aws
 
 TABLE = {
     "Type": "AWS::DynamoDB::Table",
@@ -69,13 +68,7 @@ NAMED = ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK", "SMDEBUG_LOG_GROUPS
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[None]:
-    credentials = {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    with patch.dict(os.environ, credentials), mock_aws():
+    with mocked_aws():
         for name in NAMED:
             os.environ.pop(name, None)
         template = {"Resources": RESOURCES, "Outputs": OUTPUTS}

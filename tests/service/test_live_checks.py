@@ -8,9 +8,9 @@ from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from smdebug.service.live_checks import check_deployment
+from tests.support.mocked_aws import mocked_aws
 
 REGION = "us-east-1"
 SUFFIXES = (".tfevents", ".json", "training_job_end.ts")
@@ -54,11 +54,8 @@ def notify_of(*suffixes: str) -> None:
 
 
 @pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    with mock_aws():
+def clients():
+    with mocked_aws(REGION):
         boto3.client("cloudformation").create_stack(
             StackName="smdebug", TemplateBody=json.dumps(template())
         )

@@ -8,10 +8,10 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from smdebug.service.live_checks import LiveCheck, check_deployment
 from tests.service.test_live_checks import REGION, template
+from tests.support.mocked_aws import mocked_aws
 
 GOOD = json.dumps({"url": "https://hooks.example.org/verysecret", "token": "verysecret"})
 PATTERN = f"arn:aws:secretsmanager:{REGION}:123456789012:secret:pager-??????"
@@ -52,11 +52,8 @@ def stack_of(secret: str, action: str, arn: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    with mock_aws():
+def aws():
+    with mocked_aws(REGION):
         yield lambda service: boto3.client(service, region_name=REGION)
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from local_aws import LocalAws, LocalDebugger
 from tests.smoke import on_aws
 from tests.smoke.runs import SmokeFailed, three_runs
+from tests.support.mocked_aws import mocked_aws
 
 
 def save_and_check(*names: str) -> None:
@@ -40,11 +40,8 @@ def test_a_result_that_is_wrong_fails(monkeypatch: pytest.MonkeyPatch):
         save_and_check("dying")
 
 
-def test_what_the_stacks_leave_is_deleted(monkeypatch: pytest.MonkeyPatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
+def test_what_the_stacks_leave_is_deleted():
+    with mocked_aws():
         s3, tables = boto3.client("s3"), boto3.client("dynamodb")
         s3.create_bucket(Bucket="left")
         s3.put_object(Bucket="left", Key="run/index/1.json", Body=b"")
@@ -88,13 +85,8 @@ def test_each_command_of_the_cdk_names_the_stack_and_its_settings(monkeypatch: p
     assert regions == {"eu-west-1"}
 
 
-def test_an_account_that_is_not_prepared_is_told_before_anything_is_deployed(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
+def test_an_account_that_is_not_prepared_is_told_before_anything_is_deployed():
+    with mocked_aws():
         assert "aws-cdk@2.1 bootstrap" in on_aws.not_ready("2.1", "mine")
         version = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "21", "Type": "String"}
         boto3.client("ssm").put_parameter(**version)

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from smdebug.storage import Storage
 from smdebug.storage.folder import FolderStorage
 from smdebug.storage.memory import MemoryStorage
 from smdebug.storage.s3 import S3Storage
+from tests.support.mocked_aws import mocked_aws
 
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="package")
 def s3() -> Iterator[Any]:
     """A client of an S3 in this process. Making one takes long, so all tests here share it."""
-    with patch.dict(os.environ, CREDENTIALS), mock_aws():
+    with mocked_aws():
         yield boto3.client("s3")
 
 

@@ -16,7 +16,7 @@ from smdebug.exceptions import ObjectMissing, StorageUnavailable
 from smdebug.storage import ByteSpan, open_storage
 from smdebug.storage.s3 import S3Storage
 from smdebug.storage.s3_upload import ONE_PUT_UP_TO, PART
-from tests.storage.conftest import CREDENTIALS
+from tests.support.mocked_aws import CREDENTIALS
 
 MB = 1 << 20
 
@@ -32,7 +32,8 @@ def endpoint():
 
 @pytest.fixture
 def run(endpoint, monkeypatch):
-    for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": endpoint}.items():
+    where = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": endpoint}
+    for name, value in {**CREDENTIALS, **where}.items():
         monkeypatch.setenv(name, value)
     boto3.session.Session().client("s3").create_bucket(Bucket="runs")
     return open_storage("s3://runs/my run +%41 ü")

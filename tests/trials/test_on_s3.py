@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 import numpy as np
 import pytest
-from moto import mock_aws
 
 from smdebug.analysis.utils import no_refresh
 from smdebug.exceptions import StorageError
@@ -22,14 +19,8 @@ from smdebug.storage import landing
 from smdebug.storage.s3 import S3Storage
 from smdebug.trials import S3Trial, create_trial
 from smdebug.trials.event_files import EventFiles
+from tests.support.mocked_aws import mocked_aws
 from tests.trials.writing import StoppedClock, begin, end, open_trial, write_step
-
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 class Bucket:
@@ -51,7 +42,7 @@ class Bucket:
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Bucket]:
-    with patch.dict(os.environ, CREDENTIALS), mock_aws():
+    with mocked_aws():
         yield Bucket(boto3.client("s3"), "trials")
 
 

@@ -9,21 +9,15 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
-from moto import mock_aws
 
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
+from tests.support.mocked_aws import mocked_aws
 
 
 @contextmanager
 def an_s3() -> Iterator[Any]:
     """Yield a client of an empty S3 in this process, with the bucket `runs`."""
-    with patch.dict(os.environ, CREDENTIALS), mock_aws():
-        for name in ("AWS_PROFILE", "SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK"):
+    with mocked_aws():
+        for name in ("SMDEBUG_TABLE", "SMDEBUG_BUCKET", "SMDEBUG_STACK"):
             os.environ.pop(name, None)
         client = boto3.client("s3")
         client.create_bucket(Bucket="runs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 
@@ -13,19 +12,14 @@ from hypothesis import strategies as st
 from functions.adapters.dynamodb import DynamoItems
 from functions.adapters.in_memory import MemoryItems
 from functions.ports import Change, ItemStore, Only, Refused
+from tests.support.mocked_aws import mocked_aws
 
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[DynamoItems]:
-    os.environ |= {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
     import boto3
-    from moto import mock_aws
 
-    with mock_aws():
+    with mocked_aws():
         client = boto3.client("dynamodb")
         client.create_table(
             TableName="steps",

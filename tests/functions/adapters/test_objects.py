@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from functions.adapters.aws import ObjectsInS3
 from functions.adapters.in_memory import MemoryObjects
 from functions.ports import LARGEST_OBJECT, Objects
 from smdebug.exceptions import DamagedFile, ObjectMissing
+from tests.support.mocked_aws import mocked_aws
 
 Write = Callable[[str, str, bytes], None]
 _buckets = (f"bucket-{number}" for number in range(10**9))
@@ -22,14 +22,8 @@ _buckets = (f"bucket-{number}" for number in range(10**9))
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Any]:
     import boto3
-    from moto import mock_aws
 
-    credentials = {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    with patch.dict("os.environ", credentials), mock_aws():
+    with mocked_aws():
         yield boto3.client("s3")
 
 

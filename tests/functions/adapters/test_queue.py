@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Protocol
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from functions.adapters.in_memory import HandClock
 from tests.simulation.queues import MemoryQueue
+from tests.support.mocked_aws import mocked_aws
 
 VISIBILITY = 60
 RECEIVES = 3
@@ -130,14 +130,8 @@ class InSqs:
 @pytest.fixture(scope="module")
 def sqs() -> Iterator[Any]:
     import boto3
-    from moto import mock_aws
 
-    credentials = {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    with patch.dict("os.environ", credentials), mock_aws():
+    with mocked_aws():
         yield boto3.client("sqs")
 
 
