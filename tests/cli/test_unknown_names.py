@@ -68,6 +68,15 @@ def test_run_and_doctor_refuse_what_does_not_exist_and_suggest_what_was_meant(
     assert f"Did you mean {meant}?" in check["hint"]
 
 
+def test_several_names_are_refused_in_one_readable_line(script, tmp_path):
+    collections = [{"CollectionName": "weight"}, {"CollectionName": "bias"}]
+    file = configured(tmp_path, HookParameter={}, CollectionConfigurations=collections)
+    refused = in_a_shell("run", "--config", file, script)
+    meant = ("HookParameters", "weights", "biases")
+    assert [f"Did you mean {name}?" in refused.stderr for name in meant] == [True] * 3
+    assert "\\n" not in refused.stderr
+
+
 def test_run_suggests_collections_and_options(script, tmp_path):
     for words, meant in (
         (("--collections", "weight,losses"), "weights"),

@@ -265,7 +265,12 @@ def test_what_has_no_numbers_draws_one_warning(place, capsys):
     output = capsys.readouterr().out
     assert output.count("Tensor text is not measured: its values are text, sparse or complex") == 1
     assert output.count("is not measured") == 1
-    assert output.count("Tensor thing is not saved: A object cannot be saved as a tensor") == 1
+    assert (
+        output.count(
+            "Tensor thing is not saved: A value of type object cannot be saved as a tensor"
+        )
+        == 1
+    )
 
 
 def test_terms_of_a_loss_and_what_they_were_given_are_facts_of_their_step(place):

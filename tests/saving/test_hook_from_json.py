@@ -140,3 +140,15 @@ def test_names_that_mean_nothing_draw_a_warning_and_stop_no_training(tmp_path, c
 def test_an_option_that_does_not_exist_is_refused_with_the_one_that_was_meant(tmp_path):
     with pytest.raises(TypeError, match=r"no option 'save_al'. Did you mean save_all\?"):
         smdebug.Hook(tmp_path / "run", save_al=True)
+
+
+def test_a_collection_that_does_not_exist_is_warned_of_once(hook_from, caplog):
+    named = {"CollectionName": "weight", "CollectionParameters": {"save_intervall": "2"}}
+    train(hook_from({"CollectionConfigurations": [named]}))
+    said = [
+        record.getMessage() for record in caplog.records if "Did you mean" in record.getMessage()
+    ]
+    assert [message.split(".")[0] for message in said] == [
+        "Collection weight has no save_intervall",
+        "There is no collection weight, and no pattern that selects its tensors",
+    ]

@@ -17,7 +17,7 @@ def check_configuration(described: Mapping[str, Any]) -> None:
     json_config.check_hook_config(described)
     problems = [*unknown_names(described), *_unknown_rules(described)]
     if problems:
-        raise SMDebugValueError("\n".join(problems))
+        raise SMDebugValueError(" ".join(problems))
 
 
 def check_file(path: str) -> None:

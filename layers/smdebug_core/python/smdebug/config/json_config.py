@@ -49,7 +49,7 @@ from smdebug.config.parsing import Default, json_object, patterns, truth, whole_
 from smdebug.config.patterns import searcher
 from smdebug.config.reduction_config import ReductionConfig
 from smdebug.config.save_config import SAVE_CONFIG_FIELDS, SaveConfig, SaveConfigMode
-from smdebug.config.unknown_names import unknown_names
+from smdebug.config.unknown_names import unknown_keys
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
@@ -81,7 +81,7 @@ def create_hook_from_json_config(
 ) -> H:
     """Return a hook of that class, configured by the JSON file; raise FileNotFoundError if it is missing."""
     described = get_json_config_as_dict(json_config_path)
-    for problem in unknown_names(described):
+    for problem in unknown_keys(described):  # of collections the first step warns
         get_logger().warning("%s It is ignored", problem)
     parameters = collect_hook_config_params(described)
     with_defaults = _over(parameters[SAVE_CONFIG_MODES_KEY], default_values or {})

@@ -46,6 +46,11 @@ _HOOK_PARAMETERS = (
 
 def unknown_names(described: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each unknown key and collection in a hook's JSON."""
+    return [*unknown_keys(described), *_unknown_collections(described)]
+
+
+def unknown_keys(described: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each unknown key in a hook's JSON."""
     return list(_unknown(described))
 
 
@@ -72,6 +77,16 @@ def _unknown(described: Mapping[str, Any]) -> Iterator[str]:
         given = entry.get(CONFIG_COLLECTION_PARAMS_KEY)
         given = given if isinstance(given, Mapping) else {}
         yield from _unknown_keys(given, _SAVED_HOW, f"Collection {name}")
+
+
+def _unknown_collections(described: Mapping[str, Any]) -> Iterator[str]:
+    collections = described.get(CONFIG_COLLECTION_CONFIG_KEY)
+    for entry in collections if isinstance(collections, list) else []:
+        if not isinstance(entry, Mapping):
+            continue
+        name = str(entry.get(CONFIG_COLLECTION_NAME_KEY))
+        given = entry.get(CONFIG_COLLECTION_PARAMS_KEY)
+        given = given if isinstance(given, Mapping) else {}
         selects = any(str(key).strip().lower() == CONFIG_INCLUDE_REGEX_KEY for key in given)
         if name not in COLLECTIONS and not selects:
             yield (

@@ -42,7 +42,7 @@ def as_saved_array(value: Any) -> NDArray[Any]:
         value = [value]
     elif not isinstance(value, (list, tuple)):
         raise SMDebugTypeError(
-            f"A {type(value).__name__} cannot be saved as a tensor. "
+            f"A value of type {type(value).__name__} cannot be saved as a tensor. "
             "Pass a numpy array, a number, a string, or a list or tuple of them."
         )
     try:
