@@ -34,8 +34,9 @@ def mode_of(step: int) -> ModeKeys:
 
 
 class GrowingRun(RuleBasedStateMachine):
-    """Workers write in any order relative to each other; the trial refreshes at any time. The oracle is the
-    set of files at the last refresh, and which of them could still be seen then.
+    """Workers write in any order relative to each other; the trial refreshes at any time.
+
+    The oracle is the set of files at the last refresh, and which of them could still be seen then.
     """
 
     def __init__(self) -> None:

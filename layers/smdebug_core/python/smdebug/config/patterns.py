@@ -38,7 +38,7 @@ def searcher(pattern: str) -> Callable[[str], object]:
             raise SMDebugValueError(
                 f"The pattern {pattern!r} could take very long on names of more than {longest} letters, "
                 f"and {name[:60]!r}… has {len(name)}. Write it with fewer repetitions, or with some that "
-                "cannot take the same text: a/[^/]*/b for a.*b."
+                "cannot match the same text: a/[^/]*/b for a.*b."
             )
         return search(name)
 

@@ -49,7 +49,7 @@ def parts(issue: Issue, width: int | None = None) -> list[Part]:
         Part("Symptoms", _symptoms(issue.symptoms)),
         Part("Try", issue.advice),
         Part("Rule", (", ".join(issue.rules),) if issue.cause else ()),
-        Part("More", (_more(issue, width),) if issue.docs else ()),
+        Part("More", (_where_to_read_more(issue, width),) if issue.docs else ()),
     )
     return [part for part in found if part.texts]
 
@@ -63,7 +63,7 @@ def as_text(issue: Issue, *, indent: str = _INDENT, width: int | None = None) ->
     return lines
 
 
-def _more(issue: Issue, width: int | None) -> str:
+def _where_to_read_more(issue: Issue, width: int | None) -> str:
     if width is None or len(issue.docs) <= width:
         return issue.docs
     anchor = issue.docs.rpartition("#")[2]

@@ -58,9 +58,7 @@ def frame(payload: bytes, checksum: Checksum) -> EncodedRecord:
 
 
 def payload_end(buffer: Buffer, start: int = 0, *, trust_header: bool = False) -> int:
-    """Return where the payload of the record at `start` ends; raise `Malformed` if part of the record is
-    missing.
-    """
+    """Return where the payload of the record at `start` ends; raise `Malformed` if it is cut off."""
     available = len(buffer) - start
     if available < FRAME_SIZE:
         raise Malformed(f"the last {available} bytes are too few for a record: the file is cut off")
@@ -76,9 +74,7 @@ def payload_end(buffer: Buffer, start: int = 0, *, trust_header: bool = False) -
 
 
 def check_footer(buffer: Buffer, stop: int, crc: int) -> None:
-    """Raise `Malformed` unless one of the two footers follows the payload, which ends at `stop` and has
-    checksum `crc`.
-    """
+    """Raise `Malformed` unless a footer follows the payload that ends at `stop` and has checksum `crc`."""
     found = bytes(buffer[stop : stop + FOOTER_SIZE])
     if found != CONSTANT_FOOTER and found != _uint32(masked(crc)):
         raise Malformed(f"the four bytes after the content (byte {stop}) are not a footer")

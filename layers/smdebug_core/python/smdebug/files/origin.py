@@ -65,9 +65,7 @@ class Origin:
 
     @classmethod
     def parse(cls, data: bytes, place: str = ORIGIN) -> Origin:
-        """Return the content of the file, without values of other types; `DamagedFile` if it is not a JSON
-        object.
-        """
+        """Return the content, without values of wrong types; `DamagedFile` if it is not a JSON object."""
         if len(data) > MAX_BYTES:
             raise DamagedFile(
                 place, f"it has {len(data)} bytes, and more than {MAX_BYTES} are not read"

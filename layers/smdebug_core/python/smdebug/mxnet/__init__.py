@@ -1,5 +1,6 @@
-"""`import smdebug.mxnet as smd`: what an MXNet training needs from this library. Everything but the hooks
-works without mxnet installed; a hook's error names what to install.
+"""`import smdebug.mxnet as smd`: what an MXNet training needs from this library.
+
+Everything but the hooks works without mxnet installed; a hook's error names what to install.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Hook(FrameworkHook):
             self._next_step()
         observer = self._observer
         if observer is not None:
-            self.guarded(lambda: observer.called(block, inputs))
+            self.guarded(lambda: observer.net_called(block, inputs))
 
     def _next_step(self, mode: ModeKeys | None = None) -> None:
         self._finish()
@@ -185,7 +185,7 @@ class Hook(FrameworkHook):
     def _after_loss(self, loss: Any, inputs: Any, output: Any) -> None:
         observer = self._observer
         if observer is not None and not self.has_closed:
-            self.guarded(lambda: observer.lost(loss, inputs, output))
+            self.guarded(lambda: observer.loss_called(loss, inputs, output))
         self._after_forward(loss, inputs, output)
 
     def _wants_any_of(self, name: str) -> bool:

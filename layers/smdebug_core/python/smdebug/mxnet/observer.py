@@ -87,7 +87,7 @@ class GluonObserver:
         for rate in _rates(known):
             self._hook.carry(LEARNING_RATE, rate)
 
-    def called(self, net: Any, inputs: Any) -> None:
+    def net_called(self, net: Any, inputs: Any) -> None:
         """Note the batch, and the mode of the net that is called with it."""
         if not self._hook.due:
             return
@@ -100,7 +100,7 @@ class GluonObserver:
         )
         self._observations.note_lasting(modules=list(_modules(net)))
 
-    def lost(self, loss: Any, given: Any, output: Any) -> None:
+    def loss_called(self, loss: Any, given: Any, output: Any) -> None:
         """Carry the mean of a loss, and note what it was computed from."""
         (value,) = list(self._hook.tensors_in(output))[:1] or (None,)
         if value is None:

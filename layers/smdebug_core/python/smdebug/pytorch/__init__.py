@@ -1,5 +1,6 @@
-"""`import smdebug.pytorch as smd`: what a PyTorch training needs from this library. Everything but the hooks
-works without pytorch installed; a hook's error names what to install.
+"""`import smdebug.pytorch as smd`: what a PyTorch training needs from this library.
+
+Everything but the hooks works without pytorch installed; a hook's error names what to install.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def add_to_collections(
 
 
 def list_for_readers(manager: CollectionManager, tensors: Iterable[ActivationTensor]) -> None:
-    """Add the missing collections for readers: what is saved is planned already."""
+    """Add the missing collections, which readers of the run need; what is saved is already decided."""
     made = set(manager.get_collections())
     for tensor in tensors:
         if tensor.collection not in made:

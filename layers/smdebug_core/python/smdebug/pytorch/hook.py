@@ -185,8 +185,9 @@ class Hook(FrameworkHook):
         self._leave(module)
 
     def follow_module(self, module: nn.Module) -> None:
-        """Watch this model instead of the one that began the steps, which is no longer trained. Each keeps
-        its name, even if it returns.
+        """Watch this model instead of the one that began the steps, which is no longer trained.
+
+        Each keeps its name, even if it returns.
         """
         if not self.has_module(module):
             self.register_module(module)

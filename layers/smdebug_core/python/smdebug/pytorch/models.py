@@ -29,9 +29,7 @@ def set_watcher(module: nn.Module, hook: Any) -> None:
 
 
 def take_over(hook: Any, module: nn.Module) -> bool:
-    """Take the module over from another hook, such as that of an earlier cell; return False if it is `hook`'s
-    already.
-    """
+    """Take the module over from another hook, an earlier cell's; return False if it is `hook`'s already."""
     other = watcher_of(module)
     if other is hook:
         hook.logger.warning("%s is registered with this hook already", class_name(module))

@@ -36,6 +36,7 @@ def readable_origin(trial: Trial) -> Origin | None:
 
 def differences(first: Origin | None, other: Origin | None) -> list[ConfigDifference]:
     """Return the differences between the configurations of two runs, then their code, versions and machines.
+
     Empty if one of them has no origin: no difference is known.
     """
     if first is None or other is None:

@@ -146,9 +146,7 @@ class ConfigurableHook(singleton.AnyHook):
 
     @contextmanager
     def without_choosing(self) -> Iterator[None]:
-        """Change collections for something that was registered, which does not count as the user's choice of
-        tensors.
-        """
+        """Change collections for what was registered, which is no choice of tensors by the user."""
         was_untouched = self._untouched == _state_of(self)
         yield
         if was_untouched:

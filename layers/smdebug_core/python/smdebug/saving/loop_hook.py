@@ -26,9 +26,7 @@ _TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
 
 class LoopHook(FrameworkHook):
-    """The hook of a loop that records everything itself, since nothing else shows its loss, rate or
-    parameters.
-    """
+    """The hook of a loop that records everything itself: its loss, rate and parameters are not seen."""
 
     def set_up(self, options: HookOptions) -> None:
         self._loss_terms = LossTerms()

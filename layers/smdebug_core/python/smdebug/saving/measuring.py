@@ -1,5 +1,7 @@
-"""Measures what the default plan observes of a step. Large tensors are measured at once, where they are.
-Small ones are copied, which is cheaper than measuring them, and measured together in the background.
+"""Measures what the default plan observes of a step.
+
+Large tensors are measured at once, where they are. Small ones are copied, which is cheaper than measuring
+them, and measured together in the background.
 """
 
 from __future__ import annotations

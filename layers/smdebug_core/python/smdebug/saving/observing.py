@@ -128,8 +128,9 @@ class StepObservations:
         return found
 
     def carry(self, name: str, value: Any, clock: StepClock) -> None:
-        """Keep a scalar of a step, saved or not, until a step is written. A value is whatever `float`
-        accepts; it is converted in the background.
+        """Keep a scalar of a step, saved or not, until a step is written.
+
+        A value is whatever `float` accepts; it is converted in the background.
         """
         rows = self._carried.setdefault(name, [])
         rows.append((clock.step, clock.mode.value, clock.mode_step, value))

@@ -1,6 +1,7 @@
-"""Valid keys and spans, defined once, so that every storage refuses the same ones before it is accessed. Keys
-also come from index files, which may come from a stranger: a key that could lead outside its place is refused
-by its text alone.
+"""Valid keys and spans, defined once, so that every storage refuses the same ones before it is accessed.
+
+Keys also come from index files, which may come from a stranger: a key that could lead outside its place is
+refused by its text alone.
 """
 
 from __future__ import annotations

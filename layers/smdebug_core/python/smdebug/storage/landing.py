@@ -1,6 +1,7 @@
-"""Room for a downloaded object: memory, or from 64 MB on an unnamed file, which is mapped. Only the parts of
-a mapped file that are in use occupy memory; the file exists for as long as it is referenced. A machine
-without room for temporary files keeps everything in memory.
+"""Room for a downloaded object: memory, or from 64 MB on an unnamed file, which is mapped.
+
+Only the parts of a mapped file that are in use occupy memory; the file exists for as long as it is
+referenced. A machine without room for temporary files keeps everything in memory.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ _unnamed = itertools.count(1)
 
 
 class MemoryStorage:
-    """Objects in a dictionary. `MemoryStorage.named("x")` is the same one throughout the process. A copy made
-    by pickle or by a fork holds the objects of that moment, and is independent.
+    """Objects in a dictionary.
+
+    `MemoryStorage.named("x")` is the same one throughout the process. A copy made by pickle or by a fork
+    holds the objects of that moment, and is independent.
     """
 
     _by_name: dict[str, MemoryStorage] = {}  # noqa: RUF012 - shared by all on purpose

@@ -1,5 +1,6 @@
-"""`import smdebug.tensorflow as smd`: what a TensorFlow training needs from this library. Everything but the
-hooks works without tensorflow installed; a hook's error names what to install.
+"""`import smdebug.tensorflow as smd`: what a TensorFlow training needs from this library.
+
+Everything but the hooks works without tensorflow installed; a hook's error names what to install.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ class TapeListener(Protocol):
 
     def left(self) -> None: ...
 
-    def asked(self, target: Any, sources: Any, gradients: Any) -> None: ...
+    def gradients_requested(self, target: Any, sources: Any, gradients: Any) -> None: ...
 
     def traced(self) -> bool: ...
 
-    def asked_in_graph(self, target: Any, sources: Any, gradients: Any) -> None: ...
+    def gradients_requested_in_graph(self, target: Any, sources: Any, gradients: Any) -> None: ...
 
 
 def watched(tape: Any, listener: TapeListener, warn_once: Callable[[str], None]) -> Any:
@@ -68,9 +68,9 @@ class _WatchedTape(tf.GradientTape):  # type: ignore[misc]
     def gradient(self, target: Any, sources: Any, *arguments: Any, **more: Any) -> Any:
         gradients = super().gradient(target, sources, *arguments, **more)
         if tf.executing_eagerly():
-            self._smdebug_listener.asked(target, sources, gradients)
+            self._smdebug_listener.gradients_requested(target, sources, gradients)
         elif self._smdebug_graph is tf.compat.v1.get_default_graph():
-            self._smdebug_listener.asked_in_graph(target, sources, gradients)
+            self._smdebug_listener.gradients_requested_in_graph(target, sources, gradients)
         return gradients
 
     # Both ask for gradients in a loop that TensorFlow vectorizes, where no Python can be called.

@@ -78,7 +78,7 @@ class TapeSteps:
         if context is not None:
             context.__exit__(None, None, None)
 
-    def asked(self, target: Any, sources: Any, gradients: Any) -> None:
+    def gradients_requested(self, target: Any, sources: Any, gradients: Any) -> None:
         """Record all that is known of the step: the tape was asked for gradients."""
         self.left()
         if self._hook.due:
@@ -94,7 +94,7 @@ class TapeSteps:
         self._compiled_steps().entered()
         return True
 
-    def asked_in_graph(self, target: Any, sources: Any, gradients: Any) -> None:
+    def gradients_requested_in_graph(self, target: Any, sources: Any, gradients: Any) -> None:
         """Have the function that is traced record the step whenever it runs."""
         self._hook.guarded(
             lambda: self._compiled_steps().add(self._in_graph(target, sources, gradients))

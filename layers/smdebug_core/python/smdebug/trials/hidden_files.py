@@ -10,10 +10,11 @@ from smdebug.trials.worker_steps import Workers
 
 
 class HiddenFiles:
-    """The steps of each worker whose file is hidden, and which of these files to check again. A worker writes
-    its steps in order. So of the files that it may still replace, the first one is checked, and once those
-    that it has passed. An attempt that saves other steps than the previous one passes the first one later;
-    until then a check `everywhere` finds what it has replaced.
+    """The steps of each worker whose file is hidden, and which of these files to check again.
+
+    A worker writes its steps in order. So of the files that it may still replace, the first one is checked,
+    and once those that it has passed. An attempt that saves other steps than the previous one passes the
+    first one later; until then a check `everywhere` finds what it has replaced.
     """
 
     def __init__(self) -> None:

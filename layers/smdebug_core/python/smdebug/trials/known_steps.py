@@ -1,5 +1,7 @@
-"""What trials and tensors need from a run, whatever its source. `RunIndex` and `ListedRun` use the index
-files that a listing finds; `LazyIndex` and `HistoricRun` use a history, for a view of the run as of one step.
+"""What trials and tensors need from a run, whatever its source.
+
+`RunIndex` and `ListedRun` use the index files that a listing finds; `LazyIndex` and `HistoricRun` use a
+history, for a view of the run as of one step.
 """
 
 from __future__ import annotations

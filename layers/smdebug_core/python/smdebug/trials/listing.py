@@ -1,6 +1,7 @@
-"""The new files of a run, by listing its index folder: only new files are read. Keys sort by step, then
-worker, so "new" is whatever sorts after the last settled step. Other sources of the same facts (a table of
-arrivals, say) pass the same `Arrival`s to the same `RunIndex`.
+"""The new files of a run, by listing its index folder: only new files are read.
+
+Keys sort by step, then worker, so "new" is whatever sorts after the last settled step. Other sources of the
+same facts (a table of arrivals, say) pass the same `Arrival`s to the same `RunIndex`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class IndexListing:
         self, after: str | None, already_read: Container[str] = (), most: int | None = None
     ) -> Iterator[Arrival | Damaged]:
         """Return the content of the index files that sort after `after` and were not read before, in order.
+
         With `most`, only about the first `most` of them.
         """
         keys = (key for key in self._keys(after) if key not in already_read)

@@ -279,7 +279,7 @@ class Tensor(ShownTensor):
     def _measured(
         self, step: int, reduction: str, mode: ModeKeys, worker: str | None, abs: bool
     ) -> Array | None:
-        """The reduction by the tensor's row of statistics; None if there is none of it."""
+        """Return the reduction from the tensor's row of statistics; None without such a row."""
         if not self.trial.observations.exist:
             return None
         import numpy as np

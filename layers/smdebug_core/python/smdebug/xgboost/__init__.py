@@ -1,5 +1,6 @@
-"""`import smdebug.xgboost as smd`: what an XGBoost training needs from this library. Everything but the hooks
-works without xgboost installed; a hook's error names what to install.
+"""`import smdebug.xgboost as smd`: what an XGBoost training needs from this library.
+
+Everything but the hooks works without xgboost installed; a hook's error names what to install.
 """
 
 from __future__ import annotations
