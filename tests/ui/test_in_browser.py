@@ -167,7 +167,7 @@ def test_a_rule_is_added_and_a_stop_requested_after_a_question(page, tmp_path):
     press(tab, "Stop …")
     until(
         tab,
-        "document.querySelector('dialog')?.innerText.includes('Request the training a to stop?')",
+        "document.querySelector('dialog')?.innerText.includes('Ask the training a to stop?')",
     )
     assert not (tmp_path / "a" / "control" / "stop").exists()
     assert accessible(tab) == []

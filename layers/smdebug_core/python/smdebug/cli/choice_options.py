@@ -40,7 +40,7 @@ def rule_file_option(function: F) -> F:
         "--rule-file",
         shell_complete=complete_place,
         metavar="FILE",
-        help="A Python file that defines rules.",
+        help="Use the rules that this Python file defines.",
     )(function)
 
 

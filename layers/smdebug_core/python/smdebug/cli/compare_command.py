@@ -33,8 +33,12 @@ _MOST_TENSORS = 10
 @click.command("compare")
 @click.argument("first", metavar="ONE", shell_complete=complete_place)
 @click.argument("other", shell_complete=complete_place)
-@click.option("--rtol", type=float, default=1e-5, show_default=True, help="Relative tolerance.")
-@click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
+@click.option(
+    "--rtol", type=float, default=1e-5, show_default=True, help="Set the relative tolerance."
+)
+@click.option(
+    "--atol", type=float, default=1e-8, show_default=True, help="Set the absolute tolerance."
+)
 @tensor_options
 @click.option("--nan-differs", is_flag=True, help="Treat NaN as different from NaN.")
 @output_options

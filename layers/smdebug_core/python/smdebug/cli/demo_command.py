@@ -1,4 +1,4 @@
-"""`smdebug demo`: everything at work on this machine."""
+"""`smdebug demo`: the whole debugger at work on this machine."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from smdebug.cli.output import Styled, output_options, print_json, print_line, p
 
 
 @click.command("doctor")
-@click.option("--stack", metavar="NAME", help="The stack to check (default: smdebug).")
+@click.option("--stack", metavar="NAME", help="Check this stack (default: smdebug).")
 @click.option("--deployed", is_flag=True, help="Check the live stack instead of this machine.")
 @click.option(
     "--config",

@@ -31,7 +31,7 @@ _MOST_STEPS = 10
 @click.command("evaluate")
 @click.argument("path", shell_complete=complete_place)
 @rule_option(
-    "A built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; can be "
+    "Evaluate a built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; can be "
     "repeated."
 )
 @set_option("Set a parameter; with several rules, prefix the rule's name.")
@@ -46,15 +46,25 @@ _MOST_STEPS = 10
     shell_complete=complete_place,
     multiple=True,
     metavar="PATH",
-    help="A run to compare with.",
+    help="Compare with this run.",
 )
 @click.option(
-    "--start-step", type=click.IntRange(0), default=0, metavar="N", help="First global step."
+    "--start-step",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Start at this global step.",
 )
 @click.option(
     "--end-step", type=click.IntRange(0), metavar="N", help="Stop before this global step."
 )
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Use N processes (default: one per core).",
+)
 @click.option(
     "--all-steps", is_flag=True, help=f"Show every step, not only the first {_MOST_STEPS}."
 )

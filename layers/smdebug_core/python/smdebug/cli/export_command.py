@@ -28,7 +28,7 @@ _ENDINGS = {"safetensors": ".safetensors", "npz": ".npz", "parquet": ".parquet"}
     callback=in_an_existing_folder,
     shell_complete=complete_place,
     metavar="PLACE",
-    help="The output file; for TensorBoard, the folder.",
+    help="Write to this file; for TensorBoard, to this folder.",
 )
 @tensor_options
 @click.option(

@@ -21,7 +21,7 @@ from smdebug.cli.output import output_options, print_json, print_line, print_not
     default=".",
     metavar="FOLDER",
     show_default=True,
-    help="The output folder.",
+    help="Write to this folder.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @output_options

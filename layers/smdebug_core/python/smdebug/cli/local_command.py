@@ -14,7 +14,7 @@ from smdebug.cli.output import output_options
     type=click.IntRange(0, 65535),
     metavar="N",
     default=0,
-    help="The port of the local AWS (default: any free port).",
+    help="Use this port for the local AWS (default: any free port).",
 )
 @output_options
 def command(port: int, as_json: bool) -> int:

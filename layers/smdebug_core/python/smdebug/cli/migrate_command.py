@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     default=".",
     metavar="FOLDER",
     show_default=True,
-    help="Where to write the converted configurations.",
+    help="Write the converted configurations to this folder.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @output_options

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     type=click.Choice(["histogram", "ridge", "line", "heatmap", "variance", "dead-units"]),
-    help="Distributions (histogram, ridge, heatmap), a statistic (line), the variance across layers, "
+    help="Draw distributions (histogram, ridge, heatmap), a statistic (line), the variance across layers, "
     "or the share of dead units. Default: line for scalars such as a loss, ridge for other tensors.",
 )
 @click.option(
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     shell_complete=complete_place,
     required=True,
     metavar="FILE",
-    help="Output file: .png, .svg, .pdf, .html; .gif is animated over steps.",
+    help="Write to this file: .png, .svg, .pdf, .html; .gif is animated over steps.",
 )
 @click.option(
     "--statistic",

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     callback=in_an_existing_folder,
     shell_complete=complete_place,
     metavar="FILE",
-    help="Output file (default: NAME-report.html).",
+    help="Write to this file (default: NAME-report.html).",
 )
-@rule_option("A rule to evaluate, as for `smdebug evaluate`; can be repeated.")
+@rule_option("Evaluate this rule, as for `smdebug evaluate`; can be repeated.")
 @set_option("Set a parameter of a rule.")
 @rule_file_option
-@rules_option("A rules.json.")
+@rules_option("Use this rules.json.")
 @click.option("--no-rules", is_flag=True, help="Evaluate no rules: only curves and tensors.")
 @click.option(
     "--compare",
@@ -54,7 +54,13 @@ if TYPE_CHECKING:
 )
 @click.option("--deployed", is_flag=True, help="Show the findings of the deployed debugger.")
 @click.option("--every-step", is_flag=True, help="Evaluate rules at every step of a long run.")
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (one per core).")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Use N processes (default: one per core).",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
 @stack_option
 @attempt_option

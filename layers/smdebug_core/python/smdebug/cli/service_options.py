@@ -18,7 +18,7 @@ def stack_option(function: F) -> F:
     return click.option(
         "--stack",
         metavar="NAME",
-        help="The stack to query (default: SMDEBUG_STACK, a local one by SMDEBUG_TABLE, or smdebug). "
+        help="Query this stack (default: SMDEBUG_STACK, a local one by SMDEBUG_TABLE, or smdebug). "
         "Credentials and region are those of the AWS tools.",
     )(function)
 

@@ -50,8 +50,8 @@ def command(
       smdebug status s3://bucket/resnet-50 --watch
       smdebug status resnet-50 --watch --until found && echo "nothing was found"
 
-    Exits with 0 if no rule has findings, with 1 if one has, and with 3 if one has failed or a finished
-    run was not evaluated as a whole or held nothing that a rule could check.
+    Exits with 0 if no rule has findings, with 1 if one has, and with 3 if one has failed or a finished run
+    was not evaluated as a whole or had no data that a rule could check.
     """
     if not watch and until != "finished":
         raise click.UsageError("--until requires --watch")

@@ -1,4 +1,4 @@
-"""`smdebug stop`: request a training to stop."""
+"""`smdebug stop`: ask a training to stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smdebug.cli.service_options import stack_option, watched_run
 @click.command("stop")
 @click.argument("run")
 @click.option(
-    "--reason", default="no reason was given", show_default=True, help="The reason to give."
+    "--reason", default="no reason was given", show_default=True, help="Give this reason."
 )
 @click.option(
     "--at-step", type=click.IntRange(0), metavar="N", help="Do not stop before that step."
@@ -24,7 +24,7 @@ from smdebug.cli.service_options import stack_option, watched_run
 def command(
     run: str, reason: str, at_step: int | None, yes: bool, stack: str | None, as_json: bool
 ) -> None:
-    """Request the training of RUN to stop; it stops at its next saved step.
+    """Ask the training of RUN to stop; it stops at its next saved step.
 
     \b
     Examples:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=click.Choice(["train", "eval", "predict", "global"], case_sensitive=False),
     default="global",
     show_default=True,
-    help="The mode in which steps are counted.",
+    help="Count steps in this mode.",
 )
 @click.option(
     "--worker",

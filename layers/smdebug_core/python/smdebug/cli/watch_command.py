@@ -34,14 +34,15 @@ _LONG_SILENCE = 60.0  # seconds after which the last step's age is shown
 @click.command("watch")
 @click.argument("paths", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_place)
 @rule_option(
-    "A built-in rule; can be repeated. Default: the rules beside the run, or else the default set."
+    "Evaluate this built-in rule; can be repeated. "
+    "Default: the rules beside the run, or else the default set."
 )
 @rule_file_option
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help=f"How often to look for new steps (default: {_FOLDER_INTERVAL:g}, on S3 {_BUCKET_INTERVAL:g}).",
+    help=f"Check for new steps this often (default: {_FOLDER_INTERVAL:g}, on S3 {_BUCKET_INTERVAL:g}).",
 )
 @click.option("--once", is_flag=True, help="Show the runs as they are now, and exit.")
 @output_options
@@ -55,10 +56,10 @@ def command(
 ) -> int:
     """Follow runs while they train: steps, loss, and problems as they are detected and resolved.
 
-    RUN is the folder or S3 prefix of a run, which need not have begun, or one with several runs. Nothing
-    but the files is needed: no AWS account for a folder, and no deployed debugger. It ends when every
-    run has ended, or with Ctrl-C. With --json each event is a line of JSON: `progress`, `opened`, `resolved`,
-    `failed`, `ended`, `unread`.
+    RUN is the folder or S3 prefix of a run, which need not have begun, or one with several runs. It needs
+    only the files: no AWS account for a folder, and no deployed debugger. It ends when every run has ended,
+    or with Ctrl-C. With --json each event is a line of JSON: `progress`, `opened`, `resolved`, `failed`,
+    `ended`, `unread`.
 
     \b
     Examples:

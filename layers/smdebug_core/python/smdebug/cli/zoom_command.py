@@ -1,4 +1,4 @@
-"""`smdebug zoom`: have a training in progress save tensors whole."""
+"""`smdebug zoom`: make a training in progress save tensors whole."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from smdebug.plain_text import did_you_mean
     metavar="NAME",
     help="Save them on this worker instead of the first one; can be repeated.",
 )
-@click.option("--reason", default="", help="The reason, for the log of the training.")
+@click.option("--reason", default="", help="Give this reason, for the log of the training.")
 @stack_option
 @output_options
 def command(
@@ -51,7 +51,7 @@ def command(
     stack: str | None,
     as_json: bool,
 ) -> None:
-    """Have the training of RUN save tensors whole for its next steps.
+    """Make the training of RUN save tensors whole for its next steps.
 
     RUN is a run in progress: a folder or S3 prefix, or with --stack a run of that deployed debugger. The
     training looks for requests at saved steps, at most every 10 seconds. It saves at most 64 MB a step,

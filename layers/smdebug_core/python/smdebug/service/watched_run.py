@@ -259,7 +259,7 @@ class WatchedRun:
     def stop(
         self, reason: str = "no reason was given", *, stop_at_step: int | None = None
     ) -> dict[str, Any]:
-        """Request the training to stop at its next saved step, or at `stop_at_step`.
+        """Ask the training to stop at its next saved step, or at `stop_at_step`.
 
         Return the content of the control file.
         """

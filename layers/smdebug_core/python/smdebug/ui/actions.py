@@ -54,7 +54,7 @@ class Actions:
         return JSONResponse(await in_thread(found))
 
     async def zoom(self, request: Request) -> Response:
-        """Have the training save tensors whole for its next steps: {"tensors": […], "steps": N}."""
+        """Make the training save tensors whole for its next steps: {"tensors": […], "steps": N}."""
         row, _ = run_of(self._board, request)
         body = await body_of(request)
         tensors = body.get("tensors")
@@ -72,7 +72,7 @@ class Actions:
         return JSONResponse({"matching": matching[:1000], "count": len(matching)})
 
     async def stop(self, request: Request) -> Response:
-        """Request the training to stop at its next saved step: {"reason": "…"}."""
+        """Ask the training to stop at its next saved step: {"reason": "…"}."""
         row, _ = run_of(self._board, request)
         body = await body_of(request)
         reason = _reason(body)

@@ -1,4 +1,4 @@
-"""Have the training of a run save the tensors of a finding whole for its next steps."""
+"""Make the training of a run save the tensors of a finding whole for its next steps."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ export function zoomIn(run, tensor) {
 
 export function stop(run, name) {
   const reason = h("input", { type: "text", placeholder: "why", maxlength: 500 });
-  const content = h("div", {}, h("p", { text: `Request the training ${name} to stop? It stops at its next saved step.` }), field("Reason", reason));
+  const content = h("div", {}, h("p", { text: `Ask the training ${name} to stop? It stops at its next saved step.` }), field("Reason", reason));
   dialog("Stop the training", content, [["Stop the training", async () => {
     await post(`run/${run}/stop`, { reason: reason.value });
     dialog("Stop requested", h("p", { text: "The training stops at its next saved step, and continues until then." }));
