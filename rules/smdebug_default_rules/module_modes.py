@@ -21,7 +21,7 @@ class ModuleModes(DefaultRule):
     modes = BOTH
     advice: ClassVar[Advice] = {
         "mode mismatch": (
-            "Call model.eval() before an evaluation and model.train() before training goes on.",
+            "Call model.eval() before an evaluation and model.train() before training continues.",
             "Give F.dropout the argument training=self.training, or use nn.Dropout.",
         )
     }

@@ -215,7 +215,7 @@ _ENTRIES = (
     RuleEntry(
         "Overtraining",
         "smdebug_rules.overtraining",
-        "A training that continues although neither loss improves any more.",
+        "A training that continues although neither loss improves.",
         (
             Parameter("patience_train", "int", 5, "limit: saved TRAIN steps since the best training loss"),
             Parameter("patience_validation", "int", 10,

@@ -1,4 +1,4 @@
-"""A training that continues although neither loss improves any more."""
+"""A training that continues although neither loss improves."""
 
 from __future__ import annotations
 

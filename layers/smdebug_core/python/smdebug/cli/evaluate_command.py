@@ -31,8 +31,8 @@ _MOST_STEPS = 10
 @click.command("evaluate")
 @click.argument("path", shell_complete=complete_place)
 @rule_option(
-    "Evaluate a built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; can be "
-    "repeated."
+    "Evaluate a built-in rule, a class in --rule-file, or a set of rules: `default`, `usual` or `all`; "
+    "can be repeated."
 )
 @set_option("Set a parameter; with several rules, prefix the rule's name.")
 @rule_file_option
