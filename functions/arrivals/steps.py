@@ -92,7 +92,7 @@ def built_in_group(world: World, record: RunRecord) -> GroupRecord:
 
 
 def _reopened(world: World, record: RunRecord, written: Sequence[Arrival]) -> RunRecord:
-    """Return the run after new files: not silent any more, and if it had ended, ending again."""
+    """Return the run after new files: no longer silent, and if it had ended, ending again."""
     if record.state is RunState.SILENT:
         return end_silence(world, record)
     if not record.has_ended:

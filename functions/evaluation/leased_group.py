@@ -43,7 +43,7 @@ class LeasedGroup:
         self.waits = False  # for another run that may still catch up
 
     def configuration(self, rule: RuleRecord) -> RuleConfiguration:
-        """Return the rule's configuration; only its name if none is known any more."""
+        """Return the rule's configuration; only its name if none is known now."""
         return self.configurations.get(rule.id) or RuleConfiguration(rule.name, rule.name)
 
     def rule(self, rule_id: str) -> RuleRecord | None:

@@ -188,7 +188,7 @@ def test_an_evaluation_that_died_is_reported_once_and_the_training_goes_on(tmp_p
             with hook.step():
                 hook.record("loss", 1.0)
     printed = capsys.readouterr().out
-    assert printed.count("has ended early (signal 9); the training goes on") == 1
+    assert printed.count("has ended early (signal 9); the training continues") == 1
     assert f"smdebug evaluate {tmp_path / 'run'}" in printed
     assert len(create_trial(str(tmp_path / "run")).steps()) == 6
 

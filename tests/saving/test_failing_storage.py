@@ -149,7 +149,7 @@ def test_running_out_of_memory_while_copying_turns_the_hook_off(monkeypatch, log
 
     monkeypatch.setattr("smdebug.saving.open_step.OpenStep.record", no_memory)
     np.testing.assert_array_equal(train(hook_at(FaultyStorage())), ALONE)
-    assert sum("saves nothing any more" in record.getMessage() for record in log_records) == 1
+    assert sum("no longer saves anything" in record.getMessage() for record in log_records) == 1
 
 
 def test_what_is_wrong_with_a_place_is_said_where_it_begins_and_where_it_ends(

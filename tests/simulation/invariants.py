@@ -1,4 +1,4 @@
-"""What has to hold when nothing is pending any more, whatever has happened before."""
+"""What has to hold when nothing is pending, whatever has happened before."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_steps_that_never_come_are_listed_more_and_more_rarely(small):
         return listing(bucket, prefix, after)
 
     small.bucket.list = counted
-    for step in range(2, 300):  # a day in which the training goes on
+    for step in range(2, 300):  # a day in which the training continues
         worker.save(step, HEALTHY)
         small.settle()
         small.clock.time += 300

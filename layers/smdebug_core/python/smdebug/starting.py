@@ -50,7 +50,7 @@ class Watched:
         return hook
 
     def stop(self) -> None:
-        """End the runs: write what is still open. Trainings are not watched any more."""
+        """End the runs: write what is still open. Trainings are no longer watched."""
         self.report_missing_training()
         self._leave()
         for hook in self._hooks:

@@ -119,7 +119,7 @@ class GluonObserver:
 
 
 class LateMean:
-    """The mean of a loss, which MXNet computes while the training goes on."""
+    """The mean of a loss, which MXNet computes while the training continues."""
 
     def __init__(self, value: Any):
         self._value = value

@@ -211,7 +211,7 @@ def _after_layer(
             around.hook.record_inputs(around.name, [*args, *kwargs.values()])
         if around.outputs:
             around.hook.record_outputs(around.name, output)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+    except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
         around.hook.fail(error)
 
 

@@ -245,7 +245,7 @@ class Hook(FrameworkHook):
         self._by_hand = True
         try:
             self._next_step(mode, self._is_in_graph)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
     def begin_steps_by_hand(self) -> None:
@@ -261,7 +261,7 @@ class Hook(FrameworkHook):
         """Begin a step, as the model is about to be called, unless the user begins them."""
         try:
             self._before_forward(module, in_graph)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
     def _before_forward(self, module: nn.Module, in_graph: bool) -> None:

@@ -81,7 +81,7 @@ class _Process:
             self._install(event)
 
     def discard(self, listener: Any) -> None:
-        """Do not call the listener any more."""
+        """Stop calling the listener."""
         for event, known in self._listeners.items():
             self._listeners[event] = tuple(
                 reference for reference in known if reference() not in (None, listener)
@@ -97,7 +97,7 @@ class _Process:
                 getattr(listener, event)(*details)
             except TrainingStopped:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
                 listener.fail(error)
 
     def _install(self, event: str) -> None:

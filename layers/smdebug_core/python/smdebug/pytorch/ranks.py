@@ -79,7 +79,7 @@ class Agreement:
             self._complained = True
             get_logger().warning(
                 "Stop requested, but only %d of %d processes have a hook: the others would wait for the "
-                "stopped ones forever, so the training goes on. Make the hook in every process.",
+                "stopped ones forever, so the training continues. Make the hook in every process.",
                 *(hooks, self._size),
             )
         return bool(hooks >= self._size)

@@ -204,7 +204,7 @@ class _Watcher:
         try:
             if self._hook is None:
                 self._hook = self._make_hook(Hook)
-                if self._hook is None:  # not watched any more
+                if self._hook is None:  # no longer watched
                     self._stop_watching_modules()
                     return
                 self._hook.follow_training_flag()

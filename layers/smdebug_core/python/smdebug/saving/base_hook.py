@@ -6,7 +6,7 @@
                                         # its files           RunWriter, BackgroundWriter
 
 A hook that is used correctly never raises because of what it saves or where: a failure is logged once, and
-the training goes on. A wrong configuration is refused by the constructor, or when the first step begins.
+the training continues. A wrong configuration is refused by the constructor, or when the first step begins.
 """
 
 from __future__ import annotations
@@ -124,14 +124,14 @@ class BaseHook(ConfigurableHook):
         """Begin the next step, of `mode` or else the mode that is set. The previous step ends."""
         try:
             self.recorder.begin(mode)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
     def end_step(self, *, interrupted: bool = False) -> None:
         """End the step: what was recorded is handed over, marked if the step was interrupted."""
         try:
             self.recorder.end(interrupted=interrupted)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.contain(error)
 
     def contain(self, error: Exception) -> None:

@@ -84,7 +84,7 @@ class Companion:
             get_logger().warning("No rules are evaluated beside the training: %s", error)
 
     def check(self) -> None:
-        """Warn, once, if the process has ended although the training goes on."""
+        """Warn, once, if the process has ended although the training continues."""
         process = self._process
         if process is None or self._is_missed or os.getpid() != self._owner:
             return
@@ -96,7 +96,7 @@ class Companion:
         self._is_missed = True
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
         get_logger().warning(
-            "The evaluation beside the training has ended early (%s); the training goes on. "
+            "The evaluation beside the training has ended early (%s); the training continues. "
             "Evaluate the run yourself: smdebug evaluate %s",
             *(reason, self._place),
         )

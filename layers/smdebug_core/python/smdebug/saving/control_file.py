@@ -70,7 +70,7 @@ class ControlFile:
         except ObjectMissing:
             self._looked = True
             self._stale = None
-        except BaseException as error:  # noqa: BLE001 - without an answer the training goes on
+        except BaseException as error:  # noqa: BLE001 - without an answer the training continues
             if not self._complained:
                 self._complained = True
                 where = self._storage.location

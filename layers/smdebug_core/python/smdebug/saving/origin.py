@@ -158,7 +158,7 @@ class RunOrigin:
         except StorageError as error:
             assert storage is not None
             warn_of_storage(storage, error, "The origin of the run could not be written: %s")
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the training continues
             get_logger().warning(
                 "The origin of the run is not kept: %s: %s", type(error).__name__, error
             )

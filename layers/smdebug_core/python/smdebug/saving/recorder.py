@@ -232,7 +232,7 @@ class Recorder:
                 if prod(getattr(value, "shape", ())) == 1:
                     self.carry(name, value)
             self.capture.take(name, value, wanted, self.run.plan, self.open_step)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.fail(error)
 
     def observe_together(self, tensors: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
@@ -294,7 +294,7 @@ class Recorder:
                 self.open_step().write_tensor(name, array, timestamp, owned=True)
         except (SMDebugTypeError, SMDebugValueError) as error:
             get_logger().warning("%s is not saved: %s", name, error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.fail(error)
 
     def carry(self, name: str, value: Any) -> None:
@@ -360,7 +360,7 @@ class Recorder:
                 writer.submit(step)
             if late is not None:
                 writer.submit_late(late)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self.fail(error)
         if writer.failed:  # which it has logged
             self.go_quiet()
@@ -425,7 +425,7 @@ class Recorder:
         self.open = self._late = None
         self.go_quiet()
         get_logger().exception(
-            "smdebug saves nothing any more: %s: %s. The training goes on.",
+            "smdebug no longer saves anything: %s: %s. The training continues.",
             *(type(error).__name__, error),
         )
 

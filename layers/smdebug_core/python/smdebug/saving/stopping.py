@@ -36,7 +36,7 @@ class StopCheck:
         try:
             if not watch.is_time(step, is_save_step=is_save_step):
                 return None
-        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training continues
             self._watch = None
             get_logger().warning("Stop requests are ignored from now on: %r", error)
             return None

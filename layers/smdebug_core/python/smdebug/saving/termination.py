@@ -42,7 +42,7 @@ def before_termination(end: End) -> None:
 
 
 def leave_termination(end: End) -> None:
-    """Do not call `end` any more. Doing so twice changes nothing."""
+    """Stop calling `end`. Doing so twice changes nothing."""
     if end in _ends:
         _ends.remove(end)
     if not _ends:

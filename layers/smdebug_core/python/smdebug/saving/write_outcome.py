@@ -59,7 +59,7 @@ class WriteLog:
             self._reason = reason
             self._log(
                 "warning",
-                "smdebug could not write step %s to %s: %s. It goes on with the next.",
+                "smdebug could not write step %s to %s: %s. It continues with the next.",
                 *(step, self._place, reason),
             )
         self._lost.append(step)
@@ -78,7 +78,7 @@ class WriteLog:
         outcome = self.outcome
         self._log(
             "error",
-            "smdebug stops saving to %s: %s. Written so far: %d steps; lost: %s. The training goes on; "
+            "smdebug stops saving to %s: %s. Written so far: %d steps; lost: %s. The training continues; "
             "the %d steps that wait are still tried, and nothing after them is saved.",
             *(self._place, reason, outcome.written, _listed(outcome.lost), waiting),
         )

@@ -58,7 +58,7 @@ class ObservedStep:
     """The facts, statistics, samples, digests and new scalars of one worker at one step.
 
     A part that the step lacks is None or empty. A damaged part is absent as well, and `damaged` names it
-    with the reason, so that a rule goes on with the others.
+    with the reason, so that a rule continues with the others.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class XGBoostAdapter(FrameworkAdapter):
         return int(collective.get_rank()), int(collective.get_world_size())
 
 
-# After an error in a hook that was not configured, the training goes on without it.
+# After an error in a hook that was not configured, the training continues without it.
 _goes_on = ErrorHandlingAgent.get_error_handling_agent().catch_smdebug_errors
 
 

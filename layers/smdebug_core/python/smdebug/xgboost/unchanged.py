@@ -29,7 +29,7 @@ def watch(make_hook: Callable[[Any], Any]) -> None:
         except (SMDebugError, RuntimeError, OSError) as error:
             get_logger().error("The training is not watched: %s", error)
             return train(params, dtrain, *args, **kwargs)
-        if hook is None:  # not watched any more
+        if hook is None:  # no longer watched
             return train(params, dtrain, *args, **kwargs)
         hook.hyperparameters = dict(params)
         hook.train_data = dtrain
