@@ -113,7 +113,7 @@ def _headline(detail_type: str, detail: Detail) -> str:
             late = "late " if detail.get("late") else ""
             return f"{name} detected an issue at {late}step {detail.get('step')} of {run}"
         case detail_types.ISSUE_RESOLVED:
-            return f"{name} resolved at step {detail.get('step')} of {run}"
+            return f"The issue of {name} was resolved at step {detail.get('step')} of {run}"
         case detail_types.STATUS_CHANGE:
             return f"{name} is {detail.get('status')} on {run}"
         case detail_types.RUN_STATE_CHANGE:

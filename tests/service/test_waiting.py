@@ -37,7 +37,7 @@ def test_waiting_ends_when_the_run_has_finished_and_reports_news(stock):
         ("state", None),
     ]
     assert str(news[4]).startswith("fc is IssuesFound: RuleEvaluationConditionMet")
-    assert str(news[5]) == "fc resolved at step 3"
+    assert str(news[5]) == "the issue of fc was resolved at step 3"
 
 
 def test_waiting_for_a_finding_a_step_or_a_condition(stock):

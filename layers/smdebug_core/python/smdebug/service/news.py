@@ -45,6 +45,6 @@ def _news_of_rule(before: RuleStatusOf | None, after: RuleStatusOf) -> list[News
         text = f"{after.name} has an open issue since step {after.issue_since}"
         changes.append(News("issue", text, after.name))
     if was_open and not after.has_open_issue:
-        text = f"{after.name} resolved at step {after.last_good}"
+        text = f"the issue of {after.name} was resolved at step {after.last_good}"
         changes.append(News("issue", text, after.name))
     return changes
