@@ -52,7 +52,7 @@ def sweep(world: World, *, seconds: float = 240.0) -> int:
             log_problem("A run could not be swept", problem, run=watched.run)
             return Swept(oldest=UNKNOWN, failed=True)
 
-    results = _each(swept, [*runs[begin:], *runs[:begin]], world.settings.swept_at_once)
+    results = _for_each(swept, [*runs[begin:], *runs[:begin]], world.settings.swept_at_once)
     missed = sum(result.missed for result in results)
     oldest = max((result.oldest for result in results), default=0.0)
     problems = sum(result.failed for result in results)
@@ -81,7 +81,7 @@ class Swept(NamedTuple):
     failed: bool = False
 
 
-def _each(
+def _for_each(
     work: Callable[[Watched], Swept], runs: Sequence[Watched], at_once: int
 ) -> Sequence[Swept]:
     """Do the work for each run, for several at a time."""

@@ -53,7 +53,7 @@ def judge(
     match outcome:
         case Found(findings, evidence):
             own = evidence or evidence_in(configuration.name, findings, moment.step)
-            return _found(rule, configuration, findings, moment, own, others)
+            return _after_findings(rule, configuration, findings, moment, own, others)
         case Clear():
             return _clear(rule, configuration, moment)
         case NothingToCheck(missing):
@@ -178,7 +178,7 @@ def attach_again(
     return _with_status(anew, configuration, RuleStatus.IN_PROGRESS, reason, moment)
 
 
-def _found(
+def _after_findings(
     rule: RuleRecord,
     configuration: RuleConfiguration,
     findings: tuple[Mapping[str, Any], ...],

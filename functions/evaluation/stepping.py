@@ -83,9 +83,9 @@ class StepWalk:
                 steps = [step for step in steps if step.step > self.leased.group.cursor]
                 break
         if self.leased.record.has_ended:
-            yield from self._rest(steps)
+            yield from self._incomplete_at_end(steps)
 
-    def _rest(self, steps: list[StepRecord]) -> Iterator[Ready]:
+    def _incomplete_at_end(self, steps: list[StepRecord]) -> Iterator[Ready]:
         """Yield the incomplete steps at the end of the run that can be evaluated in part; count the others.
 
         Steps that workers did not save before they closed are as they are meant to be.

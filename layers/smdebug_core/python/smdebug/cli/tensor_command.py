@@ -91,7 +91,7 @@ def _print_statistics(
 
     steps = tensor.steps(mode)[-last if last else None :]
     rows = [
-        (step, tensor.workers(step, mode), *_seen(tensor, step, mode, worker))
+        (step, tensor.workers(step, mode), *_statistics_or_problem(tensor, step, mode, worker))
         for step in progress("reading values", len(steps))(steps)
     ]
     if as_json:
@@ -129,7 +129,7 @@ def _print_statistics(
         print_line(faint(f"not saved at any step of mode {mode.name}"))
 
 
-def _seen(
+def _statistics_or_problem(
     tensor: Tensor, step: int, mode: ModeKeys, worker: str | None
 ) -> tuple[TensorSummary | None, str | None]:
     """Return the statistics of a step, or the problem that prevents reading them."""

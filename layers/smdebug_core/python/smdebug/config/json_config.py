@@ -281,13 +281,13 @@ def _over(modes: ModeParameters, defaults: Parameters) -> dict[ModeKeys, Paramet
 def _both_schedules(first: SaveConfig, second: SaveConfig) -> SaveConfig:
     return SaveConfig(
         {
-            mode: _both(first.get_save_config(mode), second.get_save_config(mode))
+            mode: _combined(first.get_save_config(mode), second.get_save_config(mode))
             for mode in ModeKeys
         }
     )
 
 
-def _both(first: SaveConfigMode, second: SaveConfigMode) -> SaveConfigMode:
+def _combined(first: SaveConfigMode, second: SaveConfigMode) -> SaveConfigMode:
     """Return the more frequent of two schedules, for the steps of both."""
     ends = (first.end_step, second.end_step)
     return SaveConfigMode(

@@ -69,11 +69,11 @@ class _Problem:
 
     @property
     def places(self) -> tuple[str, ...]:
-        return _each(place for item in self.evidence for place in item.places)
+        return _distinct(place for item in self.evidence for place in item.places)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return _each(item.rule for item in self.evidence)
+        return _distinct(item.rule for item in self.evidence)
 
     @property
     def last(self) -> int:
@@ -99,9 +99,9 @@ class _Problem:
             since=self.since,
             last=self.last,
             where=self.places,
-            workers=_each(worker for item in self.evidence for worker in item.workers),
-            why=(*_each(reasons)[:MOST_REASONS], _steps(self.evidence)),
-            advice=_each(text for item in self.evidence for text in item.advice)[:MOST_ADVICE],
+            workers=_distinct(worker for item in self.evidence for worker in item.workers),
+            why=(*_distinct(reasons)[:MOST_REASONS], _steps(self.evidence)),
+            advice=_distinct(text for item in self.evidence for text in item.advice)[:MOST_ADVICE],
             rules=self.rules,
             docs=first.docs,
             symptoms=symptoms,
@@ -145,7 +145,7 @@ def _can_reach(
     """Return whether the cause at one of its places can lead to the symptom at all of its places."""
     if reach is Reach.ANYWHERE or not causes or not symptoms:
         return True
-    layers = _each(map(layer_of, causes))
+    layers = _distinct(map(layer_of, causes))
     return all(
         any(_leads_to(reach, layer, layer_of(symptom), order) for layer in layers)
         for symptom in symptoms
@@ -173,5 +173,5 @@ def _rank(cause: str) -> int:
     return _RANK.get(cause, len(_RANK))
 
 
-def _each(values: Iterable[str] | Iterator[str]) -> tuple[str, ...]:
+def _distinct(values: Iterable[str] | Iterator[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))

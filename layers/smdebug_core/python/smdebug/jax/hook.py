@@ -194,7 +194,7 @@ class Hook(LoopHook):
 def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:
     """Yield each leaf with its path, without the levels that Flax wraps around a tree."""
     for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        parts = [_part(key) for key in keys]
+        parts = [_name_of_key(key) for key in keys]
         if parts[:1] in (["params"], ["intermediates"]):
             del parts[0]
         # Flax stores outputs of a layer under `__call__` and a number, and a variable under `value`.
@@ -205,7 +205,7 @@ def _leaves(tree: Any) -> Iterator[tuple[str, Any]]:
         yield "/".join(parts), leaf
 
 
-def _part(key: Any) -> str:
+def _name_of_key(key: Any) -> str:
     for attribute in ("key", "name", "idx"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))

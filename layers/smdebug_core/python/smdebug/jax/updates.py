@@ -34,7 +34,7 @@ class TreeUpdates:
         """Keep copies of these leaves: a training may donate their buffers."""
         if step != self._step:
             self._kept, self._step = {}, step
-        floats = {name: _here(leaf) for name, leaf in leaves.items() if is_float(leaf)}
+        floats = {name: _local_part(leaf) for name, leaf in leaves.items() if is_float(leaf)}
         self.are_sampled = sum(leaf.nbytes for leaf in floats.values()) > MIN_BYTES
         self._kept.update({name: self._copy(leaf) for name, leaf in floats.items()})
 
@@ -47,7 +47,7 @@ class TreeUpdates:
             kept = self._kept.get(name)
             if kept is None or not is_float(leaf):
                 continue
-            here = _here(leaf)
+            here = _local_part(leaf)
             now = self._to_array(_sample(here) if self.are_sampled else here)
             before = self._to_array(kept)
             if now.shape == before.shape:
@@ -69,7 +69,7 @@ def is_float(leaf: Any) -> bool:
     return leaf.size > 0 and bool(jax.dtypes.issubdtype(leaf.dtype, np.floating))
 
 
-def _here(leaf: Any) -> Any:
+def _local_part(leaf: Any) -> Any:
     """Return the first part of an array that this process holds."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return leaf.addressable_shards[0].data

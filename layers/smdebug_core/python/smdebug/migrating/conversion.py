@@ -26,7 +26,7 @@ def convert(
     known: dict[str, Any] = {}
     for key, content in job.items():
         unknown: list[tuple[str, Unknown]] = []
-        cleaned = _known(content, key, unknown)
+        cleaned = _without_unknown(content, key, unknown)
         findings += [_unclear(code, key, path, value) for path, value in unknown]
         if isinstance(cleaned, dict | list) and not (key == RULES and not cleaned):
             known[key] = cleaned
@@ -50,7 +50,7 @@ def convert(
     return Conversion(name, place, imported.files, tuple(notes)), findings
 
 
-def _known(content: Any, path: str, unknown: list[tuple[str, Unknown]]) -> Any:
+def _without_unknown(content: Any, path: str, unknown: list[tuple[str, Unknown]]) -> Any:
     """Return the content without what is not known, which is added to `unknown` with its path.
 
     A rule or collection of which the name is not known is left out as a whole.
@@ -61,12 +61,12 @@ def _known(content: Any, path: str, unknown: list[tuple[str, Unknown]]) -> Any:
     if isinstance(content, Mapping):
         cleaned = {}
         for key, value in content.items():
-            kept = _known(value, f"{path}.{key}", unknown)
+            kept = _without_unknown(value, f"{path}.{key}", unknown)
             if kept is not None:
                 cleaned[str(key)] = _text(value) if _is_parameter(path) else kept
         return cleaned
     if isinstance(content, list):
-        kept = [_known(v, f"{path}[{n}]", unknown) for n, v in enumerate(content)]
+        kept = [_without_unknown(v, f"{path}[{n}]", unknown) for n, v in enumerate(content)]
         return [value for value in kept if value is not None and not _is_nameless(value)]
     return content
 

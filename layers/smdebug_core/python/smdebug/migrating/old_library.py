@@ -66,7 +66,7 @@ def check_call(address: str, arguments: Mapping[str, Any]) -> Answer:
         return Answer(False, _PROFILER, "Remove it.")
     if name in ("SaveConfig", "SaveConfigMode") and arguments.get("save_interval") == 0:
         return Answer(False, "save_interval must be at least 1.", "save_interval=1")
-    found = _found(address)
+    found = _object_at(address)
     if found is None:
         return WORKS
     try:
@@ -126,7 +126,7 @@ def _has(module: str, name: str) -> bool:
     return not is_framework and hasattr(offered, name)
 
 
-def _found(address: str) -> Any:
+def _object_at(address: str) -> Any:
     """Return the object at the address, unless a framework would be imported for it."""
     module, _, name = address.rpartition(".")
     if set(module.split(".")[1:2]) & _FRAMEWORKS:

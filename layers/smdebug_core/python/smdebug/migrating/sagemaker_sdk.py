@@ -103,7 +103,7 @@ class Sdk:
         if name == "DebuggerHookConfig":
             return HOOK, self._hook(call)
         if name == "TensorBoardOutputConfig":
-            given = self._given(call, ("s3_output_path", "container_local_output_path"))
+            given = self._arguments_of(call, ("s3_output_path", "container_local_output_path"))
             return TENSORBOARD, _output(given)
         if name.startswith(("ProfilerConfig", "FrameworkProfile", "ProfilerRule.")):
             return PROFILER, {}
@@ -120,7 +120,7 @@ class Sdk:
         address = self._names.address(call.func) or ""
         owner, _, name = address.rpartition(".")
         if name == "CollectionConfig":
-            given = self._given(call, ("name", "parameters"))
+            given = self._arguments_of(call, ("name", "parameters"))
             return _without_none(
                 {
                     "CollectionName": given.get("name"),
@@ -142,12 +142,12 @@ class Sdk:
             )
         if name in ("StopTraining", "Email", "SMS"):
             keyword = "training_job_prefix" if name == "StopTraining" else "endpoint"
-            given = self._given(call, (keyword,))
+            given = self._arguments_of(call, (keyword,))
             return {"name": name.lower(), **_without_none(given)}
         return {"rule_to_invoke": built_in_rule(name)}
 
     def _hook(self, call: ast.Call) -> dict[str, Any]:
-        given = self._given(call, _HOOK_PARAMETERS)
+        given = self._arguments_of(call, _HOOK_PARAMETERS)
         return _without_none(
             {
                 **_output(given),
@@ -158,7 +158,7 @@ class Sdk:
 
     def _rule(self, call: ast.Call, kind: str) -> Any:
         """Return the entry of `DebugRuleConfigurations`, and the collections that the rule wants."""
-        given = self._given(call, _RULE_PARAMETERS[kind])
+        given = self._arguments_of(call, _RULE_PARAMETERS[kind])
         parameters = given.get("rule_parameters") or {}
         if not isinstance(parameters, Mapping):
             return parameters
@@ -189,7 +189,7 @@ class Sdk:
             }
         )
 
-    def _given(self, call: ast.Call, parameters: Sequence[str]) -> dict[str, Any]:
+    def _arguments_of(self, call: ast.Call, parameters: Sequence[str]) -> dict[str, Any]:
         """Return the arguments of a call by name."""
         given = {
             name: self._values.read(argument)

@@ -60,7 +60,7 @@ def loss_term(predictions: Array, labels: Array | None, criterion: str) -> dict[
     of_classes = labels is not None and criterion not in _OF_NUMBERS
     return {
         "criterion": criterion,
-        "given": _given(predictions),
+        "given": _softmax_applied(predictions),
         "classes": int(predictions.shape[-1]) if predictions.ndim > 1 else 1,
         **(label_facts(labels) if of_classes and labels is not None else {}),
     }
@@ -91,7 +91,7 @@ def broadcast_shape(
     return [rows, rows] if is_of_pairs else None
 
 
-def _given(predictions: Array) -> str:
+def _softmax_applied(predictions: Array) -> str:
     """Return `softmax` or `log-softmax` if each row of the predictions is one, as its sum shows."""
     if predictions.ndim < 2 or predictions.shape[-1] < 2 or not is_numeric(predictions):
         return ""

@@ -34,18 +34,18 @@ class ArrayUpdates:
         floats = {name: array for name, array in parameters.items() if _is_float(array)}
         total = sum(array.nbytes for array in floats.values())
         self.are_sampled = total > max(MIN_BYTES, SHARE * total)
-        self._before = {name: self._part(array) for name, array in floats.items()}
+        self._before = {name: self._values_to_keep(array) for name, array in floats.items()}
 
     def after_step(self, parameters: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         """Yield what the step changed of each parameter that was kept, as `update/<name>`."""
         before, self._before = self._before, {}
         for name, kept in before.items():
             array = parameters.get(name)
-            now = None if array is None else self._part(array)
+            now = None if array is None else self._values_to_keep(array)
             if now is not None and now.shape == kept.shape:
                 yield f"update/{name}", np.subtract(now, kept)
 
-    def _part(self, array: Array) -> Array:
+    def _values_to_keep(self, array: Array) -> Array:
         return sample_of(array, SAMPLE_SIZE) if self.are_sampled else array
 
 

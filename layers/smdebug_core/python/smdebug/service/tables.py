@@ -40,7 +40,7 @@ class Rows(list[T]):
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
             for line in cut
         ]
-        return "\n".join([*shown, *self._rest(_MOST_LINES)])
+        return "\n".join([*shown, *self._line_of_hidden(_MOST_LINES)])
 
     def _repr_html_(self) -> str:
         if not self:
@@ -50,7 +50,7 @@ class Rows(list[T]):
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in self._cells(value)) + "</tr>"
             for value in self[:_MOST_ROWS]
         )
-        rest = "".join(f"<p>{line}</p>" for line in self._rest(_MOST_ROWS))
+        rest = "".join(f"<p>{line}</p>" for line in self._line_of_hidden(_MOST_ROWS))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
 
     def _cells(self, value: T) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Rows(list[T]):
             for name in self.columns
         )
 
-    def _rest(self, shown: int) -> list[str]:
+    def _line_of_hidden(self, shown: int) -> list[str]:
         return [f"… and {len(self) - shown} more"] if len(self) > shown else []
 
 

@@ -106,7 +106,7 @@ def loss_term(
     criterion = _CRITERIA.get(name, name.replace("_", " "))
     if takes_logits and criterion == "binary cross entropy":
         criterion = "binary cross entropy with logits"
-    given = _given(model)
+    given = _output_activation(model)
     if takes_logits and keras.backend.backend() == "tensorflow" and not model.run_eagerly:
         given = ""  # in a graph, Keras takes what the softmax was given
     term = {
@@ -146,7 +146,7 @@ def _snake(name: str) -> str:
     return "".join(letters).lstrip("_").replace("k_l_", "kl_")
 
 
-def _given(model: Any) -> str:
+def _output_activation(model: Any) -> str:
     """Return the activation of the layer that the model's predictions come from."""
     outputs = getattr(model, "outputs", None)
     if not outputs or len(outputs) != 1:

@@ -76,7 +76,7 @@ class LazyIndex:
 
     def summary(self, step: Any) -> StepSummary | None:
         """Return a global step; None if it does not exist, or not yet."""
-        number = _whole(step)
+        number = _as_step(step)
         if number is None or not 0 <= number <= self.through:
             return None
         with self._lock:
@@ -190,7 +190,7 @@ class LazyIndex:
     def _step_of(self, step: Any, mode: ModeKeys) -> StepSummary | None:
         if mode is GLOBAL:
             return self.summary(step)
-        number = _whole(step)
+        number = _as_step(step)
         newest = None if number is None else self.newest_in(mode, number)
         return newest if newest is not None and newest.mode_step == number else None
 
@@ -266,7 +266,7 @@ class _WorkersByStep(Mapping[int, frozenset[str]]):
         return len(self._index.steps(GLOBAL))
 
 
-def _whole(step: Any) -> int | None:
+def _as_step(step: Any) -> int | None:
     """Return the step as an integer; None for anything that is not a step."""
     try:
         return as_int(step)

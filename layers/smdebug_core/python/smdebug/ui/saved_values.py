@@ -53,7 +53,7 @@ class SavedValues:
     def statistics(self, step: int) -> dict[str, Rows]:
         """Return the statistics of each kind of tensors at a step."""
         by_kind: defaultdict[str, list[str]] = defaultdict(list)
-        for name, kind in self._known(step).items():
+        for name, kind in self._kinds_at(step).items():
             if kind is not None:
                 by_kind[kind].append(name)
         return {kind: self._rows(names, step) for kind, names in by_kind.items()}
@@ -79,9 +79,9 @@ class SavedValues:
         return list(names), matrix
 
     def _names(self, step: int, kind: str | None) -> list[str]:
-        return [name for name, known in self._known(step).items() if known == kind]
+        return [name for name, known in self._kinds_at(step).items() if known == kind]
 
-    def _known(self, step: int) -> dict[str, str | None]:
+    def _kinds_at(self, step: int) -> dict[str, str | None]:
         names = self._trial.tensor_names(step=step)
         if any(name not in self._kinds for name in names):
             self._members = dict(collections_of(self._trial))

@@ -154,7 +154,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         elif self.due:
             self._warn_of_missing_data()
             computed = self._of_model(model) if isinstance(model, xgboost.Booster) else ()
-            for tensors in (_metrics(evals_log), self._given(), *computed):
+            for tensors in (_metrics(evals_log), self._user_data(), *computed):
                 self.guarded(partial(self._record, tensors))
         self.end_step()
         return False
@@ -174,7 +174,7 @@ class Hook(FrameworkHook, TrainingCallback):  # type: ignore[misc]
         for name, value in tensors:
             self.record(name, value)
 
-    def _given(self) -> Iterator[tuple[str, Any]]:
+    def _user_data(self) -> Iterator[tuple[str, Any]]:
         for name, value in (self.hyperparameters or {}).items():
             yield f"hyperparameters/{name}", value
         if self.validation_data is not None and self._is_due(CollectionKeys.LABELS, "labels"):
