@@ -116,8 +116,9 @@ def test_events_are_fetched_once_although_rules_read_them_too(s3, tmp_path, monk
     WrittenRun(tmp_path / "a").write(120, end=True)
     copy_run(s3, tmp_path / "a", "runs", "a")
     with requests_to_s3() as requests:
-        reader = RunReader("s3://runs/a", trial=open_run("s3://runs/a"))
-        reader._given.event_files._budget = 1 << 16  # about twenty of these files
+        trial = open_run("s3://runs/a")
+        trial.event_files._budget = 1 << 16  # about twenty of these files
+        reader = RunReader("s3://runs/a", trial=trial)
         while reader.advance(0.01):
             pass
     assert reader.steps_checked == 120
