@@ -64,7 +64,8 @@ def test_a_rule_that_has_caught_up_joins_the_others(small):
     assert small.statuses() == {"ExplodingTensor": "InProgress", "tiny": "IssuesFound"}
 
 
-def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(small):
+def with_a_rule_in_a_lane(small):
+    """Attach a second rule to a run whose step 0 is evaluated; return the lane in which it begins, too."""
     worker = Saver(small.place()).begin()
     worker.save(0, HEALTHY)
     small.settle()
@@ -77,6 +78,11 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(sm
     small.workflow.started.clear()
     evaluate(small.world, RUN, "builtin", 0)
     lane = small.index.run(RUN).groups[-1]
+    return worker, lane
+
+
+def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(small):
+    worker, lane = with_a_rule_in_a_lane(small)
     for step in (1, 2):
         worker.save(step, HEALTHY)
         small.deliver()
@@ -92,18 +98,7 @@ def test_a_lane_that_is_always_done_before_the_others_joins_them_all_the_same(sm
 
 def test_a_rule_whose_lane_joined_the_others_stays_with_them(small, monkeypatch):
     """An evaluation read the run's record before the lane joined, and took the lease after that."""
-    worker = Saver(small.place()).begin()
-    worker.save(0, HEALTHY)
-    small.settle()
-    small.place().write(
-        "rules.json",
-        b'{"version": 1, "rules": [{"name": "ExplodingTensor", "rule": "ExplodingTensor"},'
-        b'{"name": "tiny", "rule": "VanishingGradient"}]}',
-    )
-    small.deliver()
-    small.workflow.started.clear()
-    evaluate(small.world, RUN, "builtin", 0)
-    lane = small.index.run(RUN).groups[-1]
+    _, lane = with_a_rule_in_a_lane(small)
     lease = small.index.groups.lease
 
     def lease_after_lane_joined(run, group, **when):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 
 import pytest
@@ -227,15 +228,22 @@ def test_the_end_of_a_run_is_listed_in_as_many_invocations_as_it_takes(monkeypat
     assert small.index.run(RUN).listed_through == ""
 
 
-def test_a_run_on_which_no_rule_had_anything_to_check_has_not_passed(small):
-    small.place().write("rules.json", b'{"version": 1, "rules": ["VanishingGradient"]}')
+def ended_run(small, *, rules, steps=(0,)):
+    """Save steps without gradients to a run that these rules watch, and end it; return its summary."""
+    content = json.dumps({"version": 1, "rules": rules})
+    small.place().write("rules.json", content.encode())
     worker = Saver(small.place()).begin()
-    for step in (0, 10):
+    for step in steps:
         worker.save(step, {"w": 1.0})
     worker.end()
     small.settle()
     small.pass_time(2000)
-    (finished,) = summaries(small)
+    (summary,) = summaries(small)
+    return summary
+
+
+def test_a_run_on_which_no_rule_had_anything_to_check_has_not_passed(small):
+    finished = ended_run(small, rules=["VanishingGradient"], steps=(0, 10))
     assert (finished["verdict"], finished["not_checked"]) == ("NotChecked", 1)
     assert (finished["steps"], finished["not_evaluated"]) == (2, 0)
     assert finished["statuses"] == {"NoIssuesFound": 1}
@@ -251,23 +259,10 @@ def test_a_run_on_which_no_rule_had_anything_to_check_has_not_passed(small):
 
 
 def test_a_run_that_one_rule_has_checked_has_passed(small):
-    rules = b'{"version": 1, "rules": ["ExplodingTensor", "VanishingGradient"]}'
-    small.place().write("rules.json", rules)
-    worker = Saver(small.place()).begin()
-    worker.save(0, {"w": 1.0})
-    worker.end()
-    small.settle()
-    small.pass_time(2000)
-    (finished,) = summaries(small)
+    finished = ended_run(small, rules=["ExplodingTensor", "VanishingGradient"])
     assert (finished["verdict"], finished["not_checked"]) == ("NoIssuesFound", 1)
 
 
 def test_a_run_without_rules_was_not_checked(small):
-    small.place().write("rules.json", b'{"version": 1, "rules": []}')
-    worker = Saver(small.place()).begin()
-    worker.save(0, {"w": 1.0})
-    worker.end()
-    small.settle()
-    small.pass_time(2000)
-    (finished,) = summaries(small)
+    finished = ended_run(small, rules=[])
     assert (finished["verdict"], finished["rules"]) == ("NotChecked", [])

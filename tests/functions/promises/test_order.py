@@ -60,7 +60,8 @@ def test_a_repeated_notification_is_evaluated_once(small):
     assert found_steps(small) == [0]
 
 
-def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
+def with_the_first_step_late(small):
+    """Save steps 0 and 10 of a failing run; return its worker, and what is held back of step 0."""
     report_every_step(small)
     worker = Saver(small.place()).begin()
     small.settle()
@@ -68,6 +69,11 @@ def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
     late = small.bucket.hold_back()
     worker.save(10, FAILING)
     small.settle()
+    return worker, late
+
+
+def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
+    _, late = with_the_first_step_late(small)
     assert found_steps(small) == []
     small.bucket.release(late)
     small.settle()
@@ -75,13 +81,7 @@ def test_a_later_step_waits_for_the_one_its_worker_saved_before(small):
 
 
 def test_it_waits_up_to_its_timeout_and_marks_a_late_step(small):
-    report_every_step(small)
-    worker = Saver(small.place()).begin()
-    small.settle()
-    worker.save(0, FAILING)
-    late = small.bucket.hold_back()
-    worker.save(10, FAILING)
-    small.settle()
+    _, late = with_the_first_step_late(small)
     small.pass_time(1000)
     assert found_steps(small) == [10]
     small.bucket.release(late)
@@ -94,13 +94,7 @@ def test_it_waits_up_to_its_timeout_and_marks_a_late_step(small):
 
 
 def test_a_late_step_whose_evaluation_died_is_evaluated_with_the_next(small):
-    report_every_step(small)
-    worker = Saver(small.place()).begin()
-    small.settle()
-    worker.save(0, FAILING)
-    late = small.bucket.hold_back()
-    worker.save(10, FAILING)
-    small.settle()
+    worker, late = with_the_first_step_late(small)
     small.pass_time(1000)
     small.bucket.release(late)
     small.deliver()
